@@ -6,8 +6,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import durations
-from ding.worker.adapter.merged_info import merged_info
-from ding.worker.adapter.team_service import TeamService
+from ding.worker.adapter.team_service import TeamService, merged_info
 from ding.worker.engines.http_control import HttpControl
 from ding.worker.engines.http_messages import answer_to_json, request_from_json, request_type
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave, HttpWorker

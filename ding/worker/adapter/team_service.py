@@ -1,15 +1,15 @@
 """Makes several learners that train one policy together look like one to the coordinator."""
 
 import dataclasses
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.json_fields import from_json
 from ding.worker.adapter.learner_team import LearnerTeam
-from ding.worker.adapter.merged_info import merged_info
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
@@ -28,9 +28,11 @@ from ding.worker.messages import (
     TrainRequest,
     WireBatch,
 )
-from ding.worker.seams import Arrival
+from ding.worker.seams import Arrival, Arrivals, WorkerBusy, WorkerFailed, WorkerLost
 
 Answer = TypeVar("Answer")
+_SUMS = frozenset({"trained", "own_rows"})
+_LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
 
 
 class _Ids(TypedDict):
@@ -206,6 +208,103 @@ class TeamService(CommWorker):
         self._ended.set()
 
 
+class TeamPeer:
+    """Comes to the coordinator as one learner, each time when all of its members are there.
+
+    Args:
+        name: Of the learner.
+        names: Of its processes.
+        release: Has one of them let go; called with its arrival and the cause.
+
+    Attributes:
+        members: To be told when one of these processes comes, or is lost.
+    """
+
+    def __init__(
+        self, name: str, names: Sequence[str], release: Callable[[Arrival, str], object]
+    ) -> None:
+        self._name = name
+        self._service = TeamService(names, release, name)
+        self.members: Arrivals = self._service.team
+        self._asking = threading.Lock()
+        self._wanted, self._closing = threading.Event(), False
+        self._arrivals: Arrivals
+        self._thread = threading.Thread(target=self._come, name=f"team-{name}", daemon=True)
+
+    def start(self, arrivals: Arrivals) -> None:
+        """Begin to wait for the members."""
+        self._arrivals = arrivals
+        self._service.start()
+        self._wanted.set()
+        self._thread.start()
+
+    def end(self, cause: str) -> None:
+        """It is let go; it comes again when all of it is there."""
+        self._service.coordinator_lost(cause)
+        self._wanted.set()
+
+    def close(self) -> None:
+        """End; its members are told by who keeps them."""
+        self._closing = True
+        self._service.close()
+        self._wanted.set()
+
+    def _come(self) -> None:
+        while self._wanted.wait() and not self._closing:
+            self._wanted.clear()
+            if self._service.team.wait(None) or self._closing:
+                return
+            where = f"{len(self._service.team.names)} processes"
+            self._arrivals.came(Arrival("learner", self._name, self, where))
+
+    def ask(self, request: Request[Answer], timeout: float) -> Answer:
+        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        if not self._asking.acquire(blocking=False):
+            raise WorkerBusy("it still works on an earlier request")
+        try:
+            return self._service.handle(request)  # which has limits of its own
+        except TaskFail as error:
+            report = ErrorReport.from_detail(error.result, error.message or "it failed")
+            if report.type == "ConnectionLost":
+                raise WorkerLost(report.message) from error
+            raise WorkerFailed(str(report), error.result, by_worker=True) from error
+        finally:
+            self._asking.release()
+
+
 def _missing(names: list[str]) -> TaskFail:
     # To the coordinator it is as if the worker were not there.
     return ErrorReport("ConnectionLost", f"not connected: {', '.join(names)}").task_fail()
+
+
+def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """The results of several learners as those of one.
+
+    ``learner_step`` and other counters that all share: the least; ``trained`` and ``own_rows``: the
+    sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
+    whether all are; ``waiting``: what any waits for; other numbers: the mean.
+    """
+    merged: dict[str, Json] = {}
+    for name in dict.fromkeys(key for info in infos for key in info):
+        values = [info[name] for info in infos if info.get(name) is not None]
+        merged[name] = _merged_value(name, values, len(infos)) if values else None
+    return merged
+
+
+def _merged_value(name: str, values: list[Any], count: int) -> Any:
+    first = values[0]
+    if name == "learner_done":
+        return len(values) == count and all(values)
+    if all(isinstance(value, dict) for value in values):
+        keys = dict.fromkeys(key for value in values for key in value)
+        return {
+            key: _merged_value(key, [value[key] for value in values if key in value], len(values))
+            for key in keys
+        }
+    if all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+        return first
+    if name in _LEAST:
+        return min(values)
+    return sum(values) if name in _SUMS else sum(values) / len(values)

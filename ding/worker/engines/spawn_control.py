@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.processes import AfterDeath, Restarts
+from ding.worker.adapter.team_service import TeamPeer
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
 from ding.worker.engines.run_master import StatusServer
-from ding.worker.engines.team_peer import TeamPeer
 from ding.worker.messages import Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
