@@ -20,8 +20,8 @@ from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
+from ding.worker.coordinator.operator_server import OperatorLink, wants_operator
 from ding.worker.engines.http_messages import answer_from_json, request_name, request_to_json
-from ding.worker.engines.operator_link import OperatorLink, wants_operator
 from ding.worker.engines.run_master import JoinMessage, RunMaster
 from ding.worker.messages import Kind, Request, Resources
 from ding.worker.seams import (

@@ -14,7 +14,7 @@ from ding.interaction import Master
 from ding.interaction.base.service import SMALL_BODY, HttpService, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
-from ding.worker.comm_join import JOIN_PATH
+from ding.worker.engines.http_worker import JOIN_PATH
 from ding.worker.messages import Kind
 
 STATUS_PATH = "/status"

@@ -9,7 +9,7 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction.slave import Slave
 from ding.worker.adapter import LearnerAggregator
-from ding.worker.comm_join import Joiner
+from ding.worker.engines.http_worker import Joiner
 from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
 from tests.worker.learner.comm.rig import BATCH, Asker, Failed, rows, task_info, until, wire

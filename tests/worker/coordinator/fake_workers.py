@@ -13,8 +13,8 @@ from ding.interaction import Slave, TaskFail
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.callbacks import Callbacks
 from ding.utils.run_log import RunLog
-from ding.worker.comm_join import Joiner
 from ding.worker.coordinator import BaseCommander, Coordinator
+from ding.worker.engines.http_worker import Joiner
 
 BUFFER, POLICY = "buffer_fake", "policy_fake"
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from ding.interaction.base.service import refusal
 from ding.utils.json_fields import BadMessageError
-from ding.worker.comm_join import Joiner
+from ding.worker.engines.http_worker import Joiner
 from ding.worker.engines.run_master import JoinMessage, RunMaster
 from tests.worker.coordinator.fake_workers import eventually
 

@@ -8,8 +8,12 @@ import pytest
 
 from ding.utils import durations
 from ding.utils.errors import ConfigError, DingError
-from ding.worker.coordinator.operator_server import OperatorServer, OperatorServerError
-from ding.worker.engines.operator_link import OperatorLink, wants_operator
+from ding.worker.coordinator.operator_server import (
+    OperatorLink,
+    OperatorServer,
+    OperatorServerError,
+    wants_operator,
+)
 from tests.worker.coordinator.fake_workers import FakeCollector, FakeLearner, Run, eventually
 
 LONG = 20
