@@ -1,22 +1,231 @@
-"""``ding board``: the page of all runs below a folder, until Ctrl-C."""
+"""The page of runs, of which all addresses only read; ``ding board`` serves it until Ctrl-C."""
 
+import hmac
+import importlib.util
+import os
 import secrets
 import signal
 import socket
 import threading
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from http import HTTPStatus
+from ipaddress import ip_address
 from types import FrameType
+from typing import Any
 
 import flask
+from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from ding.board.pages import TOKEN, AskStatus, BoardPages, plotly_script
-from ding.interaction.base.network import joined
+from ding.board.run_files import list_files, read_config, read_log, read_metrics, video_path
+from ding.board.run_list import Run, RunList
+from ding.interaction.base.network import is_own_name, joined
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 
 DEFAULT_PORT = 6007
 _LOOPBACK = (LOCAL_HOST, "localhost", "::1")
+STATIC = os.path.join(os.path.dirname(__file__), "static")
+TOKEN = "token"
+_COOKIE = "ding-board"
+_HEADERS = {
+    # Everything comes from this server; nothing is sent elsewhere, not even the address.
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+#: A run's folder to what its coordinator says of it, ``None`` if there is none that answers.
+AskStatus = Callable[[str], Mapping[str, Any] | None]
+
+
+class BoardPages:
+    """The page as a blueprint, for a server of its own or that of a coordinator.
+
+    Without a token, only this machine may look, and only under a name of this machine: a page
+    whose name was pointed here by somebody else may not.
+
+    Args:
+        root: Gives the folder of the runs; called when somebody looks.
+        ask: Asks a running parallel run how it is going.
+        token: What others have to know: once as ``?token=``, then as a cookie.
+        single: Whether the page is that of the one run in ``root``.
+    """
+
+    def __init__(
+        self,
+        root: Callable[[], str],
+        ask: AskStatus,
+        token: str | None = None,
+        single: bool = False,
+    ) -> None:
+        self._root, self._ask, self._token, self._single = root, ask, token, single
+
+    @cached_property
+    def _runs(self) -> RunList:
+        return RunList(self._root())
+
+    def look(self) -> None:
+        """Look for the runs before somebody asks for them."""
+        self._runs.summaries()
+
+    def blueprint(self) -> flask.Blueprint:
+        """
+        Returns:
+            Its rules answer ``GET`` and ``HEAD`` alone.
+        """
+        pages = flask.Blueprint("board", __name__)
+        pages.before_request(self._check)
+        pages.after_request(_harden)
+        pages.register_error_handler(HTTPException, _tell)
+        for path, view in (
+            ("/", self._page),
+            ("/static/<path:name>", self._static),
+            ("/plotly.js", self._plotly),
+            ("/api/runs", self._list),
+            ("/api/run", self._run),
+            ("/api/metrics", self._metrics),
+            ("/api/log", self._log),
+            ("/api/video", self._video),
+        ):
+            pages.add_url_rule(path, view.__name__, view, provide_automatic_options=False)
+        return pages
+
+    def _check(self) -> flask.typing.ResponseReturnValue | None:
+        request = flask.request
+        if self._token is None:
+            host = request.headers.get("Host", "")
+            if not _is_loopback(request.remote_addr) or not is_own_name(
+                host, "localhost", "localhost"
+            ):
+                flask.abort(HTTPStatus.FORBIDDEN, "only this machine may look at this page")
+            return None
+        given = request.args.get(TOKEN) or request.cookies.get(_COOKIE, "")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            flask.abort(HTTPStatus.FORBIDDEN, "open the address that was printed at the start")
+        if TOKEN in request.args:  # off the address, so that it is in no history
+            response = flask.redirect(request.path)
+            response.set_cookie(_COOKIE, self._token, httponly=True, samesite="Strict")
+            return response
+        return None
+
+    def _page(self) -> flask.Response:
+        return flask.send_from_directory(STATIC, "index.html")
+
+    def _static(self, name: str) -> flask.Response:
+        return flask.send_from_directory(STATIC, name)
+
+    def _plotly(self) -> flask.Response:
+        path = plotly_script()
+        if path is None:
+            flask.abort(HTTPStatus.NOT_FOUND, "plotly is not installed: pip install 'ding[board]'")
+        return flask.send_file(path, mimetype="text/javascript", conditional=True, max_age=86400)
+
+    def _list(self) -> dict[str, Any]:
+        return {
+            "root": self._runs.root,
+            "single": self._single,
+            "cut": self._runs.is_cut,
+            "runs": self._runs.summaries(),
+        }
+
+    def _run(self) -> dict[str, Any]:
+        run = self._named_run()
+        live = self._ask(run.folder) if run.status == "running" else None
+        answer: dict[str, Any] = {
+            "summary": run.summary(),
+            "record": run.record,
+            "live": live,
+            **list_files(run.folder),
+        }
+        if "config" in flask.request.args:
+            try:
+                answer["config"] = read_config(run.folder)
+            except ValueError as error:
+                answer["config_error"] = str(error)
+        return answer
+
+    def _metrics(self) -> flask.Response:
+        run, offset = self._named_run(), flask.request.args.get("offset", 0, int)
+        try:
+            piece = read_metrics(run.folder, max(0, offset))
+        except OSError:
+            flask.abort(HTTPStatus.NOT_FOUND, "there are no metrics yet")
+        return _piece_of(piece, "application/x-ndjson")
+
+    def _log(self) -> flask.Response:
+        args = flask.request.args
+        try:
+            piece = read_log(
+                self._named_run().folder, args.get("path", ""), args.get("offset", type=int)
+            )
+        except OSError:
+            flask.abort(HTTPStatus.NOT_FOUND, "there is no such log")
+        return _piece_of(piece, "text/plain; charset=utf-8")
+
+    def _video(self) -> flask.Response:
+        try:
+            path = video_path(self._named_run().folder, flask.request.args.get("path", ""))
+            return flask.send_file(path, conditional=True)
+        except OSError:
+            flask.abort(HTTPStatus.NOT_FOUND, "there is no such video")
+
+    def _named_run(self) -> Run:
+        try:
+            return self._runs.get(flask.request.args.get("id", ""))
+        except KeyError:
+            flask.abort(HTTPStatus.NOT_FOUND, "there is no such run")
+
+
+def run_pages(status: Callable[[], Mapping[str, Any]]) -> flask.Blueprint:
+    """The page of one run, for the server of its coordinator.
+
+    Args:
+        status: The run's facts, ``exp_name`` among them.
+    """
+
+    def folder() -> str:
+        return str(status()["exp_name"])
+
+    return BoardPages(folder, lambda _: status(), single=True).blueprint()
+
+
+def plotly_script() -> str | None:
+    """The file of plotly's JavaScript in the installed package, which is not imported."""
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or not spec.origin:
+        return None
+    path = os.path.join(os.path.dirname(spec.origin), "package_data", "plotly.min.js")
+    return path if os.path.isfile(path) else None
+
+
+def _is_loopback(address: str | None) -> bool:
+    try:
+        return ip_address((address or "").removeprefix("::ffff:")).is_loopback
+    except ValueError:
+        return False
+
+
+def _piece_of(piece: Any, kind: str) -> flask.Response:
+    response = flask.Response(piece.content, content_type=kind)
+    response.headers["X-Offset"] = str(piece.offset)
+    response.headers["X-Size"] = str(piece.size)
+    response.headers["X-Restarted"] = str(int(piece.restarted))
+    return response
+
+
+def _harden(response: flask.Response) -> flask.Response:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _tell(error: HTTPException) -> tuple[dict[str, str], int]:
+    return {"error": error.description or error.name}, error.code or HTTPStatus.BAD_REQUEST
 
 
 class _QuietHandler(WSGIRequestHandler):

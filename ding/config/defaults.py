@@ -217,19 +217,16 @@ def _fill(
             cfg.policy.model[name] = shapes[name]
             told.append(f"policy.model.{name} = {shapes[name]}")
     kind = action_space_of(actions)
-    chosen = _is_open(user, parts) and kind in getattr(parts.policy, "actions", ())
+    # Where the policy has a kind of actions, and the user said none.
+    said = at(user, "policy.action_space"), at(user, "policy.model.action_space")
+    is_open = said == (None, None) and "action_space" in default_config(parts.policy)
+    chosen = is_open and kind in getattr(parts.policy, "actions", ())
     if chosen and cfg.policy.action_space != kind:
         cfg.policy.action_space = kind
         told.append(f"policy.action_space = {kind!r}")
     if told:
         notes.adapt(f"{', '.join(told)}: from the environment")
     return f"; the environment has observations of {observations} and actions of {actions}"
-
-
-def _is_open(user: EasyDict, parts: Parts) -> bool:
-    """Whether the policy has a kind of actions, and the user said none."""
-    said = at(user, "policy.action_space"), at(user, "policy.model.action_space")
-    return said == (None, None) and "action_space" in default_config(parts.policy)
 
 
 def _spaces(cfg: EasyDict, env_setting: Sequence[Any] | None) -> tuple[Any, Any]:

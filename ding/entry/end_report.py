@@ -16,6 +16,7 @@ from ding.utils.ending import Ending
 CONFIG_FILE = "formatted_total_config.py"
 #: What a run of a mode goes on from, and the config that says how; other modes have the serial one.
 _PARALLEL_STATE = os.path.join("ckpt", "coordinator_state.pth.tar")
+_PARALLEL = ("parallel", "dist")
 _DIST_CONFIG = "total_config.py"
 
 
@@ -46,16 +47,12 @@ class EndReport:
         checkpoint = os.path.join(self.exp_name, "ckpt", "ckpt_best.pth.tar")
         if os.path.exists(checkpoint):
             yield f"  evaluate    {self._evaluating(checkpoint)}"
-        state = _PARALLEL_STATE if self._is_parallel else STATE_FILE
+        state = _PARALLEL_STATE if self.mode in _PARALLEL else STATE_FILE
         if ending.status != "converged" and os.path.exists(os.path.join(self.exp_name, state)):
             yield f"  go on       {self._resuming()}"
         missing = importlib.util.find_spec("tensorboard") is None
         hint = "  (after: pip install tensorboard)" if missing else ""
         yield f"  curves      tensorboard --logdir {shlex.quote(self.exp_name)}{hint}"
-
-    @property
-    def _is_parallel(self) -> bool:
-        return self.mode in ("parallel", "dist")
 
     @property
     def _config(self) -> str:
@@ -74,7 +71,9 @@ class EndReport:
         config = self._config
         if self.mode == "dist":
             config = os.path.join(self.exp_name, _DIST_CONFIG)
-        elif not self._is_parallel and not (self.mode and runs_as_it_is(config) and not self.given):
+        elif self.mode not in _PARALLEL and not (
+            self.mode and runs_as_it_is(config) and not self.given
+        ):
             return (
                 f"in Python: the same call, with exp_name={self.exp_name!r} and "
                 "policy.learn.resume_training=True in the config"

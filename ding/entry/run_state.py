@@ -135,7 +135,12 @@ def load_run_state(
 def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
     state = read_file(path)
     try:
-        changed = _changes(state["config"], _config_facts(parts.cfg))
+        before, now = state["config"], _config_facts(parts.cfg)
+        changed = [
+            f"{key}: {before[key]} -> {now[key]}"
+            for key in before
+            if key in now and now[key] != before[key]
+        ]
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
         buffer = parts.replay_buffer
@@ -192,15 +197,6 @@ def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
         elif not callable(value):  # its text is another in each process
             facts[place] = repr(value)
     return facts
-
-
-def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """``key: before -> now`` of each key that both have and that differs."""
-    return [
-        f"{key}: {before[key]} -> {now[key]}"
-        for key in before
-        if key in now and now[key] != before[key]
-    ]
 
 
 def _rng_state() -> dict[str, Any]:

@@ -14,7 +14,7 @@ import torch
 from ding.torch_utils._tree import map_leaves, rebuild_tuple
 from ding.torch_utils.cuda_fetcher import CudaFetcher
 from ding.torch_utils.log_dict import LogDict, build_log_buffer
-from ding.torch_utils.network.one_hot import one_hot
+from ding.torch_utils.network.nn_module import one_hot
 
 __all__ = [
     "CudaFetcher",

@@ -99,11 +99,7 @@ class GradGuard:
     ) -> None:
         if limit.kind == "norm":
             assert limit.value is not None
-            total = total_norm(grads, limit.norm_type)
-            if total > limit.value:
-                scale = 0.0 if drop else limit.value / (total + 1e-6)
-                for grad in grads:
-                    grad.mul_(scale)
+            _limit_norm(grads, limit.value, limit.norm_type, drop)
         elif limit.kind == "value":
             assert limit.value is not None
             for grad in grads:
@@ -114,7 +110,7 @@ class GradGuard:
                 if limit.kind == "momentum":
                     _limit_elements(grad, bound, drop)
                 else:
-                    _limit_norm(grad, float(bound.norm(limit.norm_type)), limit.norm_type, drop)
+                    _limit_norm([grad], float(bound.norm(limit.norm_type)), limit.norm_type, drop)
 
     def _moments(
         self, optimizer: torch.optim.Optimizer, timestep: int
@@ -163,10 +159,11 @@ def _limit_elements(grad: torch.Tensor, bound: float | torch.Tensor, drop: bool)
         grad.clamp_(-bound, bound)
 
 
-def _limit_norm(grad: torch.Tensor, bound: float, norm_type: float, drop: bool) -> None:
-    norm = float(grad.norm(norm_type))
+def _limit_norm(grads: Sequence[torch.Tensor], bound: float, norm_type: float, drop: bool) -> None:
+    norm = total_norm(grads, norm_type)
     if norm > bound:
-        grad.mul_(0.0 if drop else bound / (norm + 1e-6))
+        for grad in grads:
+            grad.mul_(0.0 if drop else bound / (norm + 1e-6))
 
 
 def _check_finite(grads: Sequence[torch.Tensor]) -> None:

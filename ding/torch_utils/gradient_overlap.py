@@ -20,7 +20,7 @@ def average_gradients(parameters: Sequence[torch.nn.Parameter]) -> None:
         # One message for all: small tensors cost their latency, not their size.
         flat = _flat_gradients(parameters)
         allreduce(flat)
-        _hand_out(flat, parameters)
+        hand_out(flat, parameters)
 
 
 def _flat_gradients(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
@@ -29,7 +29,8 @@ def _flat_gradients(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
     )
 
 
-def _hand_out(flat: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> None:
+def hand_out(flat: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> None:
+    """Give parameters their parts of one vector as gradients, which are views of it."""
     for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
         parameter.grad = grad.view_as(parameter)
 
@@ -102,5 +103,5 @@ class GradientOverlap:
             sent[number] = self._sent[-1]
         synchronize()
         for bucket, flat in zip(self._buckets, sent):
-            _hand_out(flat, bucket)
+            hand_out(flat, bucket)
         self._begin()

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
+from ding.torch_utils.gradient_overlap import hand_out
+
 
 class PCGrad:
     """Wraps an optimiser: gradients of losses that conflict lose the conflicting part.
@@ -40,23 +42,15 @@ class PCGrad:
         for index, objective in enumerate(objectives):
             keep = index + 1 < len(objectives)  # tasks usually share a part of the graph
             found = torch.autograd.grad(objective, params, retain_graph=keep, allow_unused=True)
-            grads.append(torch.cat([_flat(g, p) for g, p in zip(found, params)]))
-            reached.append(
-                torch.cat(
-                    [torch.full_like(p, g is not None).view(-1) for g, p in zip(found, params)]
-                )
-            )
-        merged = self._merge(torch.stack(_project(grads)), torch.stack(reached).bool().all(0))
-        offset = 0
-        for param in params:
-            param.grad = merged[offset : offset + param.numel()].view_as(param).clone()
-            offset += param.numel()
-
-    def _merge(self, grads: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
-        total = grads.sum(0)
-        return (
-            torch.where(shared, total / len(grads), total) if self._reduction == "mean" else total
-        )
+            parts = [torch.zeros_like(p) if g is None else g for g, p in zip(found, params)]
+            marks = [torch.full_like(p, g is not None) for g, p in zip(found, params)]
+            grads.append(torch.cat([part.reshape(-1) for part in parts]))
+            reached.append(torch.cat([mark.reshape(-1) for mark in marks]))
+        merged = torch.stack(_project(grads)).sum(0)
+        if self._reduction == "mean":
+            shared = torch.stack(reached).bool().all(0)
+            merged = torch.where(shared, merged / len(grads), merged)
+        hand_out(merged, params)
 
 
 def _project(grads: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -72,7 +66,3 @@ def _project(grads: list[torch.Tensor]) -> list[torch.Tensor]:
                 result -= along / torch.dot(other, other) * other
         projected.append(result)
     return projected
-
-
-def _flat(grad: torch.Tensor | None, param: torch.Tensor) -> torch.Tensor:
-    return torch.zeros_like(param).view(-1) if grad is None else grad.reshape(-1)

@@ -125,12 +125,7 @@ def _named(holder: bytes) -> str:
         return "another process"
 
 
-def _drop_in_child() -> None:
-    for lock in list(_held):
-        lock._forget()
-
-
-os.register_at_fork(after_in_child=_drop_in_child)
+os.register_at_fork(after_in_child=lambda: [lock._forget() for lock in list(_held)])
 
 
 MARK_FILE = ".ding_run.json"

@@ -3,7 +3,7 @@
 import flask
 import pytest
 
-from ding.board.pages import BoardPages
+from ding.board.server import BoardPages
 
 from .run_folders import make_run
 
@@ -40,7 +40,7 @@ def test_plotly_comes_from_the_installed_package(runs):
 
 
 def test_missing_plotly_is_said(runs, monkeypatch):
-    monkeypatch.setattr("ding.board.pages.plotly_script", lambda: None)
+    monkeypatch.setattr("ding.board.server.plotly_script", lambda: None)
     answer = client_of(runs).get("/plotly.js")
     assert answer.status_code == 404
     assert "ding[board]" in answer.json["error"]

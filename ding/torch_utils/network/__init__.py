@@ -1,9 +1,14 @@
 """Building blocks of networks."""
 
 from ding.torch_utils.network.activation import build_activation
-from ding.torch_utils.network.nn_module import MLP, build_normalization, conv2d_block, fc_block
+from ding.torch_utils.network.nn_module import (
+    MLP,
+    build_normalization,
+    conv2d_block,
+    fc_block,
+    one_hot,
+)
 from ding.torch_utils.network.noise import NoiseLinearLayer, noise_block, set_noise_mode
-from ding.torch_utils.network.one_hot import one_hot
 from ding.torch_utils.network.res_block import ResBlock, ResFCBlock, ResNet, resnet18
 from ding.torch_utils.network.scatter_connection import ScatterConnection
 from ding.torch_utils.network.transformer import Transformer

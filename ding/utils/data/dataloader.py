@@ -123,7 +123,14 @@ class AsyncDataLoader(IDataLoader):
 
     def _run(self) -> None:
         try:
-            while self._wait_for_room():
+            while True:
+                # No deadline: close() always ends this wait.
+                with self._changed:
+                    self._changed.wait_for(
+                        lambda: self._closed or len(self._ready) < self._prefetch
+                    )
+                    if self._closed:
+                        return
                 batch = self._next_batch()
                 with self._changed:
                     if not self._closed:
@@ -134,12 +141,6 @@ class AsyncDataLoader(IDataLoader):
             with self._changed:
                 self._end = error
                 self._changed.notify_all()
-
-    def _wait_for_room(self) -> bool:
-        # No deadline: close() always ends this wait.
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._ready) < self._prefetch)
-            return not self._closed
 
     def _next_batch(self) -> Any:
         if isinstance(self._source, dict):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import flask
 
-from ding.board.pages import run_pages
+from ding.board.server import run_pages
 from ding.interaction import Master
 from ding.interaction.base.service import SMALL_BODY, HttpService, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
