@@ -40,15 +40,11 @@ class ColumnStore:
         #: Changes when what is stored is stored otherwise from then on.
         self.version = 0
         self._forms = arrays.forms
-        sources = {key: getattr(leaf, "source", leaf) for key, leaf in arrays.leaves.items()}
         #: Dtype, and shape of a row, by name.
-        self._kinds = {key: (leaf.dtype, leaf.shape[1:]) for key, leaf in sources.items()}
-        sizes = {
-            key: dtype.itemsize * math.prod(shape) for key, (dtype, shape) in self._kinds.items()
-        }
-        following = self._following(sizes)
+        self._kinds = {key: _kind(leaf) for key, leaf in arrays.leaves.items()}
+        following = _following(arrays)
         kept_once = set(following.values())
-        self.row_bytes = sum(size for key, size in sizes.items() if key not in kept_once)
+        self.row_bytes = row_bytes(arrays)
         preallocator.announce(capacity * self.row_bytes)
         self._arrays: dict[Key, np.ndarray] = {}
         #: Big observations, kept once for the two columns that refer to them.
@@ -60,18 +56,6 @@ class ColumnStore:
             elif key not in kept_once:
                 self._arrays[key] = preallocator.empty((capacity, *shape), dtype, _label(key))
         self._plan()
-
-    def _following(self, sizes: Mapping[Key, int]) -> dict[Key, Key]:
-        """Big observations, and for each the next one, if that is of the same kind."""
-        found = {}
-        for key, size in sizes.items():
-            path = path_of(key)
-            if path[0] == "obs" and size >= MIN_FRAME_BYTES:
-                later = key_of(("next_obs", *path[1:]))
-                same_kind = self._kinds.get(later) == self._kinds[key]
-                if same_kind and self._forms[later] == self._forms[key]:
-                    found[key] = later
-        return found
 
     def _plan(self) -> None:
         """Lay out what the hot paths go through."""
@@ -253,9 +237,34 @@ class ColumnStore:
         return store
 
 
+def row_bytes(arrays: Arrays) -> int:
+    """What a `ColumnStore` of such rows takes for each."""
+    kept_once = set(_following(arrays).values())
+    return sum(_size(leaf) for key, leaf in arrays.leaves.items() if key not in kept_once)
+
+
+def _following(arrays: Arrays) -> dict[Key, Key]:
+    """Big observations, and for each the next one, if that is of the same kind."""
+    leaves, forms, found = arrays.leaves, arrays.forms, {}
+    for key, leaf in leaves.items():
+        path = path_of(key)
+        if path[0] == "obs" and _size(leaf) >= MIN_FRAME_BYTES:
+            later = key_of(("next_obs", *path[1:]))
+            if (
+                later in leaves
+                and forms[later] == forms[key]
+                and _kind(leaves[later]) == _kind(leaf)
+            ):
+                found[key] = later
+    return found
+
+
+def _size(leaf: StoredLeaf) -> int:
+    return leaf.dtype.itemsize * math.prod(leaf.shape[1:])
+
+
 def _kind(leaf: StoredLeaf) -> tuple[np.dtype, tuple[int, ...]]:
-    source = leaf.source if isinstance(leaf, IndexedColumn) else leaf
-    return source.dtype, source.shape[1:]
+    return leaf.dtype, leaf.shape[1:]
 
 
 def _scalar(array: np.ndarray, form: Form) -> type | None:

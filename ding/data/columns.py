@@ -17,7 +17,7 @@ from ding.data.arrays import Arrays, arrays_of, path_of, tensor_form
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Column, Index, Leaf, Row
-from ding.data.tree import tree_length, tree_map
+from ding.data.tree import tree_join, tree_length, tree_map
 from ding.utils.errors import DataError
 
 #: What a container may be made of.
@@ -236,7 +236,7 @@ class Columns(list[Any]):
             found.append(columns if is_whole else _select(columns, span))
         # What is joined is not kept: the blocks may be shared, and a row asked of another container
         # must not drift apart from a joined copy in this one.
-        return found[0] if len(found) == 1 else _concat(found)
+        return found[0] if len(found) == 1 else tree_join(_joined, found)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -510,14 +510,8 @@ def _slice_parts(
     return picked or [(block, span[:0]) for block, span in parts[:1]]
 
 
-def _concat(batches: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
-    return {name: _concat_leaves([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def _concat_leaves(leaves: Sequence[Any]) -> Any:
+def _joined(leaves: Sequence[Any]) -> Leaf:
     first = leaves[0]
-    if isinstance(first, Mapping):
-        return _concat(leaves)
     if isinstance(first, torch.Tensor):
         return torch.cat(list(leaves))
     if isinstance(first, IdColumn):

@@ -119,6 +119,6 @@ class Draw:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.rng.bit_generator.state = json.loads(state["generator"])
-        self._way = state.get("way", "distinct")
+        self._way = state["way"]
         self._n, self._at = int(state["n"]), int(state["at"])
         self._ahead = np.array(state["ahead"], np.int64)

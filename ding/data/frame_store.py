@@ -1,11 +1,10 @@
 """Big observations stored once, although two rows refer to each of them."""
 
-from typing import Any
+import math
 
 import numpy as np
-import torch
 
-from ding.data.arrays import as_array
+from ding.data.arrays import StoredLeaf
 from ding.data.fingerprints import bytes_of, fingerprints
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
@@ -89,17 +88,12 @@ class FramePair:
         # Nothing is left to clip; other modes gather into memory of their own first.
         return self._frames.take(slots, 0, out, "clip")
 
-    def write(
-        self,
-        start: int,
-        first: np.ndarray | IndexedColumn[np.ndarray],
-        second: np.ndarray | IndexedColumn[np.ndarray],
-    ) -> None:
+    def write(self, start: int, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows from slot `start` on; they must not reach past the end."""
         stop = start + len(first)
         self._release(start, stop)
         # First all of `first`: most of `second` is found among them.
-        columns: list[np.ndarray | IndexedColumn[np.ndarray]] = [first, second]
+        columns = [first, second]
         if (
             isinstance(first, IndexedColumn)
             and isinstance(second, IndexedColumn)
@@ -121,7 +115,7 @@ class FramePair:
                 del self._by_print[key]
             self._free.append(slot)
 
-    def _intern(self, column: np.ndarray | IndexedColumn[np.ndarray]) -> np.ndarray:
+    def _intern(self, column: StoredLeaf) -> np.ndarray:
         """Slots of frames, which have one user more for each time they are named."""
         if isinstance(column, np.ndarray):
             return self._intern_frames(column, np.ones(len(column), np.int64))
@@ -163,27 +157,25 @@ class FramePair:
         return {"frames": frames, "first": first, "second": second}
 
 
-def frames_once(first: Any, second: Any) -> tuple[IndexedColumn[Any], IndexedColumn[Any]] | None:
+def frames_once(
+    first: StoredLeaf, second: StoredLeaf
+) -> tuple[IndexedColumn[np.ndarray], IndexedColumn[np.ndarray]] | None:
     """`obs` and `next_obs` over one array that has few of their frames twice.
 
     Args:
-        first: Array or tensor ``[n, ...]``, trajectories one after the other, or ``IndexedColumn``;
-            `second` likewise.
+        first: ``[n, ...]``, trajectories one after the other; `second` likewise.
 
     Returns:
         None if the observations are small, of different kinds, or few of them are there twice.
     """
-    mine, theirs = (getattr(column, "source", column) for column in (first, second))
-    a, b = as_array(mine), as_array(theirs)
-    if a is None or b is None or type(mine) is not type(theirs) or mine.dtype != theirs.dtype:
-        return None
-    n = len(first)
-    if a.shape[1:] != b.shape[1:] or a.nbytes < MIN_FRAME_BYTES * len(a) or n < 2:
+    n, size = len(first), first.dtype.itemsize * math.prod(first.shape[1:])
+    same_kind = first.dtype == second.dtype and first.shape == second.shape
+    if not same_kind or size < MIN_FRAME_BYTES or n < 2:
         return None
     are_indices = isinstance(first, IndexedColumn) and isinstance(second, IndexedColumn)
-    if are_indices and IndexedColumn(a, first.index).has_source_of(IndexedColumn(b, second.index)):
+    if are_indices and first.has_source_of(second):
         named, index = np.unique([first.index, second.index], return_inverse=True)
-        return _over(mine[named], index.reshape(-1), n)
+        return _over(first.source[named], index.reshape(-1), n)
     first, second = (c.gathered() if isinstance(c, IndexedColumn) else c for c in (first, second))
     a, b = _words_of(first), _words_of(second)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
@@ -194,17 +186,19 @@ def frames_once(first: Any, second: Any) -> tuple[IndexedColumn[Any], IndexedCol
             rest = n + np.flatnonzero((b[:-step] != a[step:]).any(axis=1))
             rest = np.append(rest, np.arange(2 * n - step, 2 * n))
             index[rest] = n + np.arange(len(rest))
-            parts = [first, second[rest - n]]
-            frames = torch.cat(parts) if isinstance(first, torch.Tensor) else np.concatenate(parts)
-            return None if 2 * len(rest) > n else _over(frames, index, n)
+            if 2 * len(rest) > n:
+                return None
+            return _over(np.concatenate([first, second[rest - n]]), index, n)
     return None
 
 
-def _over(frames: Any, index: np.ndarray, n: int) -> tuple[IndexedColumn[Any], IndexedColumn[Any]]:
+def _over(
+    frames: np.ndarray, index: np.ndarray, n: int
+) -> tuple[IndexedColumn[np.ndarray], IndexedColumn[np.ndarray]]:
     return IndexedColumn(frames, index[:n]), IndexedColumn(frames, index[n:])
 
 
-def _words_of(frames: Any) -> np.ndarray:
+def _words_of(frames: np.ndarray) -> np.ndarray:
     """The bytes of each frame, eight at a time if they can be."""
-    raw = bytes_of(as_array(frames))
+    raw = bytes_of(frames)
     return raw.view(np.uint64) if raw.shape[1] % 8 == 0 else raw

@@ -29,12 +29,12 @@ _COPY_LATER_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows ``start`` to ``stop`` and the file that holds them; older states don't say how large."""
+    """Rows ``start`` to ``stop``, the file that holds them, and its size."""
 
     start: int
     stop: int
     file: str
-    n_bytes: int = _MERGE_BYTES
+    n_bytes: int
 
 
 @dataclass(frozen=True)

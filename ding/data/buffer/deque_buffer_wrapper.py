@@ -99,9 +99,4 @@ class DequeBufferWrapper(PrioritisedBuffer):
 
     def _load(self, state: State) -> np.ndarray:
         self._last = type(self)._last
-        if "pushes" in state:  # of a version that counted no uses
-            n = len(state["pushes"])
-            numbers = np.where(state["priorities"]["occupied"][:n], state["pushes"], -1)
-            unknown = dict.fromkeys(("use", "collect_iter"), np.full(n, -1))
-            state = {**state, **unknown, "numbers": numbers, "next_number": state["next_push"]}
         return super()._load(state)

@@ -260,16 +260,7 @@ class RingBuffer(IBuffer):
 
     def _load(self, state: State) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])
-        slots = state.get("slots") or state.get("priorities") or _slots_of_old(state["ring"])
-        self._slots.load_state_dict(slots, order, self._ring.head)
+        self._slots.load_state_dict(state["slots"], order, self._ring.head)
         self._push_count = int(state["push_count"])
         self._draw.load_state_dict(state["draw"])
         return order
-
-
-def _slots_of_old(ring: State) -> State:
-    """State of `Slots` for one that was saved when only the oldest items could leave."""
-    occupied = np.ones(ring["capacity"], bool)
-    oldest = ring["head"] if ring["filled"] == ring["capacity"] else 0
-    occupied[(oldest + np.arange(ring.get("forgotten", 0))) % ring["capacity"]] = False
-    return {"occupied": occupied}

@@ -7,16 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ding.data.chunks.chunk_file import Samples
 from ding.data.chunks.wire import Fact, facts_of, rows_of
+from ding.data.column_store import row_bytes
 from ding.data.columns import Columns
-from ding.data.frame_store import MIN_FRAME_BYTES
-from ding.data.id_column import IdColumn
 from ding.data.item_ring import ItemRing
-from ding.data.kinds import Column, Leaf, Row
-from ding.data.tree import tree_map
+from ding.data.kinds import Row
 from ding.utils.errors import ChunkError, DataError
 
 #: Bad chunks that are not tried again.
@@ -148,13 +145,11 @@ class ChunkCache:
     def _capacity_for(self, data: Samples) -> int:
         # What the buffer holds of its oldest chunks is less than all of them.
         capacity = self._capacity + self._capacity // 16 + 2 * len(data)
-        columns = data.columns_or_none() if isinstance(data, Columns) else None
-        if columns is None:
+        windows = data.windows() if isinstance(data, Columns) else None
+        if windows is None:
             return capacity
-        sizes = {name: _row_bytes(column) for name, column in columns.items()}
-        if sizes.get("obs", 0) >= MIN_FRAME_BYTES:
-            sizes.pop("next_obs", None)  # the ring keeps them once
-        return max(min(capacity, int(self._max_bytes // max(sum(sizes.values()), 1))), len(data))
+        fitting = int(self._max_bytes // max(row_bytes(windows[0][0]), 1))
+        return max(min(capacity, fitting), len(data))
 
     # ------------------------------------------------------------------ bad chunks
 
@@ -212,15 +207,3 @@ def _memory() -> int:
         except (OSError, ValueError):
             continue  # no container, or none with a limit
     return found
-
-
-def _row_bytes(column: Column) -> int:
-    sizes: list[int] = []
-
-    def note(leaf: Leaf) -> None:
-        array = leaf.numbers if isinstance(leaf, IdColumn) else leaf
-        width = array.element_size() if isinstance(array, torch.Tensor) else array.itemsize
-        sizes.append(width * int(np.prod(array.shape[1:])))
-
-    tree_map(note, column)
-    return sum(sizes)

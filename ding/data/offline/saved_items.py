@@ -58,14 +58,10 @@ def items_of_run(folder: str) -> Columns | list[Any]:
 def _kept(items: Columns | list[Any], buffer: Mapping[str, Any]) -> Columns | list[Any]:
     """Without those that the buffer had let go of."""
     ring = buffer["ring"]
-    if "slots" in buffer:
-        occupied = np.asarray(buffer["slots"]["occupied"])
-    else:  # of an older version
-        occupied = np.asarray(buffer.get("numbers", np.zeros(ring["capacity"]))) >= 0
     slots = np.arange(ring["filled"])
     if ring["filled"] == ring["capacity"]:
         slots = (slots + ring["head"]) % ring["capacity"]
-    kept = occupied[slots]
+    kept = np.asarray(buffer["slots"]["occupied"])[slots]
     if kept.all():
         return items
     if isinstance(items, Columns):
