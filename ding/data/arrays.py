@@ -5,7 +5,7 @@ than to copy sixty rows.
 """
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
+from ding.data.tree import tree_paths
 
 #: Name of a column; of one in nested mappings the names on the way to it.
 Key: TypeAlias = Hashable
@@ -55,7 +56,8 @@ def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
     """Columns as arrays, with which they share memory; None if one of them cannot be kept so."""
     leaves: dict[Key, StoredLeaf] = {}
     forms: dict[Key, Form] = {}
-    for key, leaf in _flat(columns):
+    for path, leaf in tree_paths(columns):
+        key = key_of(path)
         is_indexed = type(leaf) is IndexedColumn
         source = leaf.source if is_indexed else leaf
         array = as_array(source)
@@ -126,16 +128,7 @@ def path_of(key: Key) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def key_of(path: Iterable[Any]) -> Key:
+def key_of(path: tuple[Any, ...]) -> Key:
     """What `path_of` was given."""
-    names = tuple(path)
-    return names if len(names) > 1 or type(names[0]) is tuple else names[0]
-
-
-def _flat(columns: Mapping[Any, Any], path: tuple[Any, ...] = ()) -> Iterator[tuple[Key, Any]]:
-    for name, value in columns.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, (*path, name))
-        else:
-            # A name that is a tuple itself is in one of its own, not to be taken for a path.
-            yield (*path, name) if path or type(name) is tuple else name, value
+    # A name that is a tuple itself is left in one, not to be taken for a path.
+    return path if len(path) > 1 or type(path[0]) is tuple else path[0]

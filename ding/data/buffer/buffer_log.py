@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from logging import Logger
 
 from ding.utils.log_helper import build_logger
@@ -22,12 +21,13 @@ class BufferLog:
         self._writer, self._owns_writer = tb_logger, tb_logger is None
         self._folder = os.path.join(exp_name or ".", "log", name)
         self._name = name
-        # The ids of a parallel run's buffers end at random; curves of two runs have one name.
-        self._group = re.sub(r"_[0-9a-f]{8}$", "", name)
+        #: In tags: the ids of a parallel run's buffers end at random; curves of two runs have one
+        #: name.
+        self.group = re.sub(r"_[0-9a-f]{8}$", "", name)
         self._text: Logger | None = None
         self._refused = ""
 
-    def text(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """A line for who wants detail: the figures are among the scalars too."""
         self._logger().debug(line)
 
@@ -41,14 +41,11 @@ class BufferLog:
         if self._refused == what:
             self._refused = ""
 
-    def scalars(self, tag: str, values: Mapping[str, float], step: int) -> None:
-        writer = self._writer
-        if writer is None:
-            _, writer = build_logger(self._folder, self._name, need_text=False)
-            assert writer is not None
-            self._writer = writer
-        for name, value in values.items():
-            writer.add_scalar(f"{self._group}_{tag}/{name}", value, step)
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        if self._writer is None:
+            _, self._writer = build_logger(self._folder, self._name, need_text=False)
+        assert self._writer is not None
+        self._writer.add_scalar(tag, value, step)
 
     def close(self) -> None:
         """Close what was opened here; flush what was given."""

@@ -1,6 +1,5 @@
 """What a buffer tells about its data: throughput, and the use, priority and age of samples."""
 
-import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,8 +8,6 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
-
-Scalars = Callable[[str, Mapping[str, float], int], None]
 
 
 class SampledDataAttrMonitor(LoggedModel[BaseTime]):
@@ -68,43 +65,40 @@ def summarise_samples(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: float(_REDUCE[kind](values[column])) for name, (column, kind) in figures}
 
 
-def _counter(name: str, doc: str) -> property:
-    """A count of a monitor, which reports if need be when it is set."""
-
-    def count(self: "PeriodicThruputMonitor", value: int) -> None:
-        setattr(self, name, value)
-        self.note()
-
-    return property(operator.attrgetter(name), count, doc=doc)
-
-
 class PeriodicThruputMonitor:
     """Counts items that come, go out and leave, and reports the counts of each period.
 
     There is no thread: the report is written by the first push or sample after the period.
 
     Args:
-        name: Name of the buffer.
+        name: Name of the buffer, in lines and tags.
         cfg: ``seconds``, the length of a period.
-        logger: Takes a line of text: a function, or a logger.
-        tb_logger: Takes ``(tag, values, step)``: a function, or a writer with ``add_scalar``.
+        logger: Takes a line of text by ``info``, if it has that.
+        tb_logger: Takes the counts by ``add_scalar``, if it has that.
+
+    Attributes:
+        push_data_count: Items that came in this period.
+        sample_data_count: Items that went out in samples in this period.
+        remove_data_count: Items that left in this period.
+        valid_count: Items that are there.
     """
 
     def __init__(self, name: str, cfg: EasyDict, logger: object, tb_logger: object) -> None:
         self.name = name
-        self._line = logger if callable(logger) else getattr(logger, "info", _ignore)
-        self._scalars = tb_logger if callable(tb_logger) else _scalar_writer(name, tb_logger)
+        self._line = getattr(logger, "info", _ignore)
+        self._add_scalar = getattr(tb_logger, "add_scalar", _ignore)
         self._period = float(cfg.seconds)
         self._begin = time.monotonic()
         self._due = self._begin + self._period
-        self._pushed = self._sampled = self._removed = self._valid = 0
+        self.push_data_count = self.sample_data_count = self.remove_data_count = 0
+        self.valid_count = 0
 
     def note(self, pushed: int = 0, sampled: int = 0, removed: int = 0) -> None:
         """Count items."""
-        self._pushed += pushed
-        self._sampled += sampled
-        self._removed += removed
-        self._valid += pushed - removed
+        self.push_data_count += pushed
+        self.sample_data_count += sampled
+        self.remove_data_count += removed
+        self.valid_count += pushed - removed
         if time.monotonic() >= self._due:
             self._report()
 
@@ -112,36 +106,22 @@ class PeriodicThruputMonitor:
         """Report nothing more."""
         self._due = float("inf")
 
-    push_data_count = _counter("_pushed", "Items that came in this period.")
-    sample_data_count = _counter("_sampled", "Items that went out in samples in this period.")
-    remove_data_count = _counter("_removed", "Items that left in this period.")
-    valid_count = _counter("_valid", "Items that are there.")
-
     def _report(self) -> None:
         now = time.monotonic()
         counts = {
-            "push_count": self._pushed,
-            "sample_count": self._sampled,
-            "remove_count": self._removed,
-            "valid_count": self._valid,
+            "push_count": self.push_data_count,
+            "sample_count": self.sample_data_count,
+            "remove_count": self.remove_data_count,
+            "valid_count": self.valid_count,
         }
         elapsed = now - self._due + self._period
         facts = ", ".join(f"{key} {value}" for key, value in counts.items())
         self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")
-        self._scalars("sec", counts, int(now - self._begin))
-        self._pushed = self._sampled = self._removed = 0
+        for key, value in counts.items():
+            self._add_scalar(f"{self.name}_sec/{key}", value, int(now - self._begin))
+        self.push_data_count = self.sample_data_count = self.remove_data_count = 0
         self._due = now + self._period
 
 
 def _ignore(*_: object) -> None:
     pass
-
-
-def _scalar_writer(name: str, writer: object) -> Scalars:
-    add = getattr(writer, "add_scalar", _ignore)
-
-    def write(tag: str, values: Mapping[str, float], step: int) -> None:
-        for key, value in values.items():
-            add(f"{name}_{tag}/{key}", value, step)
-
-    return write

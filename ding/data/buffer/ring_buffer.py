@@ -64,7 +64,7 @@ class RingBuffer(IBuffer):
         self._push_count = 0
         self._log = BufferLog(tb_logger, exp_name, self._instance_name)
         self._monitor = PeriodicThruputMonitor(
-            self._instance_name, self._thruput_cfg(), self._log.text, self._log.scalars
+            self._log.group, self._thruput_cfg(), self._log, self._log
         )
         self._remover = UsedDataRemover() if self._cfg.enable_track_used_data else None
         #: Told, with the lock held, of items that leave or that are not let in: a list of them, or

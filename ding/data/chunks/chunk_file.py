@@ -24,7 +24,7 @@ from ding.torch_utils.tensor_file import (
 from ding.utils import safe_serial
 from ding.utils.errors import ChunkError, DataError
 from ding.utils.file_helper import write_pieces
-from ding.utils.shared_folder import SharedFolder
+from ding.utils.shared_folder import SharedFolder as SharedFolder
 
 #: How files of `torch.save` start: as zip archives, the old ones as pickles.
 _OF_TORCH = (b"P", b"\x80")

@@ -278,7 +278,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         if left < self._recent.maxlen:  # type: ignore[operator]
             self._recent.append(facts())
             if left == 0:
-                self._log.scalars("iter", summarise_samples(self._recent), cur_iter)
+                for name, value in summarise_samples(self._recent).items():
+                    self._log.add_scalar(f"{self._log.group}_iter/{name}", value, cur_iter)
                 self._recent.clear()
 
     def _remove_stale(self, cur_iter: int) -> None:
