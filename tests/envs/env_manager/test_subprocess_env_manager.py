@@ -114,10 +114,11 @@ def test_workers_have_their_share_of_environments(launch):
 
 
 @pytest.mark.slow
-def test_spawned_workers_with_functions_that_only_cloudpickle_takes(launch):
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_started_workers_with_functions_that_only_cloudpickle_takes(launch, context):
     length = 2
     fns = [lambda i=i: CountEnv({"id": i, "length": length}) for i in range(2)]
-    manager = launch(fns, context="spawn")
+    manager = launch(fns, context=context)
     step = manager.step_columns(ACTIONS[:2], manager.ready_columns()[0])
     np.testing.assert_array_equal(step.obs, [[0, 1, 1, 0], [1, 1, 1, 0]])
 
