@@ -278,7 +278,7 @@ class EnvGroup:
         """By env id, what its next episodes depend on."""
         states = {}
         for env_id, place in self._places.items():
-            env = self.envs.get(env_id)
+            env: Any = self.envs.get(env_id)
             states[env_id] = {
                 **asdict(place),
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,

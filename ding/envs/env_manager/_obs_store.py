@@ -51,7 +51,7 @@ class ObsColumns:
         self.layout = layout
         self.slot = 0
         self._env_num = env_num
-        self.all_rows = list(range(env_num))
+        self._all_rows = list(range(env_num))
         memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
         offset = 0
 
@@ -67,7 +67,7 @@ class ObsColumns:
         self._shape, self._casting = None, _casting(np.dtype(np.float32))
         if isinstance(layout, tuple):
             self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
-        self._rows = [[_row_of(view, row) for row in self.all_rows] for view in self._views]
+        self._rows = [[_row_of(view, row) for row in self._all_rows] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
         self._sums = [
             [(leaf.reshape(-1).dot, np.ones(leaf.size, leaf.dtype)) for leaf in _floats(view)]
@@ -88,7 +88,7 @@ class ObsColumns:
         Returns:
             The observations as columns: a view until the next but one step, or a copy.
         """
-        if rows != self.all_rows:
+        if rows != self._all_rows:
             for row, obs in zip(rows, observations):
                 self.write(row, obs)
             return self.gather(rows)
@@ -129,9 +129,9 @@ class ObsColumns:
         """A copy of some rows."""
         return take_rows(self.view(), rows)
 
-    def row(self, row: int, copied: bool = True, slot: int | None = None) -> Any:
+    def row(self, row: int, copied: bool = True) -> Any:
         """One environment's observation."""
-        view = self._rows[self.slot if slot is None else slot][row]
+        view = self._rows[self.slot][row]
         return copy_columns(view) if copied else view
 
     def _write_row(self, target: Any, obs: Any, row: int) -> None:
