@@ -20,9 +20,8 @@ from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
 from ding.entry.end_report import print_ending
-from ding.entry.engine_run import run_on_engine
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import build_worker, run_coordinator
+from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine
 from ding.entry.processes import start_method
 from ding.entry.run_folder import settle_record
 from ding.entry.run_folders import RunFolders
