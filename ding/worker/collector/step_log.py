@@ -32,9 +32,9 @@ class Ended(NamedTuple):
 class StepLog:
     """A growing list of cells: what one environment showed, and what became of it, at one step.
 
-    A grid with a row for each step and a column for each environment says which cell is whose. The
-    observation of an environment's next cell is the one that followed, so that each is written
-    once; the one that a trajectory ended with gets a cell of its own, outside of the grid.
+    Each cell has the number of its trajectory. The observation of a trajectory's next cell is the
+    one that followed, so that each is written once; the one that it ended with gets a cell of its
+    own, which belongs to none.
 
     What is appended is copied here. Cells are not written to again before `drop_ended` needs
     their room, and those of observations that others were given never. All players have columns of
@@ -51,13 +51,11 @@ class StepLog:
         self._capacity = 0  # cells that there is room for
         self._used = 0
         self._kept = 0  # by the last compaction
-        self._grid = np.zeros((0, env_num), np.int64)  # -1 where nobody has acted
-        self._rows = 0
-        # First row of each environment's running trajectory.
-        self._starts = np.zeros(env_num, np.int64)
-        # Of ended trajectories, in their order: environments, first rows and final cells; and the
-        # row after the last.
-        self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = []
+        self._numbers = np.zeros(0, np.int64)  # of each cell's trajectory; 0: of none
+        self._running = np.arange(env_num) + 1  # number of each environment's trajectory
+        self._next_number = env_num + 1
+        # Of ended trajectories, in their order: environments, numbers and final cells.
+        self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._given: set[int] = set()  # players whose observations others have
 
     # ------------------------------------------------------------------ in
@@ -75,13 +73,7 @@ class StepLog:
         for stored, given in zip(self._players, columns):
             if given.keys() != stored.keys():
                 self._allocate(stored, given)
-        if self._rows == len(self._grid):
-            more = np.full((max(_MIN_ROWS, self._rows), self._env_num), -1)
-            self._grid = np.concatenate([self._grid, more])
-        cells = self._new_cells(len(env_ids))
-        row = self._grid[self._rows]  # quicker than both indices at once
-        row[env_ids] = np.arange(cells.start, cells.stop)
-        self._rows += 1
+        cells = self._new_cells(self._running[env_ids])
         for stored, given in zip(self._players, columns):
             for name, values in given.items():
                 _write(stored, name, cells, values)
@@ -93,16 +85,18 @@ class StepLog:
             env_ids: int64 ``[n]``.
             obs: Of each player, what they show now.
         """
-        cells = self._new_cells(len(env_ids))
+        cells = self._new_cells(np.zeros_like(env_ids))
         for stored, values in zip(self._players, obs):
             _write(stored, "obs", cells, values)
         finals = np.arange(cells.start, cells.stop)
-        self._ended.append((env_ids, self._starts[env_ids], finals, self._rows))
-        self._starts[env_ids] = self._rows
+        self._ended.append((env_ids, self._running[env_ids], finals))
+        self.forget(env_ids)
 
     def forget(self, env_ids: np.ndarray | slice) -> None:
-        """Forget the running trajectories of environments."""
-        self._starts[env_ids] = self._rows
+        """Forget the running trajectories of environments, and begin others."""
+        count = len(self._running[env_ids])
+        self._running[env_ids] = np.arange(self._next_number, self._next_number + count)
+        self._next_number += count
 
     def add_missing(self, name: str, like: np.ndarray, value: float) -> None:
         """Have a column from here on, of the kind of `like`; the cells so far get `value`."""
@@ -111,10 +105,11 @@ class StepLog:
                 stored[name] = self._empty(like)
                 stored[name][: self._used] = value
 
-    def _new_cells(self, count: int) -> slice:
-        start, self._used = self._used, self._used + count
+    def _new_cells(self, numbers: np.ndarray) -> slice:
+        start, self._used = self._used, self._used + len(numbers)
         if self._used > self._capacity:
             self._grow(start)
+        self._numbers[start : self._used] = numbers
         return slice(start, self._used)
 
     # ------------------------------------------------------------------ out
@@ -123,18 +118,15 @@ class StepLog:
         """The trajectories that ended since `drop_ended`; ``None`` if there are none."""
         if not self._ended:
             return None
-        *parts, stops = zip(*self._ended)
-        env_ids, starts, finals = map(np.concatenate, parts)
-        lengths = np.repeat(stops, list(map(len, parts[0]))) - starts
+        env_ids, numbers, finals = map(np.concatenate, zip(*self._ended))
+        # Where each trajectory comes; all others come after those that ended. Few bits sort faster.
+        count = len(numbers)
+        places = np.full(self._next_number, count, np.min_scalar_type(-count - 1))
+        places[numbers] = np.arange(count)
+        of_cells = places[self._numbers[: self._used]]
+        lengths = np.bincount(of_cells, minlength=count)[:count]
         ends = lengths.cumsum()
-        place = np.arange(ends[-1])
-        place *= self._env_num
-        place += np.repeat((starts - (ends - lengths)) * self._env_num + env_ids, lengths)
-        cells = self._grid.reshape(-1).take(place)
-        if cells.min() < 0:  # some have paused
-            acted = cells >= 0
-            lengths = np.add.reduceat(acted, ends - lengths, dtype=np.int64)
-            cells, ends = cells[acted], lengths.cumsum()
+        cells = of_cells.argsort(kind="stable")[: ends[-1]]
         following = np.empty_like(cells)
         following[:-1] = cells[1:]
         following[ends - 1] = finals
@@ -172,16 +164,14 @@ class StepLog:
 
     def _compact(self) -> None:
         """Move the cells of running trajectories to the beginning."""
-        runs = (self._grid[: self._rows] >= 0) & (np.arange(self._rows)[:, None] >= self._starts)
-        # Those that have not acted since have nothing to keep.
-        self._starts[~runs.any(0)] = self._rows
-        first = int(self._starts.min())
-        runs, cells = runs[first:], self._grid[: self._rows][runs]
-        self._grid[: self._rows] = -1
-        self._starts -= first
-        self._rows -= first
+        numbers = np.zeros(self._next_number, np.int64)
+        numbers[self._running] = np.arange(self._env_num) + 1
+        self._running = np.arange(self._env_num) + 1
+        self._next_number = self._env_num + 1
+        numbers = numbers[self._numbers[: self._used]]
+        cells = numbers.nonzero()[0]
         self._used = self._kept = len(cells)
-        self._grid[: self._rows][runs] = np.arange(self._used)
+        self._numbers[: self._used] = numbers[cells]
         for player, stored in enumerate(self._players):
             for name, column in stored.items():
                 is_given = name == "obs" and player in self._given
@@ -204,12 +194,13 @@ class StepLog:
             to[:used] = leaf[:used]
             return to
 
+        self._numbers = larger(self._numbers)
         for stored in self._players:
             stored.update({name: tree_map(larger, col) for name, col in stored.items()})
 
     def _allocate(self, stored: dict[str, Tree], columns: Mapping[str, Tree]) -> None:
         if self._used:
-            count = np.count_nonzero(self._grid[: self._rows] >= 0)
+            count = np.count_nonzero(self._numbers[: self._used])
             raise DataError(
                 f"columns {', '.join(columns)} came after {count} transitions of "
                 f"{', '.join(stored)}: a policy must return the same outputs at each step"
