@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ding.utils.errors import MissingNameError
-from ding.utils.planned_names import with_planned
+from ding.utils.import_helper import with_planned
 from tests.public_names import PLANNED, THERE
 
 

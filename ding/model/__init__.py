@@ -4,7 +4,7 @@ from ding.model import common, template
 from ding.model.common import *  # noqa: F403
 from ding.model.template import *  # noqa: F403
 from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper, wrapper_name_map
-from ding.utils.planned_names import with_planned
+from ding.utils.import_helper import with_planned
 
 __all__ = ["IModelWrapper", "model_wrap", "register_wrapper", "wrapper_name_map"]
 __all__ += dir(common)

@@ -1,7 +1,9 @@
-"""Walks nested containers of tensors and arrays."""
+"""Walks nested containers of tensors and arrays; a dict that keeps no tensor alive."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
+
+import torch
 
 
 def map_leaves(
@@ -47,3 +49,27 @@ def _map_columns(fn: Callable[[Any], Any], data: Any, ignore_keys: Collection[st
     mapped = data.map_columns(fn)
     kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
     return mapped.with_columns(**kept) if kept else mapped
+
+
+class LogDict(dict):
+    """A dict whose tensors become numbers (one element) or lists as they are put in."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) is not float:
+            value = map_leaves(_detached, value)
+        super().__setitem__(key, value)
+
+    def update(self, data: dict) -> None:  # type: ignore[override]
+        for key, value in data.items():
+            self[key] = value
+
+
+def build_log_buffer() -> LogDict:
+    """An empty log entry."""
+    return LogDict()
+
+
+def _detached(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.item() if leaf.numel() == 1 else leaf.tolist()
+    return leaf

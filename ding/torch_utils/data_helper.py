@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.torch_utils._tree import map_leaves, rebuild_tuple
+from ding.torch_utils._tree import LogDict, build_log_buffer, map_leaves, rebuild_tuple
 from ding.torch_utils.cuda_fetcher import CudaFetcher
-from ding.torch_utils.log_dict import LogDict, build_log_buffer
 from ding.torch_utils.network.nn_module import one_hot
 
 __all__ = [

@@ -33,6 +33,10 @@ from typing import Any
 class DingError(Exception):
     """Base of every error that this package raises on purpose."""
 
+    def __str__(self) -> str:
+        # A KeyError would show the repr of the message, quotes and escaped line breaks included.
+        return str(self.args[0]) if len(self.args) == 1 else super().__str__()
+
 
 class ConfigError(DingError, ValueError):
     """A config that cannot be run. The message names the full path of the key."""
@@ -40,10 +44,6 @@ class ConfigError(DingError, ValueError):
 
 class UnknownTypeError(DingError, KeyError):
     """A name that a registry does not hold."""
-
-    def __str__(self) -> str:
-        # KeyError would show the repr of the message, quotes and escaped line breaks included.
-        return str(self.args[0]) if self.args else ""
 
 
 class DuplicateTypeError(DingError, AssertionError):
@@ -148,10 +148,6 @@ class PortTakenError(InteractionError, OSError):
 
 class NameTakenError(InteractionError, KeyError):
     """Another connection of the master has the name."""
-
-    def __str__(self) -> str:
-        # As for `UnknownTypeError`.
-        return str(self.args[0]) if self.args else ""
 
 
 class NotJsonError(InteractionError, TypeError):

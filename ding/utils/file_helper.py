@@ -99,9 +99,7 @@ def read_from_file(path: str) -> Any:
     return read_file(path)
 
 
-def read_from_path(path: str) -> Any:
-    """`read_file` of an ordinary file."""
-    return read_file(path)
+read_from_path = read_from_file
 
 
 def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:

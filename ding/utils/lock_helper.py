@@ -108,6 +108,5 @@ def get_file_lock(name: str, op: str) -> FcntlContext:
     return FcntlContext(f"{name}.lock", shared=op == "read")
 
 
-def get_rw_file_lock(name: str, op: str) -> FcntlContext:
-    """`get_file_lock` under the name that readers-writer users import."""
-    return get_file_lock(name, op)
+#: The name that readers-writer users import.
+get_rw_file_lock = get_file_lock
