@@ -26,9 +26,9 @@ ppo_data = namedtuple(
     ],
     defaults=(None,),
 )
-ppo_data_continuous = namedtuple(
+ppo_data_continuous = namedtuple(  # type: ignore[misc]
     "ppo_data_continuous",
-    ["mu_sigma_new", "mu_sigma_old", *ppo_data._fields[2:]],  # type: ignore[misc]
+    ["mu_sigma_new", "mu_sigma_old", *ppo_data._fields[2:]],
     defaults=(None,),
 )
 ppo_policy_data = namedtuple(

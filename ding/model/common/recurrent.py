@@ -116,7 +116,11 @@ class StatefulGRU(nn.GRUCell):
 
 
 #: By ``lstm_type``.
-RECURRENT_LAYERS = {"normal": NormedLSTM, "pytorch": StatefulLSTM, "gru": StatefulGRU}
+RECURRENT_LAYERS: dict[Any, type[nn.Module]] = {
+    "normal": NormedLSTM,
+    "pytorch": StatefulLSTM,
+    "gru": StatefulGRU,
+}
 
 
 def _initial(size: int, gates: int) -> nn.Parameter:
