@@ -35,7 +35,7 @@ def test_a_manager_spawns_streams_of_a_number(dynamic_seed):
         manager = BaseEnvManager([CountEnv] * 8)
         manager.seed(seed, dynamic_seed)
         manager.launch()
-        seeds = [env._seed for env in manager._runner.group.envs.values()]
+        seeds = manager._seed
         manager.close()
         return seeds
 

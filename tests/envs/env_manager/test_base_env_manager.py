@@ -42,6 +42,11 @@ def launch():
         manager.close()
 
 
+def recorded(fns, made):
+    """`fns`, which also put what they make into a list."""
+    return [lambda fn=fn: made.append(fn()) or made[-1] for fn in fns]
+
+
 def zeros(manager):
     return dict.fromkeys(manager.ready_obs_id, np.int64(0))
 
@@ -271,8 +276,10 @@ def test_launch_that_fails_closes_again(where):
 @pytest.mark.parametrize("columns", [True, False])
 def test_a_failing_step_is_recovered_if_asked(launch, tmp_path, retry_type, columns):
     fns = one_faulty(fault="raise", once=str(tmp_path / "mark"))
+    made: list = []
+    fns = recorded(fns, made)
     manager = launch(fns, max_retry=2, retry_type=retry_type, retry_waiting_time=0)
-    failed = manager._runner.group.envs[1]
+    failed = made[1]
     manager.step(zeros(manager))
     if columns:
         step = manager.step_columns(np.zeros(4, int), np.arange(4))
@@ -411,7 +418,8 @@ def test_requests_reach_the_environments(launch):
 
 
 def test_use_before_launch_and_after_close():
-    manager = BaseEnvManager(env_fns(CountEnv))
+    made: list = []
+    manager = BaseEnvManager(recorded(env_fns(CountEnv), made))
     assert manager.closed
     assert manager.action_space.n == 3
     assert manager.supports_columns
@@ -421,10 +429,10 @@ def test_use_before_launch_and_after_close():
     manager.launch()
     with pytest.raises(EnvError, match="launched already"):
         manager.launch()
-    envs = list(manager._runner.group.envs.values())
     manager.close()
     manager.close()
-    assert all(env.closed for env in envs)
+    assert len(made) >= 4
+    assert all(env.closed for env in made)
     with pytest.raises(EnvError, match="closed"):
         manager.step_columns(np.zeros(4, int), np.arange(4))
     manager.launch()

@@ -311,7 +311,7 @@ def test_seeds_differ_between_workers_but_not_between_evaluations():
         link.parts._name = name
         for evaluate in (False, True):
             manager = link.parts.env_manager(collector_cfg().env, evaluate, 3)
-            seeds.append(manager._runner.group.envs[0]._seed)
+            seeds.append(manager._seed[0])
         link.parts.close()
     collect0, eval0, collect1, eval1 = seeds
     assert collect0 != collect1
