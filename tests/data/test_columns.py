@@ -1,6 +1,7 @@
 import bisect
 import copy
 import dataclasses
+import gc
 import heapq
 import itertools
 import json
@@ -369,3 +370,23 @@ class TestTensorsForReaders:
     def test_only_numbers_have_arrays(self):
         with pytest.raises(DataError, match="numbers"):
             Columns.of_arrays({"x": np.array([None, 1])}, set())
+
+
+def test_garbage_that_reads_columns_while_others_are_read():
+    seen = []
+
+    class Reader:
+        def __init__(self):
+            self.myself, self.columns = self, make()
+
+        def __del__(self):
+            seen.append(len(self.columns.columns["action"]))
+
+    Reader()
+
+    def more():
+        gc.collect()
+        return {}
+
+    assert len(Columns.trusted({"y": np.arange(2)}, 2, more).columns["y"]) == 2
+    assert seen == [5]
