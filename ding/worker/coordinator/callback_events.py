@@ -1,27 +1,17 @@
 """What sessions report, as calls of functions that somebody gave by name."""
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import cast
 
-from ding.envs.running_statistics import Statistics
-
-from .chunk_buffer import ChunkBuffer
+from .run_events import RunEvents
 
 #: Functions that a coordinator of another kind gives.
-CALLBACKS = (
-    "deal_with_collector_send_data",
-    "deal_with_collector_judge_finish",
-    "deal_with_collector_finish_task",
-    "deal_with_learner_get_data",
-    "deal_with_learner_send_info",
-    "deal_with_learner_judge_finish",
-    "deal_with_learner_finish_task",
-    "deal_with_increase_collector",
-    "deal_with_decrease_collector",
-)
+CALLBACKS = tuple(name for name in vars(RunEvents) if name.startswith("deal_with_"))
 Callbacks = Mapping[str, Callable[..., object]]
 
 
-class CallbackEvents:
+def events_of(callbacks: Callbacks) -> RunEvents:
     """The methods of `RunEvents`: the functions of `CALLBACKS`; other events are passed over.
 
     Args:
@@ -30,24 +20,13 @@ class CallbackEvents:
     Raises:
         KeyError: One of them is missing.
     """
+    missing = [name for name in CALLBACKS if name not in callbacks]
+    if missing:
+        raise KeyError(f"callback_fn lacks {', '.join(missing)}")
+    events = {name: _pass_over for name in vars(RunEvents) if not name.startswith("_")}
+    known = {"envstep": lambda: 0, "env_statistics": dict}
+    return cast(RunEvents, SimpleNamespace(**{**events, **known, **callbacks}))
 
-    def __init__(self, callbacks: Callbacks) -> None:
-        missing = [name for name in CALLBACKS if name not in callbacks]
-        if missing:
-            raise KeyError(f"callback_fn lacks {', '.join(missing)}")
-        vars(self).update({name: callbacks[name] for name in CALLBACKS})
 
-    def learner_buffer(self, buffer_id: str) -> ChunkBuffer | None:
-        return None
-
-    def envstep(self) -> int:
-        return 0
-
-    def env_statistics(self) -> Statistics:
-        return {}
-
-    def _pass_over(self, *news: object) -> None:
-        """Who gives functions has none for it."""
-
-    collector_progress = task_running = task_closing = task_failed = _pass_over
-    workers_changed = failed_worker = worker_left = warn = fatal = _pass_over
+def _pass_over(*news: object) -> None:
+    """Who gives functions has none for it; there is no buffer, either."""

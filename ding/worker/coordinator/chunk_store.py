@@ -73,8 +73,8 @@ class ChunkStore:
         self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        self._left: list[Chunk] = []  # by rows or batches, since chunks were removed last
-        self._unused: list[Chunk] = []  # not known any more, and still in the store
+        # Chunks that rows or batches have left, or that could not be removed, by their numbers.
+        self._left: dict[int, Chunk] = {}
         #: Samples and bytes of all chunks that have not been removed.
         self.kept_rows = self.bytes = 0
 
@@ -139,7 +139,7 @@ class ChunkStore:
     def unref(self, chunk: Chunk, n: int) -> None:
         """So many rows of a chunk are no longer in the buffer."""
         chunk.refs -= n
-        self._left.append(chunk)
+        self._left[chunk.number] = chunk
 
     def pin(self, chunks: Iterable[Chunk]) -> None:
         """A batch needs these chunks."""
@@ -150,27 +150,26 @@ class ChunkStore:
         """A batch does not need these chunks any more."""
         for chunk in chunks:
             chunk.pins -= 1
-            self._left.append(chunk)
+            self._left[chunk.number] = chunk
 
     # ------------------------------------------------------------------ removal
 
     def remove_unused(self) -> None:
         """Remove chunks that neither rows nor batches need any more."""
         with self._lock:
-            left, self._left = self._left, []
-            for chunk in left:
-                if not (chunk.refs or chunk.pins) and chunk.number in self._chunks:
-                    del self._chunks[chunk.number], self._by_id[chunk.data_id]
-                    self._unused.append(chunk)
-            unused, self._unused = self._unused, []
+            left, self._left = self._left, {}
+            unused = [chunk for chunk in left.values() if not (chunk.refs or chunk.pins)]
+            for chunk in unused:
+                if self._chunks.pop(chunk.number, None) is not None:
+                    del self._by_id[chunk.data_id]
         if not unused:
             return
-        removed = [chunk for chunk in unused if self._remove(chunk.data_id)]
+        stuck = {chunk.number: chunk for chunk in unused if not self._remove(chunk.data_id)}
+        removed = [chunk for chunk in unused if chunk.number not in stuck]
         with self._lock:
             self.bytes -= sum(chunk.size for chunk in removed)
             self.kept_rows -= sum(chunk.rows for chunk in removed)
-            if len(removed) < len(unused):
-                self._unused += [chunk for chunk in unused if chunk not in removed]
+            self._left.update(stuck)
 
     def _remove(self, data_id: str) -> bool:
         if self._store is None:
@@ -195,7 +194,7 @@ class ChunkStore:
     def remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all chunks, and all that matches."""
         with self._lock:
-            known = {*self._by_id, *(chunk.data_id for chunk in self._unused)}
+            known = {*self._by_id, *(chunk.data_id for chunk in self._left.values())}
         for data_id in known:
             self._remove(data_id)
         if self._store is not None:

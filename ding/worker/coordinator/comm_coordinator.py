@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
@@ -14,12 +13,10 @@ from ding.worker.seams import Arrival, Awaited, Control
 
 from ._commander_tasks import section
 from ._types import Config
-from .callback_events import CallbackEvents, Callbacks
+from .callback_events import Callbacks, events_of
 from .resource_manager import NaiveResourceManager
+from .run_events import RunEvents
 from .worker_session import Limit, WorkerSession
-
-if TYPE_CHECKING:
-    from .run_events import RunEvents
 
 
 class CommCoordinator:
@@ -41,7 +38,7 @@ class CommCoordinator:
     def __init__(
         self,
         cfg: Config,
-        callback_fn: "RunEvents | Callbacks",
+        callback_fn: RunEvents | Callbacks,
         logger: logging.Logger,
         *,
         status: Callable[[], Mapping[str, object]] = dict,
@@ -49,9 +46,7 @@ class CommCoordinator:
     ) -> None:
         own: Config = cfg["system"]["coordinator"]
         self.events: RunEvents = (
-            cast("RunEvents", CallbackEvents(callback_fn))
-            if isinstance(callback_fn, Mapping)
-            else callback_fn
+            events_of(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
         )
         self.limits: Mapping[Limit, float] = {
             "step": float(own.get("step_timeout", durations.STEP_TIMEOUT)),

@@ -5,29 +5,18 @@ import pytest
 from easydict import EasyDict
 
 from ding.utils.shared_folder import SharedFolder
-from ding.worker.coordinator.callback_events import CALLBACKS, CallbackEvents
+from ding.worker.coordinator.callback_events import CALLBACKS, events_of
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
 
 
-class Run(CallbackEvents):
+def run_of(buffer):
     """A coordinator with one buffer."""
-
-    def __init__(self, buffer):
-        super().__init__(dict.fromkeys(CALLBACKS, self.callback))
-        self.buffer = buffer
-        self.statistics = {}
-
-    def callback(self, *args):
-        return False
-
-    def learner_buffer(self, buffer_id):
-        return self.buffer
-
-    def env_statistics(self):
-        return self.statistics
+    run = events_of(dict.fromkeys(CALLBACKS, lambda *args: False))
+    run.learner_buffer = lambda buffer_id: buffer
+    return run
 
 
 class Learner:
@@ -78,7 +67,7 @@ class Learner:
 def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness):
     cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=max_staleness)
     buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
-    learner = Learner(Run(buffer), lambda: collect(), learners, ahead=6 * learners)
+    learner = Learner(run_of(buffer), lambda: collect(), learners, ahead=6 * learners)
 
     def collect():
         born = learner.step
@@ -98,7 +87,7 @@ def test_batches_go_back_to_the_buffer_that_the_learner_draws_from(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=4)
     folder, space = SharedFolder(str(tmp_path / "data")), SpaceQuota(None)
     tasks, wanted = (ChunkBuffer(cfg, folder, space, "exp", name) for name in ("b", "wanted"))
-    run = Run(None)
+    run = run_of(None)
     run.learner_buffer = {"b": tasks, "wanted": wanted}.get
     for buffer in (tasks, wanted):
         buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
@@ -135,11 +124,12 @@ def test_it_is_told_what_environments_normalise_by_when_that_is_news(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=64)
     buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
     buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
-    run = Run(buffer)
+    run = run_of(buffer)
     learner = Learner(run)
     job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
     job.work()
-    run.statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
+    statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
+    run.env_statistics = lambda: statistics
     job.work()
     job.work()
     news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
