@@ -29,8 +29,8 @@ MoreColumns: TypeAlias = Callable[[], dict[str, Any]]
 #: Arrays and the rows of them that are meant, part by part.
 Windows = list[tuple[Arrays, range]]
 
-#: Two threads that reach into one container must find the same rows. One thread may come twice: what
-#: it allocates may have garbage collected that reads its own container, such as a buffer's end.
+#: Two threads that reach into one container must find the same rows. A thread may come twice: what
+#: it allocates may have garbage collected that reads a container of its own, such as a buffer.
 _turning_to_rows = threading.RLock()
 
 
