@@ -91,6 +91,14 @@ def test_curves_have_titles_units_and_axes_to_choose(page, runs, url):
     expect(card.locator(".scatterlayer .trace")).to_have_count(2)
 
 
+def test_one_point_is_shown_on_an_axis_from_zero(page, runs, url):
+    folder = make_run(runs / "run", metrics=False)
+    add_rows(folder, [30.0], start=7)
+    page.goto(f"{url}#/runs/run")
+    ticks = page.locator("figure", has_text="Return in evaluations").locator(".xtick text")
+    expect(ticks.first).to_have_text("0")
+
+
 def test_losses_of_updates_are_shown_over_env_steps(page, runs, url):
     make_run(runs / "run", returns=[1.0] * 9)
     page.goto(f"{url}#/runs/run")

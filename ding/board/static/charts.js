@@ -214,7 +214,7 @@ export class Charts {
       margin: { l: 8, r: 12, t: 6, b: 8 }, height: 250, showlegend: false, hovermode: "x unified",
       paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink, family: "inherit", size: 12 },
       hoverlabel: { bgcolor: style.getPropertyValue("--card").trim(), bordercolor: line, font: { color: ink } },
-      xaxis: axis(this.axisTitle(scale)),
+      xaxis: { ...axis(this.axisTitle(scale)), rangemode: "tozero" },
       yaxis: { ...axis(unitOf(tag)), type: this.log.checked ? "log" : "linear" },
       uirevision: `${this.axis.value} ${this.log.checked}`, dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     };
