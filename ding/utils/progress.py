@@ -147,7 +147,8 @@ class Progress:
             return elapsed
         left = goal.seconds_left(now)
         eta = "" if left is None else f", {clock(left)} left"
-        return f"{elapsed} {goal.share:.0%} to {goal.label}{eta}"
+        # Rounded down: 100 % is to be reached.
+        return f"{elapsed} {math.floor(100 * goal.share)}% to {goal.label}{eta}"
 
     def facts(self) -> list[str]:
         """The facts known so far, each a few words of plain ASCII."""

@@ -181,6 +181,15 @@ def test_progress_counts_from_the_first_evaluation_and_never_back():
     assert progress.best_return == -650
 
 
+def test_a_goal_that_is_nearly_reached_is_not_shown_as_reached():
+    progress = Progress(stop_value=475)
+    progress.see_eval(0, 0)
+    progress.see_eval(473.6, 1)
+    assert " 99% to return 475" in progress.way()
+    progress.see_eval(475, 2)
+    assert " 100% to return 475" in progress.way()
+
+
 def test_progress_follows_the_nearest_end():
     progress = Progress(stop_value=100, max_env_step=1000, max_train_iter=10**10)
     progress.mark(0)
