@@ -157,7 +157,7 @@ def _train(
     settings = [word for key, value in values.items() for word in ("--set", f"{key}={value!r}")]
     status, output = commands.run([*args, *settings], is_hopeless)
     value = last_returns(run)
-    told = ", ".join(f"{key}={value}" for key, value in values.items())
+    told = ", ".join(f"{key}={_shown(value)}" for key, value in values.items())
     if hopeless:
         click.echo(f"trial {trial.number}: ended early  {told}")
         return None
@@ -174,7 +174,7 @@ def _report(optuna: Any, study: Any, keys: list[str], folder: str) -> str:
     ranked = sorted(complete, key=lambda trial: -trial.value)[:10]
     rows = [("trial", "last return", *keys, "folder")]
     for trial in ranked:
-        values = (str(trial.params.get(key, "-")) for key in keys)
+        values = (_shown(trial.params.get(key, "-")) for key in keys)
         name = os.path.join(folder, f"trial{trial.number}")
         rows.append((str(trial.number), f"{trial.value:.4g}", *values, name))
     lines = table(rows)
@@ -184,6 +184,10 @@ def _report(optuna: Any, study: Any, keys: list[str], folder: str) -> str:
         lines += ["", "how much each setting matters:"]
         lines += [f"  {share:>4.0%}  {key}" for key, share in shares.items()]
     return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _suggest(trial: Any, key: str, entry: Any) -> Any:
