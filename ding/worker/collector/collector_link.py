@@ -18,7 +18,6 @@ _logger = logging.getLogger(__name__)
 MIN_SAMPLES = 16
 #: How many times larger and older chunks get while the coordinator does not ask.
 MAX_SCALE = 64
-INF = float("inf")
 
 
 #: What whatever the data travels by has to say, of a `CollectorLink`.
@@ -85,7 +84,8 @@ class PolicySource:
     ) -> None:
         self._link, self._path, self._lent, self._mode = link, path, lent, mode
         self._period = period
-        self._due = self._looked = 0.0
+        self._looked = 0.0
+        self._is_hasty = False
         self._warning: str | None = None
         self._noted = ""
 
@@ -116,27 +116,20 @@ class PolicySource:
                 ) from error
             if ended.wait(durations.POLICY_LOOK):
                 return
-        self._due = self._next_look()
-
-    def _next_look(self) -> float:
-        """When it is looked again; sooner while there was none."""
-        soon = self._lent.iter is None
-        return time.monotonic() + (
-            min(self._period, durations.POLICY_LOOK) if soon else self._period
-        )
+        self._looked = time.monotonic()
 
     def look_soon(self) -> None:
         """The collector had to wait, and there may be a new version meanwhile."""
-        self._due = min(self._due, self._looked + durations.POLICY_LOOK)
+        self._is_hasty = True
 
     def refresh(self) -> None:
-        """Load a new version if it is time to look and there is one."""
-        now = time.monotonic()
-        if now >= self._due:
-            self._looked = now
+        """Load a new version if it is time to look, sooner while there was none, and there is."""
+        is_soon = self._is_hasty or self._lent.iter is None
+        now, span = time.monotonic(), self._period
+        if now - self._looked >= (min(span, durations.POLICY_LOOK) if is_soon else span):
+            self._looked, self._is_hasty = now, False
             if self._link.policy_changed(self._path):
                 self._load()
-            self._due = self._next_look()
 
     def take_warning(self) -> str | None:
         """Why the newest version could not be loaded; told once."""
@@ -174,21 +167,18 @@ class SampleSender:
     def __init__(self, link: CollectorLink, n_sample: int | None) -> None:
         self._link = link
         self._n_sample = max(n_sample or 0, MIN_SAMPLES)
-        self._waiting = 0
-        self._since = 0.0
+        self._since: float | None = None  # some wait
         self._sent = 0.0
 
-    def add(self, samples: int) -> bool:
-        """Count samples that were completed; returns whether it is time to send."""
-        if samples:
-            if not self._waiting:
-                self._since = time.monotonic()
-            self._waiting += samples
-        elif not self._waiting:
+    def is_due(self, waiting: int) -> bool:
+        """Whether it is time to send the samples that wait; to be asked after each step."""
+        if not waiting:
             return False
         now = time.monotonic()
+        if self._since is None:
+            self._since = now
         scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
-        is_enough = self._waiting >= self._n_sample * scale
+        is_enough = waiting >= self._n_sample * scale
         if is_enough and now - self._sent >= durations.CHUNK_SPAN:
             return True
         return now - self._since >= durations.CHUNK_AGE * scale
@@ -204,8 +194,7 @@ class SampleSender:
         Returns:
             The number of samples.
         """
-        self._waiting = 0
-        self._sent = time.monotonic()
+        self._sent, self._since = time.monotonic(), None
         start = 0
         while start < len(samples):
             chunk = samples[start : start + self._link.chunk_rows(samples[start:])]

@@ -174,7 +174,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
         if time.monotonic() >= self._log_due:
             self._log()
         self._refresh()
-        waited_for = self._rollout.waiting
         self._watch.stepping()
         is_endless = self._predefined == INF
         episodes = self._rollout.step(self._tally, None if is_endless else self._left > 0)
@@ -184,7 +183,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         for episode in episodes:
             self._left[episode.env_id] -= 1
         self._step_count += 1
-        if self._sender.add(self._rollout.waiting - waited_for):
+        if self._sender.is_due(self._rollout.waiting):
             self._send()
         return bool((self._left > 0).any())
 

@@ -406,19 +406,20 @@ def test_chunks_grow_while_the_coordinator_does_not_ask(monkeypatch):
     monkeypatch.setattr(durations, "CHUNK_AGE", 60.0)
     link = MemoryLink()
     sender = SampleSender(link, 32)
-    assert not sender.add(31)
-    assert sender.add(1)
+    assert not sender.is_due(0)
+    assert not sender.is_due(31)
+    assert sender.is_due(32)
     sender.send(np.zeros(32), lambda n: {})
     link.waiting = 2
-    assert not sender.add(32)
-    assert sender.add(32 * 8)
+    assert not sender.is_due(32)
+    assert sender.is_due(32 * 9)
 
 
 def test_few_samples_do_not_wait_for_long():
     sender = SampleSender(MemoryLink(), 64)
-    sender.add(1)
+    assert not sender.is_due(1)
     threading.Event().wait(0.06)
-    assert sender.add(0)
+    assert sender.is_due(1)
 
 
 def test_tick_monitor():
