@@ -139,7 +139,13 @@ def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
             problems.add(f"system_config.{key} must be 0 or more, got {system[key]!r}")
     for name, section in system.items():
         if isinstance(section, Mapping) and "port" in section:
-            _check_port(f"system_config.{name}.port", section["port"], problems)
+            port = section["port"]
+            number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16
+            if not (port is None or port == "auto" or number):
+                problems.add(
+                    f"system_config.{name}.port must be 'auto' or a number from 0 to 65535, got "
+                    f"{port!r}"
+                )
 
 
 def _check_sample_ratio(
@@ -152,12 +158,6 @@ def _check_sample_ratio(
             RateLimiter(ratio)
     except ConfigError as err:
         problems.add(str(err))
-
-
-def _check_port(path: str, port: Any, problems: Problems) -> None:
-    number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16
-    if not (port is None or port == "auto" or number):
-        problems.add(f"{path} must be 'auto' or a number from 0 to 65535, got {port!r}")
 
 
 def processes_per_learner(system: Mapping[str, Any]) -> int:

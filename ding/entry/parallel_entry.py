@@ -19,11 +19,10 @@ from ding.config.compile_parallel import compile_joining
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
-from ding.entry.end_report import print_ending
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine
 from ding.entry.processes import start_method
-from ding.entry.run_folder import settle_record
+from ding.entry.run_folder import print_ending, settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor

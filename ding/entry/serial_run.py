@@ -12,7 +12,7 @@ from ding.entry.components import (
     keep_configured,
     optimizer_options,
 )
-from ding.entry.end_report import EndReport
+from ding.entry.run_folder import EndReport
 from ding.entry.run_state import SerialStateKeeper, load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.serial_callbacks import SerialCallbacks

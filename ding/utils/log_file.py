@@ -78,8 +78,10 @@ class AppendFile:
                 data = self._header + data
             elif self._lines and not self._tail_checked and os.pread(fd, 1, size - 1) != b"\n":
                 data = b"\n" + data
+            left = memoryview(data)
             try:
-                _write_all(fd, data)
+                while left:
+                    left = left[os.write(fd, left) :]
             except OSError:
                 os.ftruncate(fd, size)  # half a record would make the rest unreadable
                 raise
@@ -140,12 +142,6 @@ def leave_process(status: int) -> NoReturn:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(status)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def redirect_output(path: str) -> None:

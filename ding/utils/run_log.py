@@ -155,7 +155,7 @@ class RunLog:
             self._record.update(
                 status=status,
                 reason=reason,
-                ended=_iso(time.time()),
+                ended=iso_time(time.time()),
                 seconds=round(time.monotonic() - self._started, 3),
             )
         self.flush()
@@ -189,7 +189,7 @@ class RunLog:
             "exp_name": exp_name,
             "status": "running",
             "reason": "",
-            "started": _iso(time.time()),
+            "started": iso_time(time.time()),
             "ended": None,
             "seconds": None,
             "command": shlex.join([sys.executable, *sys.argv]),
@@ -280,7 +280,8 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (int, str, bool, type(None))) else str(value)
 
 
-def _iso(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
+    """A time of ``time.time()`` as records have it, with the zone of this machine."""
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
@@ -304,11 +305,7 @@ def git_state(folder: str | os.PathLike | None = None) -> dict | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return _parse(answer.stdout.decode(errors="replace").splitlines())
-
-
-def _parse(lines: list[str]) -> dict | None:
-    mark = "# branch."
+    lines, mark = answer.stdout.decode(errors="replace").splitlines(), "# branch."
     branch = dict(line[len(mark) :].split(" ", 1) for line in lines if line.startswith(mark))
     commit = branch.get("oid", "")
     if not commit.isalnum():  # git says "(initial)" before the first commit

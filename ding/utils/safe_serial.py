@@ -236,11 +236,8 @@ def _decode_tagged(value: dict[str, Any]) -> Any:
     if kind in ("array", "scalar"):
         array = _decode_array(value)
         return array if kind == "array" else array[()]
-    if kind == "column":
-        return list(_decode(value["values"]))
     if kind == "rows":
-        columns = {k: _decode(column) for k, column in value["columns"].items()}
-        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+        return _whole_column(value).rows()
     if kind in ("dict", "EasyDict"):
         items = {k: _decode(v) for k, v in value["items"].items()}
         return EasyDict(items) if kind == "EasyDict" else items

@@ -86,11 +86,13 @@ class StateSaver(Generic[State]):
             self._end(time.monotonic() - begin, problem)
             return True
 
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
         def write() -> None:
             cpu = time.thread_time()
             problem = self._written(state)
             # It goes on beside the work, on another core if there is one.
-            self._outcome = taken + (time.thread_time() - cpu) / _cores(), problem
+            self._outcome = taken + (time.thread_time() - cpu) / cores, problem
 
         self._writer = threading.Thread(target=write, name="save-state", daemon=True)
         self._writer.start()
@@ -116,7 +118,3 @@ class StateSaver(Generic[State]):
     def _pause(self, cost: float) -> float:
         """Seconds until the next save after one that took so many."""
         return max(self._interval, cost / self._max_share if self._max_share else math.inf)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

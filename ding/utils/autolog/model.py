@@ -48,7 +48,10 @@ class LoggedModel(Generic[_TimeObjectType]):
         self.expire = expire
         self._init_time = self._proxy.time()
         self._data: dict[str, TimeRangedData] = {
-            name: TimeRangedData(self._proxy, expire) for name in _declared(type(self))
+            name: TimeRangedData(self._proxy, expire)
+            for cls in reversed(type(self).__mro__)
+            for name, item in vars(cls).items()
+            if isinstance(item, LoggedValue)
         }
         self._attributes: dict[str, dict[str, Any]] = {}
         self.range_values: dict[str, Callable[..., list[Window]]] = {
@@ -126,12 +129,3 @@ class LoggedModel(Generic[_TimeObjectType]):
             ]
 
         return range_values
-
-
-def _declared(model: type) -> list[str]:
-    names: dict[str, None] = {}
-    for cls in reversed(model.__mro__):
-        for name, item in vars(cls).items():
-            if isinstance(item, LoggedValue):
-                names[name] = None
-    return list(names)
