@@ -284,6 +284,10 @@ class Columns(list[Any]):
             raise _handed_out()
         return Columns._of([(block.apart(), span) for block, span in parts])
 
+    def copied_rows(self) -> list[Row]:
+        """The rows as a list, to which nobody else can write: this container stays as it is."""
+        return list(self.apart() if self.is_columnar else self)
+
     def column(self, name: str) -> Column:
         """One column by name."""
         return self.columns[name]

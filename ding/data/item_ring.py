@@ -76,12 +76,13 @@ class ItemRing:
             self._claimed = self.total + 1
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
-        elif isinstance(data, Columns) and (windows := data.windows()) is not None:
-            return self.push_windows(windows)
         items = data if isinstance(data, list) else [data]
-        batch = as_columns(items) if self._objects is None else None
-        windows = None if batch is None else batch.windows()
-        return self._push_objects(items) if windows is None else self.push_windows(windows)
+        batch = as_columns(items) if self._objects is None or isinstance(data, Columns) else None
+        if batch is not None:
+            if (windows := batch.windows()) is not None:
+                return self.push_windows(windows)
+            items = batch.copied_rows()
+        return self._push_objects(items)
 
     def push_windows(self, windows: Windows) -> tuple[int, int]:
         """`push` of what `Columns.windows` gave."""

@@ -121,7 +121,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             batch = as_columns(data)
         windows = None if batch is None else batch.windows()
         if batch is None or windows is None:
-            self._push_rows(data)
+            self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
         if len(windows) == 1:
             iters = _iters(*windows[0])

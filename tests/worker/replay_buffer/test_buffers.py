@@ -413,3 +413,23 @@ def test_a_batch_of_nothing_is_empty(make, type, priorities):
     buffer = make(type)
     buffer.push([{"obs": [0.0], "priority": priority} for priority in priorities], 1)
     assert len(buffer.sample(0, 0)) == 0
+
+
+@pytest.mark.parametrize("kind", ["naive", "advanced", "deque"])
+def test_columns_that_are_no_numbers_are_stored_and_stay_columns(kind):
+    buffer = create_buffer(EasyDict(type=kind, replay_buffer_size=4), tb_logger=object())
+    pushed = Columns({"x": np.array([None, "text"], object), "y": np.arange(2)})
+    buffer.push(pushed, 0)
+    assert pushed.is_columnar
+    assert {row["x"] for row in buffer.sample(2, 0)} == {None, "text"}
+    buffer.close()
+
+
+@pytest.mark.parametrize("kind", ["naive", "advanced", "deque"])
+def test_columns_that_became_rows_are_stored_as_columns(kind):
+    buffer = create_buffer(EasyDict(type=kind, replay_buffer_size=4), tb_logger=object())
+    pushed = columns(0, 3)
+    pushed[0]["reward"] += 1
+    buffer.push(pushed, 0)
+    assert isinstance(buffer.sample(2, 0), Columns)
+    buffer.close()
