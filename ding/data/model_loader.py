@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from ding.data.storage import FileLoader, FileStorage
+from ding.data.storage_loader import FileStorage, FileStorageLoader
 
 
-class FileModelLoader(FileLoader):
+class FileModelLoader:
     """Writes states of a model in a thread of its own, so that training goes on meanwhile.
 
     Args:
@@ -19,9 +19,13 @@ class FileModelLoader(FileLoader):
     """
 
     def __init__(self, model: torch.nn.Module, dirname: str, ttl: float = 20) -> None:
-        super().__init__(dirname, ttl, worker_num=1)
         self._model = model
+        self._files = FileStorageLoader(dirname, ttl, worker_num=1)
         self._last: Future[None] | None = None
+
+    def start(self) -> None:
+        """Start the thread; again does nothing."""
+        self._files.start()
 
     def shutdown(self, timeout: float | None = None) -> None:
         """Write what is under way, waiting not longer than so many seconds, and end the thread.
@@ -34,7 +38,7 @@ class FileModelLoader(FileLoader):
             if last is not None:
                 last.result(timeout)
         finally:
-            super().shutdown()
+            self._files.shutdown()
 
     def save(self, callback: Callable[[FileStorage], None]) -> None:
         """Write the model's state as it is now; does not wait.
@@ -54,7 +58,7 @@ class FileModelLoader(FileLoader):
         if self._last is not None and self._last.done():
             last, self._last = self._last, None
             last.result()
-        self._last = self._submit(lambda: callback(self._write(state)))
+        self._last = self._files.submit(lambda: callback(self._files.save(state)))
 
     def load(self, storage: FileStorage) -> dict[str, Any]:
         """The state of a model, as it was saved."""

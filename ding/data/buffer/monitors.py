@@ -43,10 +43,6 @@ class SampledDataAttrMonitor(LoggedModel[BaseTime]):
 
         return value
 
-    def summary(self) -> dict[str, float]:
-        """Each figure over the span."""
-        return {name: getattr(self, kind)[name]() for name, (_, kind) in _FIGURES.items()}
-
 
 #: Figures by name: of which column, and how it is reduced.
 _FIGURES = {
