@@ -24,7 +24,7 @@ from easydict import EasyDict
 from ding.interaction import Slave
 from ding.utils import COMMANDER_REGISTRY
 from ding.worker import Coordinator, NaiveCommander
-from ding.worker.comm_join import Joiner
+from ding.worker.engines.http_worker import Joiner
 
 GOAL_WORKERS, GOAL_SHARE = 64, 0.10
 #: Rounds at most: each takes half a minute.
