@@ -26,7 +26,8 @@ class ActionCheck:
         self._is_discrete = isinstance(space, spaces.Discrete)
         self._is_box = isinstance(space, spaces.Box)
         if self._is_discrete:  # Python's numbers are quicker than those of the space
-            self._start, self._end = int(space.start), int(space.start + space.n)
+            self._start, self._count = int(space.start), int(space.n)
+            self._end = self._start + self._count
 
     def batch(self, actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
         """Columns ``[n, *action_shape]``, or ``PlayerActions``, as environments take them.
@@ -34,7 +35,7 @@ class ActionCheck:
         Raises:
             ActionError: Names the first environment that cannot take its action.
         """
-        axes = 2 if isinstance(actions, PlayerActions) else 1
+        axes = 1 if type(actions) is np.ndarray else 1 + isinstance(actions, PlayerActions)
         if self._is_discrete:
             # More numbers than that: environments of several agents may say the space of one.
             if actions.ndim > axes and actions.size == math.prod(actions.shape[:axes]):
@@ -90,7 +91,8 @@ class ActionCheck:
         # Seen as unsigned, what is below the start is far beyond the end: one comparison.
         whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
         shifted = (whole - self._start if self._start else whole).view(np.uint64)
-        return bool(np.maximum.reduce(shifted, axis=None) < self._end - self._start)
+        highest = np.maximum.reduce(shifted if shifted.ndim == 1 else shifted.ravel())
+        return highest < self._count
 
 
 def _refused(env_id: int, action: Any, reason: str) -> ActionError:
