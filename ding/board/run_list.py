@@ -60,22 +60,18 @@ class Curve:
     """The returns of a run for a small picture, read on from where the last look has ended.
 
     Attributes:
+        offset: Bytes that were read.
         steps: Environment steps so far, updates if they are not known.
         time: Of the newest row, in seconds since the epoch.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._offset = 0
+        self.offset = 0
         self._points: dict[str, list[tuple[float, float]]] = {}
         self._last: dict[str, deque[float]] = {}
         self._counts: dict[str, float] = {}
         self.time: float | None = None
-
-    @property
-    def offset(self) -> int:
-        """Bytes that were read."""
-        return self._offset
 
     @property
     def steps(self) -> int | None:
@@ -98,28 +94,25 @@ class Curve:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
         while time.monotonic() < deadline:
             try:
-                piece = read_metrics(self._folder, self._offset, CURVE_CHUNK)
+                piece = read_metrics(self._folder, self.offset, CURVE_CHUNK)
             except OSError:
                 return True
             if piece.restarted:
                 self._points, self._last, self._counts = {}, {}, {}
-            if piece.offset == self._offset and not piece.restarted:
+            if piece.offset == self.offset and not piece.restarted:
                 return True
-            self._offset = piece.offset
+            self.offset = piece.offset
             lines = piece.content.splitlines()
             for line in _some_with_returns(lines):
-                self._add(line)
+                for group, step, _, value in returns_in(line):
+                    self._last.setdefault(group, deque(maxlen=LAST)).append(value)
+                    points = self._points.setdefault(group, [])
+                    points.append((step, value))
+                    if len(points) > 2 * MAX_POINTS:
+                        del points[1:-1:2]
             for line in lines[-20:]:
                 self._count(line)
         return False
-
-    def _add(self, line: bytes) -> None:
-        for group, step, _, value in returns_in(line):
-            self._last.setdefault(group, deque(maxlen=LAST)).append(value)
-            points = self._points.setdefault(group, [])
-            points.append((step, value))
-            if len(points) > 2 * MAX_POINTS:
-                del points[1:-1:2]
 
     def _count(self, line: bytes) -> None:
         row = _parsed(line)

@@ -51,10 +51,18 @@ class Config:
                 + (f": {error.text.strip()}" if error.text else "")
             ) from error
         except Exception as error:
-            raise ConfigError(
-                f"{_failing_line(path, error)}: {type(error).__name__}: {error}"
-            ) from error
-        return Config(_values(names), text, filename)
+            # The last line of the file itself that led to it.
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == path]
+            where = f"{path}:{lines[-1]}" if lines else path
+            raise ConfigError(f"{where}: {type(error).__name__}: {error}") from error
+        code = types.ModuleType | type | types.FunctionType
+        values = {
+            name: value
+            for name, value in names.items()
+            if not name.startswith("_") and not isinstance(value, code)
+        }
+        return Config(values, text, filename)
 
     @property
     def cfg_dict(self) -> dict:
@@ -71,21 +79,6 @@ def _read_text(path: str) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"config file {os.path.abspath(path)!r}: {error}") from error
-
-
-def _failing_line(path: str, error: BaseException) -> str:
-    """The last line of the file itself that led to an error."""
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return f"{path}:{lines[-1].lineno}" if lines else path
-
-
-def _values(names: dict[str, Any]) -> dict[str, Any]:
-    code = types.ModuleType | type | types.FunctionType
-    return {
-        name: value
-        for name, value in names.items()
-        if not name.startswith("_") and not isinstance(value, code)
-    }
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,5 +1,7 @@
 """Helpers around configs that scripts import from here."""
 
+from easydict import EasyDict
+
 from ding.config.hosts import (
     parallel_transform,
     parallel_transform_k8s,
@@ -10,11 +12,6 @@ from ding.config.hosts import (
     set_host_port_slurm,
     set_learner_interaction_for_coordinator,
     set_system_cfg,
-)
-from ding.config.parallel_test_config import (
-    parallel_test_create_config,
-    parallel_test_main_config,
-    parallel_test_system_config,
 )
 from ding.config.save import save_config_formatted
 
@@ -33,3 +30,44 @@ __all__ = [
     "set_learner_interaction_for_coordinator",
     "set_system_cfg",
 ]
+
+# A parallel config that compiles in no time, for tests of what coordinates workers.
+parallel_test_main_config = EasyDict(
+    exp_name="parallel_test",
+    env=dict(
+        env_id="CartPole-v1",
+        collector_env_num=2,
+        evaluator_env_num=1,
+        n_evaluator_episode=1,
+        stop_value=195,
+    ),
+    policy=dict(
+        cuda=False,
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16, 16]),
+        learn=dict(batch_size=16, learner=dict(learner_num=2, send_policy_freq=1)),
+        collect=dict(n_sample=8, collector=dict(collector_num=2)),
+        other=dict(
+            replay_buffer=dict(replay_buffer_size=256),
+            commander=dict(collector_task_space=2, learner_task_space=2, eval_interval=5),
+        ),
+    ),
+)
+
+parallel_test_create_config = EasyDict(
+    env=dict(type="gymnasium"),
+    env_manager=dict(type="base"),
+    policy=dict(type="dqn"),
+    learner=dict(type="base"),
+    collector=dict(type="zergling"),
+    commander=dict(type="naive"),
+    comm_learner=dict(type="flask_fs"),
+    comm_collector=dict(type="flask_fs"),
+)
+
+parallel_test_system_config = EasyDict(
+    coordinator=dict(),
+    path_data="parallel_test/data",
+    path_policy="parallel_test/policy",
+    communication_mode="auto",
+    learner_gpu_num=0,
+)

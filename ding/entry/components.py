@@ -286,21 +286,18 @@ def keep_configured(policy: Any, built: Options, built_before: Options) -> None:
         groups = zip(optimizer.param_groups, built.get(name, ()), built_before.get(name, ()))
         for group, now, before in groups:
             for key, value in now.items():
-                if key in before and value != before[key]:
-                    group[key] = _rescaled(group.get(key), value, before[key])
+                if key not in before or value == before[key]:
+                    continue
+                loaded = group.get(key)
+                # By as much as a schedule had moved the old one, the new one is moved, too.
+                moved = type(loaded) is float and type(value) is float and before[key]
+                group[key] = value * (loaded / before[key]) if moved else value
 
 
 def has_schedule(policy: Any) -> bool:
     """Whether a policy changes its learning rate as training goes on."""
     parts = getattr(policy, "__dict__", {}).values()
     return any(isinstance(part, torch.optim.lr_scheduler.LRScheduler) for part in parts)
-
-
-def _rescaled(loaded: Any, now: Any, before: Any) -> Any:
-    """A changed value, where a schedule had moved the old one by as much as that."""
-    if type(loaded) is float and type(now) is float and before and loaded != before:
-        return now * (loaded / before)
-    return now
 
 
 def _optimizers(policy: Any) -> dict[str, torch.optim.Optimizer]:

@@ -143,9 +143,9 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         ]
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
-        buffer = parts.replay_buffer
-        rings = isinstance(buffer, RingBuffer)
-        with buffer.rows_in(journal) if rings else contextlib.nullcontext():
+        buffer: Any = parts.replay_buffer
+        is_ring = isinstance(buffer, RingBuffer)
+        with buffer.rows_in(journal) if is_ring else contextlib.nullcontext():
             for name, part in _stateful(parts).items():
                 part.load_state_dict(state[name])
         rng = state["rng"]

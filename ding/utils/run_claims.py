@@ -125,7 +125,12 @@ def _named(holder: bytes) -> str:
         return "another process"
 
 
-os.register_at_fork(after_in_child=lambda: [lock._forget() for lock in list(_held)])
+def _drop_in_child() -> None:
+    for lock in list(_held):
+        lock._forget()
+
+
+os.register_at_fork(after_in_child=_drop_in_child)
 
 
 MARK_FILE = ".ding_run.json"
