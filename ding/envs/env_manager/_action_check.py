@@ -65,18 +65,21 @@ class ActionCheck:
         """
         if self._is_discrete or self._is_box:
             parts = action if isinstance(action, list) else [action]
-            numbers = np.concatenate([np.ravel(part) for part in parts] or [[]])
+            numbers = np.concatenate([np.ravel(part) for part in parts] or [np.zeros(0)])
             self._refuse_bad(numbers[None], [env_id])
 
     def _refuse_bad(self, actions: np.ndarray, env_ids: Sequence[int]) -> None:
         kind = actions.dtype.kind
         if self._is_discrete:
-            if kind not in "iub":
-                reason = f"{actions.dtype} is no whole number, which {self._space} asks for"
+            if kind not in "iub" or not actions.size:
+                reason = f"expected whole numbers, for {self._space}; its dtype is {actions.dtype}"
                 raise _refused(env_ids[0], actions[0], reason)
             if self._all_in_range(actions):
                 return
-            bad, reason = (actions < self._start) | (actions >= self._end), f"not in {self._space}"
+            bad, reason = (
+                (actions < self._start) | (actions >= self._end),
+                f"it is not in {self._space}",
+            )
         elif kind == "f" and not np.isfinite(actions).all():
             bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
         else:

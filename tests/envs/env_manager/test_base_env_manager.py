@@ -202,6 +202,9 @@ def test_discrete_actions_are_checked(launch, action):
         manager.step({0: 0, 1: 0, 2: action, 3: 0})
     with pytest.raises(ActionError, match="float64"):
         manager.step_columns(np.zeros(4), np.arange(4))
+    for no_number in (np.zeros(0, int), [], None, {"action": 1}):
+        with pytest.raises(ActionError, match=r"env 1 .*expected whole numbers"):
+            manager.step({0: 0, 1: no_number})
     assert manager.ready_obs[0][2] == 0  # nothing was stepped
 
 
