@@ -69,7 +69,7 @@ class Curve:
         self._folder = folder
         self.offset = 0
         self._points: dict[str, list[tuple[float, float]]] = {}
-        self._last: dict[str, deque[float]] = {}
+        self._last: dict[str, deque[tuple[float, float]]] = {}
         self._counts: dict[str, float] = {}
         self.time: float | None = None
 
@@ -87,8 +87,9 @@ class Curve:
     @property
     def last_return(self) -> float | None:
         """Mean of the last five returns."""
-        last = self._last.get(best_group(self._last) or "")
-        return sum(last) / len(last) if last else None
+        last = self._last.get(best_group(self._last) or "", ())
+        values = [value for _, value in last][-LAST:]
+        return sum(values) / len(values) if values else None
 
     def read(self, deadline: float) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
@@ -105,14 +106,20 @@ class Curve:
             lines = piece.content.splitlines()
             for line in _some_with_returns(lines):
                 for group, step, _, value in returns_in(line):
-                    self._last.setdefault(group, deque(maxlen=LAST)).append(value)
-                    points = self._points.setdefault(group, [])
-                    points.append((step, value))
-                    if len(points) > 2 * MAX_POINTS:
-                        del points[1:-1:2]
+                    self._add(group, step, value)
             for line in lines[-20:]:
                 self._count(line)
         return False
+
+    def _add(self, group: str, step: float, value: float) -> None:
+        last = self._last.setdefault(group, deque(maxlen=2 * LAST))
+        points = self._points.setdefault(group, [])
+        for known in (last, points):
+            while known and known[-1][0] >= step:
+                known.pop()  # a run that was resumed says it again
+            known.append((step, value))
+        if len(points) > 2 * MAX_POINTS:
+            del points[1:-1:2]
 
     def _count(self, line: bytes) -> None:
         row = _parsed(line)

@@ -9,6 +9,7 @@ import pytest
 
 from ding.board import run_list
 from ding.board.run_list import Curve, RunList
+from ding.plot import last_returns
 
 from .run_folders import add_rows, make_run, write_record
 
@@ -71,6 +72,14 @@ def test_running_run_is_followed(tmp_path):
     write_record(folder, {"status": "failed", "reason": "why"})
     (row,) = runs.summaries()
     assert (row["status"], row["reason"]) == ("failed", "why")
+
+
+def test_evaluation_that_a_resumed_run_repeats_counts_once(tmp_path):
+    folder = make_run(tmp_path / "run", returns=[1.0, 2.0, 3.0, 4.0])
+    add_rows(folder, [4.0, 5.0], start=3)
+    (row,) = RunList(str(tmp_path)).summaries()
+    assert row["last_return"] == last_returns(str(folder)) == 3.0
+    assert [step for step, _ in row["curve"]] == [0, 100, 200, 300, 400]
 
 
 def test_run_whose_process_is_gone_was_killed(tmp_path):
