@@ -60,10 +60,7 @@ def save_config_yaml(config_: dict, path: str) -> None:
 
 def save_config_py(config_: dict, path: str) -> None:
     """Save as a Python file that defines ``exp_config``."""
-    source = Source()
-    create = at(config_, "main.create_config")
-    if create is not None:
-        source.find_modules_in(search_path(create))
+    source = Source(search_path(at(config_, "main.create_config") or {}))
     body = source.of(config_, "exp_config")
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
@@ -140,8 +137,7 @@ def runs_as_it_is(path: str) -> bool:
 
 def _source_for(main: Mapping[str, Any], create: Mapping[str, Any]) -> Source:
     """Source that finds the modules of the types, and says which types it cannot find."""
-    source = Source()
-    source.find_modules_in(search_path(create))
+    source = Source(search_path(create))
     for name, (registry, _) in PARALLEL_COMPONENTS.items():
         type_ = at(create, f"{name}.type")
         if type_ in registry and is_of_a_script(registry[type_]):

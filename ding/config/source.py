@@ -4,7 +4,7 @@ import math
 import os
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,14 @@ class Source:
 
     Functions and classes that can be imported are written by name. Anything else that is not plain
     data is written as ``None``, and the file refuses to run until somebody has put it back.
+
+    Args:
+        folders: Where the file is to look for modules, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folders: Sequence[str] = ()) -> None:
         self._modules: set[str] = set()
-        self._folders: list[str] = []
+        self._folders = folders
         self._lost: list[str] = []
 
     def header(self) -> str:
@@ -46,18 +49,9 @@ class Source:
             lines += ["", f"raise ValueError({message!r})"]
         return "\n".join(lines) + "\n" if lines else ""
 
-    def find_modules_in(self, folders: list[str]) -> None:
-        """Let the file look for modules in these folders, too."""
-        self._folders = folders
-
     def lose(self, what: str) -> None:
         """Make the file refuse to run, since something is missing in it."""
         self._lost.append(what)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the file will run."""
-        return not self._lost
 
     def of(self, value: Any, path: str, indent: int = 0) -> str:
         """Source of a value; mappings and long lists on lines of their own.

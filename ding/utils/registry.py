@@ -44,13 +44,6 @@ class Registry(dict):
         self._origins: dict[str, _Origin] = {}
         self._deriver: tuple[str, str, str] | None = None
 
-    @classmethod
-    def named(cls, label: str, import_key: str, gives_way: bool = False) -> "Registry":
-        """An empty registry whose error messages say what it holds."""
-        registry = cls()
-        registry.label, registry.import_key, registry.gives_way = label, import_key, gives_way
-        return registry
-
     def register(
         self,
         module_name: str | None = None,

@@ -14,10 +14,11 @@ def _registry(name: str, section: str = "", import_key: str = "") -> Registry:
         section: Of ``create_config``, where it has another name.
         import_key: Of the config, where that is not in ``create_config``.
     """
-    key = import_key or f"create_config.{section or name}.import_names"
+    registry = registries[name] = Registry()
+    registry.label = name.replace("_", " ")
+    registry.import_key = import_key or f"create_config.{section or name}.import_names"
     # Environments and data sets of users are often called what built-in ones are called.
-    gives_way = name in ("env", "dataset")
-    registry = registries[name] = Registry.named(name.replace("_", " "), key, gives_way)
+    registry.gives_way = name in ("env", "dataset")
     for type_, module in BUILTIN_TYPES[name].items():
         registry.register_lazy(type_, module)
     return registry

@@ -15,7 +15,9 @@ HAS_RAY = importlib.util.find_spec("ray") is not None
 
 @pytest.fixture
 def registry() -> Registry:
-    return Registry.named("toy", "create_config.toy.import_names")
+    registry = Registry()
+    registry.label, registry.import_key = "toy", "create_config.toy.import_names"
+    return registry
 
 
 def test_register_as_decorator_get_and_build(registry):
