@@ -175,7 +175,8 @@ def _stack(batch: Sequence, path: str) -> Any:
 
 def _stack_1dim(batch: Sequence, path: str) -> Any:
     """As `_stack`, with ``(1,)`` leaves as ``[B]``."""
-    return _squeeze_1dim(_stack(batch, path))
+    out = _stack(batch, path)
+    return out[:, 0] if isinstance(out, torch.Tensor) and out.shape[1:] == (1,) else out
 
 
 def _stack_or_list(batch: Sequence, path: str) -> Any:
