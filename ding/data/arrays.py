@@ -40,7 +40,8 @@ class Arrays:
 
     def shown(self) -> dict[str, Any]:
         """The columns as readers get them, nested as they came; shares memory."""
-        leaves, found, is_flat = self.leaves, {}, True
+        leaves, is_flat = self.leaves, True
+        found: dict[Any, Any] = {}
         for key, form in self.forms.items():
             leaf = leaves[key]
             if type(form) is _DTYPE and form is not _BFLOAT16 and type(leaf) is _ARRAY:
@@ -112,7 +113,7 @@ def shown(leaf: StoredLeaf, form: Form) -> Any:
     return tensor if form is not torch.bfloat16 else tensor.view(form)
 
 
-def nested(flat: Mapping[Key, Any]) -> dict[Any, Any]:
+def nested(flat: Mapping[Any, Any]) -> dict[Any, Any]:
     """Mappings of mappings, of what has the names on the way to it."""
     found: dict[Any, Any] = {}
     for key, value in flat.items():

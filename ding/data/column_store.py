@@ -137,7 +137,7 @@ class ColumnStore:
         self.version += 1
         self._plan()
 
-    def write_row(self, slot: int, row: Mapping[str, Any]) -> bool:
+    def write_row(self, slot: int, row: Mapping[Any, Any]) -> bool:
         """Write a row dict straight into its slot.
 
         False means that the slot is to be written by other means: some of the values may already

@@ -172,12 +172,16 @@ def frames_once(
     same_kind = first.dtype == second.dtype and first.shape == second.shape
     if not same_kind or size < MIN_FRAME_BYTES or n < 2:
         return None
-    are_indices = isinstance(first, IndexedColumn) and isinstance(second, IndexedColumn)
-    if are_indices and first.has_source_of(second):
-        named, index = np.unique([first.index, second.index], return_inverse=True)
+    if (
+        isinstance(first, IndexedColumn)
+        and isinstance(second, IndexedColumn)
+        and first.has_source_of(second)
+    ):
+        both = np.concatenate([first.index, second.index])
+        named, index = np.unique(both, return_inverse=True)
         return _over(first.source[named], index.reshape(-1), n)
-    first, second = (c.gathered() if isinstance(c, IndexedColumn) else c for c in (first, second))
-    a, b = _words_of(first), _words_of(second)
+    obs, next_obs = (c.gathered() if isinstance(c, IndexedColumn) else c for c in (first, second))
+    a, b = _words_of(obs), _words_of(next_obs)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
         # The first two rows tell, unless both end trajectories.
         if any((b[i] == a[i + step]).all() for i in range(min(2, n - step))):
@@ -188,7 +192,7 @@ def frames_once(
             index[rest] = n + np.arange(len(rest))
             if 2 * len(rest) > n:
                 return None
-            return _over(np.concatenate([first, second[rest - n]]), index, n)
+            return _over(np.concatenate([obs, next_obs[rest - n]]), index, n)
     return None
 
 

@@ -1,6 +1,6 @@
 """A column that names rows of an array by their numbers, until somebody needs them copied."""
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class IndexedColumn(Generic[Array]):
         return (len(self.index), *self.source.shape[1:])
 
     @property
-    def dtype(self) -> np.dtype | torch.dtype:
+    def dtype(self) -> Any:
         return self.source.dtype
 
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
@@ -62,12 +62,11 @@ class IndexedColumn(Generic[Array]):
         mine, theirs = self.source.__array_interface__, other.source.__array_interface__
         return all(mine[fact] == theirs[fact] for fact in ("data", "shape", "strides", "typestr"))
 
-    def gathered(self) -> np.ndarray | torch.Tensor:
+    def gathered(self) -> Array:
         """The array that this stands for, a copy."""
-        source: np.ndarray | torch.Tensor = self.source
-        if isinstance(source, torch.Tensor):
-            return source[torch.from_numpy(self.index)]
-        return source.take(self.index, 0)
+        if isinstance(self.source, torch.Tensor):
+            return self.source[torch.from_numpy(self.index)]
+        return self.source.take(self.index, 0)
 
     def __repr__(self) -> str:
         return f"IndexedColumn({len(self)} of {len(self.source)} rows)"
