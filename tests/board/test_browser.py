@@ -11,8 +11,8 @@ from .run_folders import add_rows, make_run, write_record
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra 'browser' is not installed")
 expect = sync_api.expect
-expect.set_options(timeout=15_000)
-pytestmark = pytest.mark.slow  # a browser starts
+expect.set_options(timeout=60_000)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # a browser starts
 
 
 @pytest.fixture
