@@ -166,6 +166,7 @@ class OpenTask:
         is_closing: The collector was told to stop.
         is_last: It was handed out when training was over.
         is_greedy: The collector explores as little as at the end of the run.
+        collect_setting: What the policy's command mode gave, such as ``{"eps": 0.9}``.
     """
 
     trainee: Trainee
@@ -177,6 +178,7 @@ class OpenTask:
     is_closing: bool = False
     is_last: bool = False
     is_greedy: bool = False
+    collect_setting: Mapping[str, object] = field(default_factory=dict)
 
     def count(self, steps: object) -> None:
         """The collector tells how many env steps it has made so far."""
@@ -260,6 +262,12 @@ _OF_EPISODES = frozenset(
 )
 
 
+def epsilon(setting: object) -> float:
+    """How much a collector explores with its task's ``collect_setting``; NaN if it does not say."""
+    eps = setting.get("eps") if isinstance(setting, Mapping) else None
+    return eps if isinstance(eps, int | float) else math.nan
+
+
 def write_scalars(
     tb_logger: ScalarWriter,
     is_eval: bool,
@@ -298,8 +306,7 @@ def _row(info: CollectorReport, is_eval: bool) -> dict[str, float]:
     returns = raw if has_return and isinstance(raw, list) else []
     if returns and all(isinstance(one, int | float) and math.isfinite(one) for one in returns):
         row |= {"reward_max": max(returns), "reward_min": min(returns)}
-    setting = info.get("collect_setting")
-    eps = setting.get("eps") if isinstance(setting, Mapping) else None
-    if not is_eval and isinstance(eps, int | float) and math.isfinite(eps):
+    eps = epsilon(info.get("collect_setting"))
+    if not is_eval and math.isfinite(eps):
         row["eps"] = eps
     return row

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from ding.envs import env_seeds
@@ -17,6 +18,7 @@ from ding.worker.coordinator._commander_tasks import (
     Trainee,
     collector_task,
     command_settings,
+    epsilon,
     learner_task,
     section,
     task_env,
@@ -36,6 +38,8 @@ from ding.worker.tasks import (
 )
 
 _LAST_EVAL_TRIES = 3
+#: How much more a collector's task may explore than one that begins now.
+MAX_EPS_LAG = 0.1
 
 
 class PolicyCommander(BaseCommander):
@@ -169,9 +173,15 @@ class PolicyCommander(BaseCommander):
             "seed": self._task_seed(job.is_eval),
         }
         if self._setting is not None:
-            facts = {**job.trainee.facts(), "greedy": job.is_greedy}
-            settings["collect_setting"] = self._setting[job.is_eval](facts)
+            job.collect_setting = self._collect_setting(job)
+            settings["collect_setting"] = job.collect_setting
         return {**settings, **job.settings}
+
+    def _collect_setting(self, job: OpenTask) -> Mapping[str, object]:
+        """What the policy's command mode has a collector do, as far as training is now."""
+        assert self._setting is not None
+        facts = {**job.trainee.facts(), "greedy": job.is_greedy}
+        return self._setting[job.is_eval](facts)
 
     def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
         with self._lock:
@@ -228,14 +238,18 @@ class PolicyCommander(BaseCommander):
 
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
-        settings are older than ``eval_interval``."""
+        settings are older than ``eval_interval`` or explore too much by now."""
         if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
-        is_old = self.clock() - job.since >= self._own.eval_interval
-        return self._setting is not None and is_endless and is_old
+        if self._setting is None or not is_endless:
+            return False
+        if self.clock() - job.since >= self._own.eval_interval:
+            return True
+        too_much = epsilon(job.collect_setting) - epsilon(self._collect_setting(job))
+        return too_much > MAX_EPS_LAG  # never, where nothing is known of ε
 
     def _wants_greedy(self, trainee: Trainee) -> bool:
         """Whether the next of its collectors is one that explores little."""

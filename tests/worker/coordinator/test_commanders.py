@@ -212,6 +212,19 @@ def test_naive_gives_endless_tasks_new_settings_now_and_then(episodes, closed):
     assert not commander.judge_collector_finish("unknown", {})
 
 
+@pytest.mark.parametrize(("episodes", "closed"), [(None, True), (2, False)])
+def test_endless_tasks_do_not_explore_much_longer_than_they_should(episodes, closed):
+    commander = made(env={"collector_episode_num": episodes})
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    assert task.collector_cfg.collect_setting.eps == 0.95
+    commander.update_collect_progress(task.task_id, {"cur_step": 1000})  # 0.87 now
+    assert not commander.judge_collector_finish(task.task_id, {})
+    commander.update_collect_progress(task.task_id, {"cur_step": 1500})  # 0.84 now
+    assert commander.judge_collector_finish(task.task_id, {}) is closed
+    assert commander.get_collector_task().collector_cfg.collect_setting.eps < 0.85
+
+
 def test_naive_goes_on_from_its_state():
     first, second = NaiveCommander(EasyDict()), NaiveCommander(EasyDict())
     first.finish_collector_task(first.get_collector_task()["task_id"], {})
