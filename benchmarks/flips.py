@@ -114,7 +114,8 @@ def _load_coordinator(path: str) -> Any:
 
 def _journal(path: str) -> list[Any]:
     folder, name = os.path.split(path)
-    return list(RowJournal(folder).read([{"start": 0, "stop": 300, "file": name}]))
+    segment = {"start": 0, "stop": 300, "file": name, "n_bytes": 0}
+    return list(RowJournal(folder).read([segment]))
 
 
 def _in(folder_and_name: Callable[[SharedFolder, str], Any]) -> Callable[[str], Any]:
