@@ -22,7 +22,7 @@ def tree_map(fn: Callable[[Any], Any], tree: Any) -> Any:
 def tree_paths(tree: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Each leaf with the names on the way to it."""
     for name, value in tree.items():
-        if isinstance(value, Mapping):
+        if type(value) not in _ARRAYS and isinstance(value, Mapping):
             yield from tree_paths(value, (*path, name))
         else:
             yield (*path, name), value
