@@ -11,9 +11,12 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Tests of whole runs race with the clock, and a busy machine may lose: what fails gets one more try,
-# alone. What fails twice has failed.
-tests = $(1) -m pytest -n $(JOBS) -m '$(2)' || { echo "Once more, one at a time: what failed"; \
-	$(1) -m pytest --last-failed --last-failed-no-failures none -m '$(2)'; }
+# alone, and a test of learning with another seed. What fails twice has failed.
+tests = $(1) -m pytest -n $(JOBS) -m '$(2)' $(3) || { echo "Once more, one at a time: what failed"; \
+	$(1) -m pytest --last-failed --last-failed-no-failures none -m '$(2)' --learning-seed 1 $(3); }
+
+# Tests whose results depend on how sums are rounded; those of processes, servers and pages do not.
+COMPUTING := $(addprefix tests/, configs data entry envs learning model policy rl_utils torch_utils user_code)
 
 # What runs between two edits: of each layer the files whose tests compute at once, without processes,
 # sockets and waiting, and the smallest trainings that run through all layers.
@@ -34,7 +37,7 @@ QUICK := $(addprefix tests/, \
 	test_public_names.py test_contract.py test_layers.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types zoo docs check clean
+.PHONY: help train test test-quick test-fast test-slow test-default test-oldest test-newest lint format types zoo docs check clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,8 +72,12 @@ test-fast: $(VENV)/installed-test ## Run all tests but the slow ones, in three m
 test-slow: $(VENV)/installed-test ## Run the slow tests: whole runs, faults that take time, what is learned
 	$(call tests,$(BIN)/python,slow)
 
-test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed
-	@echo "Installing into $(VENV)-oldest; the first time takes a few minutes"
+test-default: export ATEN_CPU_CAPABILITY = default
+test-default: $(VENV)/installed-test ## Run the slow tests that compute again without vector instructions, as other processors round
+	$(call tests,$(BIN)/python,slow,$(COMPUTING))
+
+test-oldest: ## Run the fast tests with the oldest torch, numpy and gymnasium that are claimed
+	@echo "Installing into $(VENV)-oldest; the first time takes some minutes: this torch may bring CUDA, 4 GB"
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test,video]'
 	$(call tests,$(VENV)-oldest/bin/python,not slow)

@@ -19,7 +19,7 @@ setup(
     packages=find_packages(include=["ding", "ding.*"]),
     package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"], "ding": ["zoo/*"]},
     install_requires=[
-        "torch>=2.1",
+        "torch>=2.10",  # the first whose safe loading is safe: see ding/utils/safe_serial.py
         "numpy>=1.26",
         "gymnasium>=1.0",
         "easydict>=1.10",
@@ -56,7 +56,7 @@ setup(
         "video": ["moviepy>=2.0", "pygame>=2.5", "pillow>=10.0"],
         "box2d": ["box2d>=2.3"],
         "atari": ["ale-py>=0.10"],
-        "mujoco": ["mujoco>=3.1"],
+        "mujoco": ["mujoco>=3.1", "imageio>=2.14"],  # gymnasium imports imageio for it
         "minigrid": ["minigrid>=3.0"],
         "envpool": ["envpool>=0.8"],
         "pettingzoo": ["pettingzoo>=1.24", "mpe2>=1.0"],

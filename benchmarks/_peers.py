@@ -3,8 +3,10 @@
     python benchmarks/_peers.py
 
 makes them all. A package that cannot be installed is left out, and with it its rows of the table.
+With ``BENCH_PEERS=installed`` no environment is made, and rows of peers without one are left out.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,21 +34,23 @@ ENVIRONMENTS: dict[str, list[list[str]]] = {
 }
 
 
-def peer_python(name: str, make: bool = True) -> str | None:
-    """The interpreter of a peers' environment; ``None`` if there is none and `make` is false.
+def peer_python(name: str) -> str:
+    """The interpreter of a peers' environment, which is made if it is missing (minutes).
 
     Args:
         name: A key of `ENVIRONMENTS`.
-        make: Whether to make the environment if it is missing (minutes).
     """
     python = FOLDER / name / "bin" / "python"
-    if not python.exists():
-        if not make:
-            return None
+    if not python.exists() and os.environ.get("BENCH_PEERS") != "installed":
         subprocess.run([sys.executable, "-m", "venv", str(FOLDER / name)], check=True)
         for packages in ENVIRONMENTS[name]:
             subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=False)
     return str(python)
+
+
+def is_installed(name: str) -> bool:
+    """Whether a peers' environment could be made."""
+    return os.path.exists(peer_python(name))
 
 
 if __name__ == "__main__":

@@ -139,14 +139,21 @@ def serve(build: Work) -> None:
 def in_turns(
     script: str, sides: dict[str, str | None], rounds: int, seconds: float
 ) -> dict[str, list[float]]:
-    """Speeds of each round by side; sides that cannot run here are left out.
+    """Speeds of each round by side; peers that cannot run here are left out.
 
     Args:
-        sides: Name to interpreter.
+        sides: Name to interpreter; ``None`` for this project's own, which has to run.
     """
-    running = [Side(script, name, python) for name, python in sides.items()]
+    running = [
+        Side(script, name, python)
+        for name, python in sides.items()
+        if python is None or os.path.exists(python)
+    ]
     try:
-        running = [side for side in running if side.measure(seconds / 4) is not None]
+        failed = {side.name for side in running if side.measure(seconds / 4) is None}
+        if own := [name for name in failed if sides[name] is None]:
+            raise RuntimeError(f"cannot run {own}; BENCH_ERRORS=1 shows why")
+        running = [side for side in running if side.name not in failed]
         speeds: dict[str, list[float]] = {side.name: [] for side in running}
         for _ in range(rounds):
             for side in running:
@@ -184,15 +191,27 @@ def seconds_of(
 
 
 def command_line(
-    doc: str, works: dict[str, Work], measure: Callable[[int, float], list[Figure]]
+    doc: str,
+    works: dict[str, Work],
+    measure: Callable[..., list[Figure]],
+    names: Iterable[str] = (),
 ) -> None:
-    """What every benchmark script does when it is run: serve one side, or measure all."""
+    """What every benchmark script does when it is run: serve one side, or measure all.
+
+    Args:
+        names: What can be measured by itself; ``measure`` then takes a tuple of these, too.
+    """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--serve", metavar="SIDE", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    if names:
+        parser.add_argument("names", nargs="*", help=f"of {', '.join(names)}; all by default")
     args = parser.parse_args()
     if args.serve:
         serve(works[args.serve])
-    else:
-        print(table(measure(args.rounds, args.seconds)))
+        return
+    if unknown := set(getattr(args, "names", ())) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    only = (tuple(args.names),) if names else ()
+    print(table(measure(args.rounds, args.seconds, *only)))

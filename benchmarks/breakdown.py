@@ -77,9 +77,8 @@ def build(name: str, watch: Stopwatch) -> Callable[[], None]:
 
     os.chdir(tempfile.mkdtemp())
     from ding.entry.components import build_components, load_config
-    from ding.model.template.array_q import ArrayQ
     from ding.model.wrapper.target import TargetNetworkWrapper
-    from ding.policy import DQNPolicy, Policy
+    from ding.policy import Policy
     from ding.torch_utils import Adam
     from ding.utils.run_log import RunLog
 
@@ -87,11 +86,9 @@ def build(name: str, watch: Stopwatch) -> Callable[[], None]:
     if name != "sac":
         main["env"].update(env_id="CartPole-v1", kwargs={})
     # Before anything holds on to them.
-    for kind in (Policy, DQNPolicy):
-        watch.watch("collect: policy", kind, "_collect_columns")
-    watch.watch("update: batch", Policy, "_preprocess")
+    watch.watch("collect: policy", Policy, "_collect_columns")
+    watch.watch("update: batch", Policy, "_batch")
     watch.watch("update: backward", torch.Tensor, "backward")
-    watch.watch("update: backward", ArrayQ, "backward")
     watch.watch("update: optimiser", Adam, "step")
     watch.watch("update: target network", TargetNetworkWrapper, "update")
     cfg = load_config((main, create), 0)
@@ -100,9 +97,8 @@ def build(name: str, watch: Stopwatch) -> Callable[[], None]:
     explore = {"eps": 0.1} if name == "dqn" else {}
     for _ in range(100 if buffer is not None else 0):
         buffer.push(collector.collect(policy_kwargs=explore), collector.envstep)
-    # Of the class: a network that has a ``forward`` of its own is not computed on arrays.
+    # Of the class; DQN's update is left to autograd then, as with every changed network.
     watch.watch("update: forward", type(parts.policy._model), "forward", within=REST)
-    watch.watch("update: forward", ArrayQ, "__call__", "traced", within=REST)
     env = _bare_env(name)
     watch.watch("collect: environments", env, "step", "reset")
     watch.watch("collect: all else", collector, "collect")

@@ -1,8 +1,8 @@
 """Collection: CartPole, ε-greedy DQN 4-128-128-64-2, into a buffer, env steps per second.
 
-With 8 environments stepped one by one, and with 64 in one native vector environment. The network
-has the same weights on all sides: untrained ones, whose episodes have ten steps, so that resets
-and seeding weigh most, and ones that balance, whose episodes have hundreds.
+With 8 environments stepped one by one. The network has the same weights on all sides: untrained
+ones, whose episodes have ten steps, so that resets and seeding weigh most, and ones that balance,
+whose episodes have hundreds.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ from _peers import peer_python
 from _timing import Figure, Work, command_line, compare, in_turns
 
 
-def ding(balances: bool, manager: str = "base", env_num: int = 8) -> Callable[[], int]:
-    n_sample = 10 * env_num
-    parts = ding_parts(manager, env_num, n_sample)
+def ding(balances: bool) -> Callable[[], int]:
+    n_sample = 80
+    parts = ding_parts("base", 8, n_sample)
     set_weights(parts.policy._model, balances)
 
     def act() -> int:
@@ -35,16 +35,10 @@ def ding(balances: bool, manager: str = "base", env_num: int = 8) -> Callable[[]
     return act
 
 
-def hand_written(balances: bool, native: bool = False) -> Callable[[], int]:
-    import gymnasium as gym
-
+def hand_written(balances: bool) -> Callable[[], int]:
     net = torch_net()
     set_weights(net, balances)
-    if native:
-        envs = gym.make_vec("CartPole-v1", num_envs=64, vectorization_mode="vector_entry_point")
-    else:
-        envs = hand_written_8_envs()
-    return hand_written_steps(envs, NumpyRing(), net)
+    return hand_written_steps(hand_written_8_envs(), NumpyRing(), net)
 
 
 def sb3(balances: bool) -> Callable[[], int]:
@@ -71,8 +65,6 @@ SIDES = {
     "hand-written": hand_written,
     "SB3": sb3,
     "DI-engine": di_engine,
-    "ding, native": lambda balances: ding(balances, "gym_vector", 64),
-    "hand-written, native": lambda balances: hand_written(balances, native=True),
 }
 NETWORKS = {"untrained": False, "balancing": True}
 WORKS: dict[str, Work] = {
@@ -85,7 +77,6 @@ GOALS = [
     ("8 envs", "ding", "hand-written", 1.0),
     ("8 envs", "ding", "SB3", 1.0),
     ("8 envs", "ding", "DI-engine", 4.0),
-    ("64 envs, native vector env", "ding, native", "hand-written, native", 0.8),
 ]
 
 

@@ -12,7 +12,6 @@ from _timing import Figure, Work, command_line, compare, in_turns
 from gymnasium import spaces
 
 ENV_NUM = 8
-MANY = 64
 
 
 class NoopEnv(gymnasium.Env):
@@ -53,14 +52,14 @@ def cartpole():
 ENVS = {"no-op": NoopEnv, "CartPole": cartpole, "heavy": HeavyEnv}
 
 
-def actions_of(env_num: int):
+def actions_of():
     """Endless batches of random actions."""
-    batches = np.random.default_rng(0).integers(0, 2, (64, env_num))
+    batches = np.random.default_rng(0).integers(0, 2, (64, ENV_NUM))
     while True:
         yield from batches
 
 
-def manager(kind: str, env: str, env_num: int = ENV_NUM) -> Work:
+def manager(kind: str, env: str) -> Work:
     def build():
         from ding.envs import DingEnvWrapper, get_env_manager_cls
 
@@ -69,14 +68,14 @@ def manager(kind: str, env: str, env_num: int = ENV_NUM) -> Work:
                 return DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
             return DingEnvWrapper(ENVS[env]())
 
-        envs = get_env_manager_cls({"type": kind})([env_fn] * env_num, {})
+        envs = get_env_manager_cls({"type": kind})([env_fn] * ENV_NUM, {})
         envs.launch()
-        actions = actions_of(env_num)
+        actions = actions_of()
 
         def act() -> int:
             ids, _ = envs.ready_columns()
             batch = next(actions)
-            step = envs.step_columns(batch[ids] if len(ids) < env_num else batch, ids)
+            step = envs.step_columns(batch[ids] if len(ids) < ENV_NUM else batch, ids)
             return len(step.env_ids)
 
         return act
@@ -110,7 +109,7 @@ def base_env_manager() -> Work:
 
         envs = BaseEnvManager([NoopBaseEnv] * ENV_NUM, {})
         envs.launch()
-        actions = actions_of(ENV_NUM)
+        actions = actions_of()
 
         def act() -> int:
             ids, _ = envs.ready_columns()
@@ -122,20 +121,18 @@ def base_env_manager() -> Work:
     return build
 
 
-def vector_env(kind: str, env: str, env_num: int = ENV_NUM) -> Work:
+def vector_env(kind: str, env: str) -> Work:
     def build():
-        if kind == "native":
-            envs = gymnasium.make_vec("CartPole-v1", env_num, "vector_entry_point")
-        elif kind == "sync":
-            envs = gymnasium.vector.SyncVectorEnv([ENVS[env]] * env_num)
+        if kind == "sync":
+            envs = gymnasium.vector.SyncVectorEnv([ENVS[env]] * ENV_NUM)
         else:
-            envs = gymnasium.vector.AsyncVectorEnv([ENVS[env]] * env_num, shared_memory=True)
+            envs = gymnasium.vector.AsyncVectorEnv([ENVS[env]] * ENV_NUM, shared_memory=True)
         envs.reset()
-        actions = actions_of(env_num)
+        actions = actions_of()
 
         def act() -> int:
             envs.step(next(actions))
-            return env_num
+            return ENV_NUM
 
         return act
 
@@ -148,7 +145,7 @@ def sb3(env: str) -> Work:
 
         envs = SubprocVecEnv([ENVS[env]] * ENV_NUM, start_method="fork")
         envs.reset()
-        actions = actions_of(ENV_NUM)
+        actions = actions_of()
 
         def act() -> int:
             envs.step(next(actions))
@@ -165,7 +162,7 @@ def tianshou(env: str) -> Work:
 
         envs = ShmemVectorEnv([ENVS[env]] * ENV_NUM)
         envs.reset()
-        actions = actions_of(ENV_NUM)
+        actions = actions_of()
 
         def act() -> int:
             _, _, terminated, truncated, _ = envs.step(next(actions))
@@ -185,10 +182,6 @@ WORKS: dict[str, Work] = {
     "SyncVectorEnv, no-op": vector_env("sync", "no-op"),
     "base, CartPole": manager("base", "CartPole"),
     "SyncVectorEnv, CartPole": vector_env("sync", "CartPole"),
-    "gym_vector, CartPole": manager("gym_vector", "CartPole"),
-    "native, CartPole": vector_env("native", "CartPole"),
-    "gym_vector, 64 CartPole": manager("gym_vector", "CartPole", MANY),
-    "native, 64 CartPole": vector_env("native", "CartPole", MANY),
     **{f"subprocess, {env}": manager("subprocess", env) for env in ("CartPole", "heavy")},
     **{f"AsyncVectorEnv, {env}": vector_env("async", env) for env in ("CartPole", "heavy")},
     **{f"SB3, {env}": sb3(env) for env in ("CartPole", "heavy")},
@@ -202,8 +195,6 @@ GROUPS: list[list[tuple[str, str, str, float]]] = [
         ("... that is a BaseEnv", "base, no-op BaseEnv", "SyncVectorEnv, no-op", 1.0),
     ],
     [("base manager, CartPole", "base, CartPole", "SyncVectorEnv, CartPole", 1.0)],
-    [("native vector, 8 CartPoles", "gym_vector, CartPole", "native, CartPole", 0.9)],
-    [("native vector, 64 CartPoles", "gym_vector, 64 CartPole", "native, 64 CartPole", 0.8)],
     *(
         [
             (f"subprocess manager, {env}", f"subprocess, {env}", f"{peer}, {env}", goal)
@@ -216,12 +207,10 @@ GROUPS: list[list[tuple[str, str, str, float]]] = [
 
 def measure(rounds: int, seconds: float) -> list[Figure]:
     figures = []
-    peers = peer_python("peers", make=False)
+    peers = peer_python("peers")
     for group in GROUPS:
         names = dict.fromkeys(name for _, ours, other, _ in group for name in (ours, other))
-        pythons = {name: peers if name.startswith(("SB3", "tianshou")) else None for name in names}
-        missing = {n for n in names if n.startswith(("SB3", "tianshou")) and peers is None}
-        sides = {name: python for name, python in pythons.items() if name not in missing}
+        sides = {name: peers if name.startswith(("SB3", "tianshou")) else None for name in names}
         figures += compare(in_turns(__file__, sides, rounds, seconds), group)
     return figures
 

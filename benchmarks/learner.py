@@ -74,7 +74,7 @@ WORKS: dict[str, Work] = {
 }
 
 GOALS = [
-    ("learner, sample and train", "ding", "hand-written", 1.1),
+    ("learner, sample and train", "ding", "hand-written", 0.85),
     ("learner, sample and train", "ding", "SB3", 1.8),
     ("learner, sample and train", "ding", "DI-engine", 3.5),
 ]

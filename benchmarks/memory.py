@@ -5,7 +5,7 @@ from replay_buffers import measure_memory
 
 
 def measure(rounds: int, seconds: float) -> list[Figure]:
-    return measure_memory()
+    return measure_memory(min(1.0, seconds))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import argparse
 import sys
 
 from _parallel_runs import Run, run
+from _peers import is_installed
 from _timing import Figure, table
 
 SIDES = ("parallel", "serial", "DI-engine")
@@ -20,30 +21,34 @@ MOST_SEEDS = 5
 
 def measure(rounds: int, seconds: float = 0.0) -> list[Figure]:
     """Figures over up to ``rounds`` seeds."""
-    runs: dict[str, list[Run]] = {side: [] for side in SIDES}
+    sides = [side for side in SIDES if side != "DI-engine" or is_installed("di-engine")]
+    runs: dict[str, list[Run]] = {side: [] for side in sides}
     for seed in range(min(rounds, MOST_SEEDS)):
-        for side in SIDES:
+        for side in sides:
             runs[side].append(run(side, seed))
             print(runs[side][-1], file=sys.stderr, flush=True)
     return figures(runs)
 
 
 def figures(runs: dict[str, list[Run]]) -> list[Figure]:
-    ours, serial, theirs = (runs[side] for side in SIDES)
+    ours, serial, theirs = (runs.get(side, []) for side in SIDES)
     name = f"parallel CartPole to 195, {len(ours)} seeds"
     times, limit = [one.pipeline for one in ours], [GOAL_SECONDS] * len(ours)
     missed, left = sum(not one.reached for one in ours), sum(one.processes for one in ours)
     rows = [
         _less(f"{name}, time", times, limit, "limit", 1, "s"),
-        _less(f"{name}, time", times, [one.pipeline for one in theirs], "DI-engine", 0.1, "s"),
         _less(f"{name}, time", times, [one.pipeline for one in serial], "serial mode", 1, "s"),
         _less(f"{name}, not converged", [missed], [1], "limit", 0, "runs"),
         _less(f"{name}, left behind", [left], [1], "limit", 0, "processes"),
     ]
-    for attribute, unit in (("files", "files"), ("size", "bytes")):
+    for what, attribute, goal, unit in (
+        ("time", "pipeline", 0.1, "s"),
+        ("left behind", "files", 0, "files"),
+        ("left behind", "size", 0, "bytes"),
+    ):
         own, others = ([getattr(one, attribute) for one in side] for side in (ours, theirs))
-        if all(others):
-            rows.append(_less(f"{name}, left behind", own, others, "DI-engine", 0, unit))
+        if others and all(others):
+            rows.append(_less(f"{name}, {what}", own, others, "DI-engine", goal, unit))
     return rows
 
 

@@ -38,9 +38,12 @@ GOALS: list[tuple[str, list[str], dict[str, float]]] = [
 TIMES_DI_ENGINE = 30.0
 
 
-def measure(rounds: int, seconds: float) -> list[Figure]:
+def measure(rounds: int, seconds: float, names: tuple[str, ...] = ()) -> list[Figure]:
+    """Figures of the cases of these names; without any, of all cases and of memory."""
     figures = []
     for case, own, others in GOALS:
+        if names and case not in names:
+            continue
         sides = {f"{name}:{case}": None for name in own}
         for name in others:
             env = "di-engine" if name == "di-engine" else "peers"
@@ -53,7 +56,7 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
                     goal = TIMES_DI_ENGINE
                 if ours and theirs:
                     figures.append(Figure(f"{case}, {name}", ours, theirs, other, goal))
-    return [*figures, *measure_memory()]
+    return figures if names else [*figures, *measure_memory(min(1.0, seconds))]
 
 
 MEMORY = """
@@ -86,13 +89,18 @@ print(resident() - before, raw * (n // step))
 """
 
 
-def measure_memory(atari: int = 100_000) -> list[Figure]:
-    """Growth of resident memory while a buffer fills, against the raw bytes of what it holds."""
+def measure_memory(share: float = 1.0) -> list[Figure]:
+    """Growth of resident memory while a buffer fills, against the raw bytes of what it holds.
+
+    Args:
+        share: Of the full number of transitions.
+    """
     figures = []
     for kind, n, once, what, most in (
         ("cartpole", 1_000_000, 0, "all columns", 1.2),
-        ("atari", atari, 1, "one copy of each frame", 1.15),
+        ("atari", 100_000, 1, "one copy of each frame", 1.15),
     ):
+        n = max(1000, round(share * n))
         code = MEMORY.format(here=str(HERE), kind=kind, n=n, once=once)
         env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
         run = subprocess.run(
@@ -109,4 +117,4 @@ WORKS: dict[str, Work] = {
 }
 
 if __name__ == "__main__":
-    command_line(__doc__, WORKS, measure)
+    command_line(__doc__, WORKS, measure, dict.fromkeys(case for case, _, _ in GOALS))

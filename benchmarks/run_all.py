@@ -16,6 +16,7 @@ NAMES = [
     "collection",
     "replay_buffers",
     "learner",
+    "lunar_lander",
     "serial_pipeline",
     "startup",
     "run_log",

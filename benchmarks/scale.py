@@ -41,7 +41,7 @@ from ding.worker.messages import (
     TrainAnswer,
     TrainRequest,
 )
-from ding.worker.seams import Arrival
+from ding.worker.seams import Arrival, Engine
 
 BATCH, BATCHES = 64, 64
 
@@ -153,17 +153,10 @@ class Control:
         return True
 
 
-class Engine:
+def engine_of(peers: dict[str, Peer], exp_name: str) -> Engine:
     """Everything that the coordinator needs, in this process."""
-
-    def __init__(self, peers: dict[str, Peer], exp_name: str) -> None:
-        stores = Stores.of(LocalCarrier({}, exp_name))
-        self.samples, self.weights, self.artifacts = (
-            stores.samples,
-            stores.weights,
-            stores.artifacts,
-        )
-        self.control = Control(peers)
+    stores = Stores.of(LocalCarrier({}, exp_name))
+    return Engine(Control(peers), stores.samples, stores.weights, stores.artifacts)
 
 
 @contextlib.contextmanager
@@ -179,7 +172,7 @@ def coordinator_of(peers: dict[str, Peer], keeper: str) -> Iterator[Coordinator]
     with tempfile.TemporaryDirectory() as folder:
         main = {"exp_name": os.path.join(folder, "exp"), "policy": policy}
         cfg = EasyDict(main=main, system=system)
-        coordinator = Coordinator(cfg, engine=Engine(peers, main["exp_name"]))
+        coordinator = Coordinator(cfg, engine=engine_of(peers, main["exp_name"]))
         coordinator.start()
         try:
             yield coordinator

@@ -25,7 +25,7 @@ CONFIGS = {
         ),
         "pendulum": ("bdq", "d4pg", "ddpg", "ppo", "sac", "td3"),
         "bitflip": ("dqn",),
-        "matrix_game": ("qmix", "wqmix"),
+        "matrix_game": ("qmix",),
     }.items()
     for policy in policies
 }

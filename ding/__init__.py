@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+from ding import _alone as _alone  # refuses to be mixed with DI-engine
+
 __version__ = "0.1.0"
 
 

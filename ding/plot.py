@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ding.board.run_list import LAST, Run, RunList, best_group, returns_in
-from ding.utils.console import table
+from ding.board.run_list import LAST, Run, RunList, best_group, returns_of
+from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError
-from ding.utils.log_writer import METRICS_FILE
 
-__all__ = ["ReturnCurve", "ReturnPlot", "interquartile_mean", "last_returns", "returns"]
+__all__ = ["ReturnCurve", "ReturnPlot", "interquartile_mean", "returns"]
 
 Axis = Literal["envstep", "iter", "time"]
 #: Where a picture can go.
@@ -181,7 +180,9 @@ def returns(
         if len(points):
             groups.setdefault(run.group, []).append((run, points))
     if not groups:
-        raise ConfigError(f"no run with an evaluation in {', '.join(str(root) for root in roots)}")
+        raise ConfigError(
+            f"no run with an evaluation in {', '.join(printable(str(root)) for root in roots)}"
+        )
     curves, names = [], set[str]()
     for members in sorted(groups.values(), key=lambda members: members[0][0].name):
         name, number = members[0][0].name, 2
@@ -190,12 +191,6 @@ def returns(
         names.add(name)
         curves.append(_curve(name, members))
     return ReturnPlot(tuple(curves), x)
-
-
-def last_returns(folder: str) -> float | None:
-    """The mean return of a run's last five evaluations, ``None`` if there was none."""
-    points = _points(folder, "iter")
-    return float(points[-LAST:, 1].mean()) if len(points) else None
 
 
 def interquartile_mean(values: np.ndarray, axis: int = 0) -> Any:
@@ -242,15 +237,10 @@ def _points(folder: str, x: Axis) -> np.ndarray:
     """``[evaluations, 2]``: x and mean return, by x; the newest where x is the same."""
     found: dict[str, dict[float, float]] = {}
     start: float | None = None
-    try:
-        with open(os.path.join(folder, METRICS_FILE), "rb") as file:
-            for line in file:
-                for group, step, now, value in returns_in(line):
-                    start = now if start is None else start
-                    place = (now - start) / 60 if x == "time" else step
-                    found.setdefault(group, {})[place] = value
-    except OSError:
-        return np.empty((0, 2))
+    for group, step, now, value in returns_of(folder):
+        start = now if start is None else start
+        place = (now - start) / 60 if x == "time" else step
+        found.setdefault(group, {})[place] = value
     kind = "_iter" if x == "iter" else "_step"
     chosen = best_group([name for name in found if name.endswith(kind)] or list(found))
     return np.empty((0, 2)) if chosen is None else np.array(sorted(found[chosen].items()))

@@ -40,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages.update(_policy_pages())
     pages.update((f"api/{name}.md", _api_page(f"ding.{name}")) for name in PACKAGES)
     pages["cli.md"] = _cli_page()
+    pages["config_keys.md"] = _keys_page()
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
@@ -153,6 +154,29 @@ def _api_page(package: str) -> str:
             others.append(f"`{name}`")
     if others:
         lines += ["## Besides", "", ", ".join(others)]
+    return "\n".join(lines)
+
+
+def _keys_page() -> str:
+    from ding.config.schema import SCHEMA
+
+    lines = [
+        "# Config keys",
+        "",
+        "Keys that several classes share. What a policy has besides is on",
+    ]
+    lines += [
+        "[its page](policies.md).",
+        "",
+        "| key | meaning | values | also |",
+        "|---|---|---|---|",
+    ]
+    for key in SCHEMA:
+        whole = "a whole number" if key.whole else ""
+        values = ", ".join(filter(None, (whole, key.range, key.unit and f"in {key.unit}")))
+        also = ", ".join(f"`{path}`" for path in (*key.twins, *key.old))
+        unread = " (not read)" if key.silent and not key.range else ""
+        lines.append(f"| `{key.path}` | {key.meaning}{unread} | {values} | {also} |")
     return "\n".join(lines)
 
 

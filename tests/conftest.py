@@ -4,10 +4,34 @@ import multiprocessing
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from tests.learned import Learned
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--learning-seed", type=int, default=0, help="what tests of learning train with"
+    )
+    parser.addoption("--margins", help="file that margins of tests of learning are appended to")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "learned" in item.fixturenames:
+            item.add_marker("learns")
+
+
+@pytest.fixture
+def learned(request):
+    """The seed of a test of learning, and what its results are held against."""
+    option = request.config.getoption
+    margins = option("margins") and Path(option("margins")).absolute()
+    return Learned(request.node.nodeid, option("learning_seed"), margins)
 
 
 @pytest.fixture(autouse=True)

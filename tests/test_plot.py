@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import ding
 from ding.entry.cli import main
-from ding.plot import bootstrap_interval, interquartile_mean, last_returns, returns
+from ding.plot import bootstrap_interval, interquartile_mean, returns
 from ding.utils.errors import ConfigError
 from tests.board.run_folders import add_rows, make_run
 
@@ -89,12 +89,6 @@ def test_table_ranks_by_the_end_not_by_the_luckiest(tmp_path):
         ["steady", "1", "20", "-", "20", "20"],
         ["lucky", "2", "0.5", "0", "to", "1", "0", "99"],
     ]
-
-
-def test_last_return_is_that_of_the_last_evaluations(tmp_path):
-    folder = make_run(tmp_path / "run", returns=[100.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    assert last_returns(str(folder)) == 3
-    assert last_returns(str(make_run(tmp_path / "none", returns=()))) is None
 
 
 def test_configs_of_one_name_are_told_apart(tmp_path):

@@ -1,12 +1,15 @@
 """What users' code imports is there, or says that it is not."""
 
 import importlib
+import importlib.util
+import pkgutil
 from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+import ding
 from ding.utils.errors import MissingNameError
 from ding.utils.import_helper import with_planned
 from tests.public_names import PLANNED, THERE
@@ -29,8 +32,27 @@ def test_is_there_or_says_that_it_is_not(module):
 def test_what_has_come_is_there():
     find = with_planned("package", ["Old", "New"], partial(getattr, SimpleNamespace(New=1)))
     assert find("New") == 1
-    with pytest.raises(ImportError, match=r"package\.Old is not there"):
+    with pytest.raises(AttributeError, match=r"package\.Old is not there"):
         find("Old")
+
+
+@pytest.mark.parametrize("module", PLANNED)
+def test_what_is_not_there_is_no_attribute(module):
+    loaded = importlib.import_module(module)
+    for name in loaded._PLANNED:
+        assert not hasattr(loaded, name)
+        with pytest.raises(ImportError, match="this version of ding does not have it"):
+            exec(f"from {module} import {name}")
+
+
+def test_each_module_of_the_package_can_be_asked_for_any_name():
+    for found in pkgutil.walk_packages(ding.__path__, "ding."):
+        if found.name.endswith("__main__"):
+            continue
+        if ".ray_" in found.name and importlib.util.find_spec("ray") is None:
+            continue
+        module = importlib.import_module(found.name)
+        assert not hasattr(module, "no_such_name"), found.name
 
 
 @pytest.mark.parametrize("module", PLANNED)

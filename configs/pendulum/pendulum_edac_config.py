@@ -30,6 +30,7 @@ main_config = EasyDict(
             ensemble_num=4,
             actor_head_hidden_size=64,
             critic_head_hidden_size=64,
+            critic_head_layer_num=2,
         ),
         learn=dict(
             train_epoch=68,

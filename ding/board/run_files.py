@@ -1,113 +1,78 @@
-"""What the page reads of one run's folder. Nothing is executed, no link is followed."""
+"""What the page reads of a run's folder except its record and metrics. Nothing is executed, no
+link is followed."""
 
 import ast
-import json
+import io
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import stat
+from collections.abc import Iterator
 from typing import Any
 
 from ding.utils.file_helper import open_regular
-from ding.utils.log_writer import METRICS_FILE
-from ding.utils.run_log import RECORD_FILE
+from ding.utils.run_files import Piece
 
 CONFIG_FILE = "total_config.py"
-#: Bytes that one answer holds of a file of metrics, and of a log.
-METRICS_CHUNK = 4 << 20
+#: Bytes that one answer holds of a log.
 LOG_TAIL = 64 << 10
-#: Larger than any config or record: such a file is something else.
-MAX_SMALL_FILE = 4 << 20
+#: Larger than any config: such a file is something else.
+MAX_CONFIG = 1 << 20
+#: Logs and videos that are listed, and entries of folders that are looked at for them.
 MAX_FILES = 1000
+MAX_ENTRIES = 50_000
 MAX_VALUE = 400
 
 _LOGS = (".txt", ".log", ".out", ".err")
 _VIDEOS = (".mp4", ".webm", ".gif")
 _FOLDERS_WITHOUT = {"ckpt", "data", "policy"}
-_SEED = re.compile(r"^\s*'seed': .*$", re.MULTILINE)
+_SEED = re.compile(r"^[ \t]*'seed': .*$", re.MULTILINE)
+#: What addresses cannot hold of a file's name: bytes that are not UTF-8, as Python decodes them.
+_NOT_TEXT = re.compile("[%\udc80-\udcff]")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A part of a growing file.
-
-    Attributes:
-        content: Whole lines.
-        offset: Where the next piece begins.
-        size: Bytes that the file has now.
-        restarted: The file is shorter than what was read of it before: this is its beginning.
-    """
-
-    content: bytes
-    offset: int
-    size: int
-    restarted: bool
-
-
-def read_record(folder: str) -> dict[str, Any]:
-    """What ``run.json`` says; empty if there is none or it cannot be read."""
-    try:
-        found = json.loads(_read_small(os.path.join(folder, RECORD_FILE)))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def read_metrics(folder: str, offset: int, limit: int = METRICS_CHUNK) -> Piece:
-    """The lines of ``metrics.jsonl`` from an offset on; a last one that is not whole comes later.
-
-    Raises:
-        OSError: There is no such file.
-    """
-    with open_regular(os.path.join(folder, METRICS_FILE), follow_links=False) as file:
-        size = os.fstat(file.fileno()).st_size
-        restarted = offset > size
-        start = 0 if restarted else offset
-        file.seek(start)
-        content = file.read(limit)
-    end = content.rfind(b"\n") + 1
-    if end == 0 and len(content) == limit:
-        end = limit  # no row is that long
-        return Piece(b"", start + end, size, restarted)
-    return Piece(content[:end], start + end, size, restarted)
+def escaped(path: str) -> str:
+    """A path as text that any JSON and address can hold: one text for each path, and readable."""
+    path = path.replace(os.sep, "/")
+    return _NOT_TEXT.sub(lambda match: f"%{ord(match[0]) & 0xFF:02X}", path)
 
 
 def read_log(folder: str, path: str, offset: int | None) -> Piece:
     """A text file from an offset on, or its end.
 
+    Args:
+        path: As `list_files` lists it.
+
     Raises:
-        FileNotFoundError: It is none of the run's logs.
+        OSError: It is not one of the run's logs.
     """
-    _check_listed(folder, path, _LOGS)
-    with open_regular(os.path.join(folder, path), follow_links=False) as file:
+    with open_regular(_listed(folder, path, _LOGS), follow_links=False) as file:
         size = os.fstat(file.fileno()).st_size
         restarted = offset is not None and offset > size
-        start = max(0, size - LOG_TAIL) if offset is None or restarted else offset
+        start = max(0, size - LOG_TAIL) if offset is None or restarted else max(0, offset)
         file.seek(start)
         content = file.read(LOG_TAIL)
     return Piece(content, start + len(content), size, restarted)
 
 
-def video_path(folder: str, path: str) -> str:
-    """The file of one of the run's videos.
+def open_video(folder: str, path: str) -> io.BufferedReader:
+    """Open one of the run's videos.
 
     Raises:
-        FileNotFoundError: It is none of them.
+        OSError: It is not one of them.
     """
-    _check_listed(folder, path, _VIDEOS)
-    return os.path.join(folder, path)
+    return open_regular(_listed(folder, path, _VIDEOS), follow_links=False)
 
 
 def list_files(folder: str) -> dict[str, list[dict[str, Any]]]:
     """``logs`` and ``videos``: ``path`` in the folder, ``size`` in bytes, ``time`` of change."""
     files: dict[str, list[dict[str, Any]]] = {"logs": [], "videos": []}
     for kind, endings in (("logs", _LOGS), ("videos", _VIDEOS)):
-        for path in _walk(folder, endings):
+        for name, path in _walk(folder, endings).items():
             try:
-                stat = os.lstat(os.path.join(folder, path))
+                found = os.lstat(path)
             except OSError:
                 continue
-            files[kind].append({"path": path, "size": stat.st_size, "time": stat.st_mtime})
+            files[kind].append({"path": name, "size": found.st_size, "time": found.st_mtime})
     return files
 
 
@@ -118,28 +83,27 @@ def read_config(folder: str) -> dict[str, str]:
         ValueError: It cannot be read; says why.
     """
     try:
-        tree = ast.parse(_read_small(os.path.join(folder, CONFIG_FILE)))
+        tree = ast.parse(_read_config(folder))
+        flat: dict[str, str] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                flat.update(_flatten("" if name == "exp_config" else name, node.value))
+        return flat
     except FileNotFoundError:
         return {}
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{CONFIG_FILE} cannot be read: {error}") from error
-    flat: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            flat.update(_flatten("" if name == "exp_config" else name, node.value))
-    return flat
+        cause = str(error) or "it is nested too deeply"  # of which the parser says nothing
+        raise ValueError(f"{CONFIG_FILE} cannot be read: {cause}") from error
 
 
-def config_text(folder: str, record: Mapping[str, Any]) -> str:
+def config_text(folder: str, exp_name: str) -> str:
     """The config without what differs from one run to the next of the same: folder and seed."""
     try:
-        text = _read_small(os.path.join(folder, CONFIG_FILE)).decode(errors="replace")
-    except OSError:
+        text = _read_config(folder).decode(errors="replace")
+    except (OSError, ValueError):
         return ""
-    if exp_name := str(record.get("exp_name") or ""):
-        text = text.replace(exp_name, "")
-    return _SEED.sub("", text)
+    return _SEED.sub("", text.replace(exp_name, "") if exp_name else text)
 
 
 def _flatten(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:
@@ -157,29 +121,43 @@ def _flatten(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:
         yield from _flatten(f"{path}.{name}" if path else name, value)
 
 
-def _read_small(path: str) -> bytes:
-    with open_regular(path, follow_links=False) as file:
-        content = file.read(MAX_SMALL_FILE + 1)
-    if len(content) > MAX_SMALL_FILE:
-        raise ValueError(f"it has more than {MAX_SMALL_FILE} bytes")
+def _read_config(folder: str) -> bytes:
+    with open_regular(os.path.join(folder, CONFIG_FILE), follow_links=False) as file:
+        content = file.read(MAX_CONFIG + 1)
+    if len(content) > MAX_CONFIG:
+        raise ValueError(f"it has more than {MAX_CONFIG} bytes")
     return content
 
 
-def _check_listed(folder: str, path: str, endings: tuple[str, ...]) -> None:
-    # A path from outside is compared, never joined: none can lead out of the folder.
-    if path not in _walk(folder, endings):
-        raise FileNotFoundError(path)
+def _listed(folder: str, path: str, endings: tuple[str, ...]) -> str:
+    # A path from outside is looked up, never joined: none can lead out of the folder.
+    try:
+        return _walk(folder, endings)[path]
+    except KeyError:
+        raise FileNotFoundError(path) from None
 
 
-def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
-    found: list[str] = []
+def _walk(folder: str, endings: tuple[str, ...]) -> dict[str, str]:
+    """Regular files with these endings, by their escaped path in the folder."""
+    found: dict[str, str] = {}
+    seen = 0
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _FOLDERS_WITHOUT and f[0] != ".")
         for name in sorted(names):
             path = os.path.join(where, name)
             is_whole = not os.path.splitext(name)[0].endswith(".part")
-            if name.lower().endswith(endings) and is_whole and not os.path.islink(path):
-                found.append(os.path.relpath(path, folder).replace(os.sep, "/"))
-        if len(found) >= MAX_FILES:
+            if name.lower().endswith(endings) and is_whole and _is_regular(path):
+                found[escaped(os.path.relpath(path, folder))] = path
+            if len(found) >= MAX_FILES:
+                return found
+        seen += len(folders) + len(names)
+        if seen >= MAX_ENTRIES:
             break
-    return found[:MAX_FILES]
+    return found
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False

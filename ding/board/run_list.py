@@ -1,7 +1,9 @@
 """The runs below a folder, and what a list shows of each."""
 
+import contextlib
 import hashlib
-import json
+import logging
+import math
 import os
 import platform
 import re
@@ -11,40 +13,74 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ding.board.run_files import CONFIG_FILE, config_text, read_metrics, read_record
-from ding.utils.log_writer import METRICS_FILE
-from ding.utils.run_log import RECORD_FILE
+from ding.board.run_files import CONFIG_FILE, config_text, escaped
+from ding.utils.console import printable
+from ding.utils.errors import DataError
+from ding.utils.run_files import (
+    METRICS_FILE,
+    RECORD_FILE,
+    RunRecord,
+    parse_row,
+    read_metrics,
+    read_record,
+)
+
+_logger = logging.getLogger(__name__)
 
 #: Seconds for which the folders found stay found.
 RESCAN = 1.0
 #: Seconds that one look may spend on curves; the others come with the next look.
 CURVE_BUDGET = 0.1
-CURVE_CHUNK = 1 << 20
 MAX_POINTS = 64
 #: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
 LAST = 5
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
+#: Kinds of returns of one run; there are four, and more in a league.
+MAX_GROUPS = 100
+#: Returns and steps beyond it are left out: sums and squares of those below are still floats.
+MAX_NUMBER = 1e100
+#: The status of a run whose record cannot be read; the cause is its reason.
+UNREADABLE = "unreadable"
 
 _FOLDERS_WITHOUT = {"node_modules", "__pycache__", "site-packages"}
 #: What the second of two runs with one name, and one of several seeds, has at its end.
-_RUN_SUFFIX = re.compile(r"(_\d{6}_\d{6}(_\d+)?|_seed\d+)+$")
+_RUN_SUFFIX = re.compile(r"(_\d{6}_\d{6}(_\d+)?|_seed\d+)$")
 _RETURN = re.compile(r"((?:evaluator|collector)\w*)/(?:reward|return)_mean")
 _RETURN_KEY = re.compile(rb'"((?:evaluator|collector)\w*)/(?:reward|return)_mean"')
 
 
 def returns_in(line: bytes) -> Iterator[tuple[str, float, float, float]]:
-    """Mean returns in a row of ``metrics.jsonl``: group, step, time, value."""
+    """Mean returns in a row of ``metrics.jsonl``: group, step, time, value.
+
+    Raises:
+        ValueError: The row is damaged.
+    """
     if not _RETURN_KEY.search(line):
         return
-    row = _parsed(line)
-    step, now = row.get("step"), row.get("time")
-    if not isinstance(step, (int, float)) or not isinstance(now, (int, float)):
+    row = parse_row(line)
+    if row.step is None or abs(row.step) > MAX_NUMBER or abs(row.time) > MAX_NUMBER:
         return
-    for key, value in row.items():
+    for key, value in row.values.items():
         match = _RETURN.fullmatch(key)
-        if match and isinstance(value, (int, float)):
-            yield match[1], step, now, value
+        if match and value is not None and abs(value) <= MAX_NUMBER:
+            yield match[1], row.step, row.time, float(value)
+
+
+def returns_of(folder: str) -> Iterator[tuple[str, float, float, float]]:
+    """`returns_in` of all rows of a run that can be read; none if it has no such file."""
+    offset = 0
+    while True:
+        try:
+            piece = read_metrics(folder, offset)
+        except OSError:
+            return
+        for line in piece.content.splitlines():
+            with contextlib.suppress(ValueError):
+                yield from returns_in(line)
+        if piece.offset == offset:
+            return
+        offset = piece.offset
 
 
 def best_group(groups: Iterable[str]) -> str | None:
@@ -63,6 +99,7 @@ class Curve:
         offset: Bytes that were read.
         steps: Environment steps so far, updates if they are not known.
         time: Of the newest row, in seconds since the epoch.
+        problem: Why a part of the file could not be read; empty if all could.
     """
 
     def __init__(self, folder: str) -> None:
@@ -72,6 +109,7 @@ class Curve:
         self._last: dict[str, deque[tuple[float, float]]] = {}
         self._counts: dict[str, float] = {}
         self.time: float | None = None
+        self.problem = ""
 
     @property
     def steps(self) -> int | None:
@@ -91,27 +129,39 @@ class Curve:
         values = [value for _, value in last][-LAST:]
         return sum(values) / len(values) if values else None
 
-    def read(self, deadline: float) -> bool:
+    def read(self, deadline: float = math.inf) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
         while time.monotonic() < deadline:
             try:
-                piece = read_metrics(self._folder, self.offset, CURVE_CHUNK)
-            except OSError:
+                piece = read_metrics(self._folder, self.offset)
+            except FileNotFoundError:
+                return True
+            except OSError as error:
+                self.problem = f"{METRICS_FILE} cannot be read: {error.strerror}"
                 return True
             if piece.restarted:
-                self._points, self._last, self._counts = {}, {}, {}
+                self._points, self._last, self._counts, self.problem = {}, {}, {}, ""
             if piece.offset == self.offset and not piece.restarted:
                 return True
             self.offset = piece.offset
-            lines = piece.content.splitlines()
-            for line in _some_with_returns(lines):
-                for group, step, _, value in returns_in(line):
-                    self._add(group, step, value)
-            for line in lines[-20:]:
-                self._count(line)
+            self._take(piece.content.splitlines())
         return False
 
+    def _take(self, lines: list[bytes]) -> None:
+        for line in _some_with_returns(lines):
+            try:
+                for group, step, _, value in returns_in(line):
+                    self._add(group, step, value)
+            except ValueError as error:
+                self.problem = f"{METRICS_FILE} is damaged: {error}"
+        for line in lines[-20:]:
+            # What is torn by a crash has no returns, and is followed by whole lines.
+            with contextlib.suppress(ValueError):
+                self._count(line)
+
     def _add(self, group: str, step: float, value: float) -> None:
+        if group not in self._last and len(self._last) >= MAX_GROUPS:
+            return
         last = self._last.setdefault(group, deque(maxlen=2 * LAST))
         points = self._points.setdefault(group, [])
         for known in (last, points):
@@ -122,14 +172,12 @@ class Curve:
             del points[1:-1:2]
 
     def _count(self, line: bytes) -> None:
-        row = _parsed(line)
-        step, now = row.get("step"), row.get("time")
-        if isinstance(now, (int, float)):
-            self.time = now
-        for key in row:
+        row = parse_row(line)
+        self.time = row.time
+        for key in row.values:
             kind = key.partition("/")[0].rpartition("_")[2]
-            if kind in ("step", "iter") and isinstance(step, (int, float)):
-                self._counts[kind] = max(step, self._counts.get(kind, 0))
+            if kind in ("step", "iter") and row.step is not None:
+                self._counts[kind] = max(row.step, self._counts.get(kind, 0))
 
 
 class Run:
@@ -138,49 +186,72 @@ class Run:
     def __init__(self, folder: str, id: str) -> None:
         self.folder, self.id = folder, id
         self.curve = Curve(folder)
-        self._record: dict[str, Any] = {}
+        self._record = RunRecord()
         self._record_stamp: tuple[int, ...] | None = None
         self._group: tuple[tuple[int, ...] | None, str] | None = None
 
     @property
-    def record(self) -> dict[str, Any]:
-        """What ``run.json`` says now."""
+    def record(self) -> RunRecord:
+        """What ``run.json`` says now; if it cannot be read, that and why."""
         stamp = _stamp(os.path.join(self.folder, RECORD_FILE))
         if stamp != self._record_stamp:
-            self._record, self._record_stamp = read_record(self.folder), stamp
+            self._record, self._record_stamp = self._read_record(), stamp
         return self._record
+
+    def _read_record(self) -> RunRecord:
+        try:
+            return read_record(self.folder)
+        except FileNotFoundError:
+            return RunRecord()
+        except DataError as error:
+            return RunRecord(status=UNREADABLE, reason=str(error))
 
     @property
     def status(self) -> str:
-        """That of its record, ``killed`` if its process has gone without a word."""
-        status = str(self.record.get("status") or "unknown")
-        if status == "running" and not _may_live(self.record):
-            return "killed"
-        return status
+        """That of its record, ``killed`` if its process has ended without a word."""
+        record = self.record
+        return "killed" if record.status == "running" and not _may_live(record) else record.status
 
     @property
     def name(self) -> str:
         """Without the time and seed at its end: the same for all runs of one config."""
-        base = os.path.basename(os.path.normpath(str(self.record.get("exp_name") or self.folder)))
-        return _RUN_SUFFIX.sub("", base) or base
+        path = self.record.exp_name or self.folder
+        whole = name = printable(os.path.basename(os.path.normpath(path)))
+        while (shorter := _RUN_SUFFIX.sub("", name)) != name:
+            name = shorter
+        return name or whole
 
-    def summary(self) -> dict[str, Any]:
-        """What a list shows."""
+    def summary(self, deadline: float = math.inf) -> dict[str, Any]:
+        """A row of any table of runs; whatever its files hold, it can be shown.
+
+        Args:
+            deadline: Time of ``time.monotonic()`` until which its curve is read on.
+        """
+        try:
+            self.curve.read(deadline)
+            return self._summary()
+        except Exception as error:  # one run must not take the others away
+            _logger.debug("%s cannot be shown", self.folder, exc_info=True)
+            cause = f"{type(error).__name__}: {error}"
+            shown = dict.fromkeys((*_SHOWN, "envstep", "best_return", "last_return", "last_time"))
+            name = printable(os.path.basename(self.folder))
+            words = {"folder": name, "name": name, "group": name, "curve": [], "problem": ""}
+            return {"id": self.id, **shown, **words, "status": UNREADABLE, "reason": cause}
+
+    def _summary(self) -> dict[str, Any]:
         record, points = self.record, self.curve.points
-        best = record.get("best_return")
+        best, envstep = record.best_return, record.envstep
         if best is None and points:
             best = max(value for _, value in points)
-        envstep = record.get("envstep")
-        if not isinstance(envstep, (int, float)):
-            envstep = self.curve.steps
         return {
             "id": self.id,
-            "folder": os.path.basename(self.folder),
+            "folder": printable(os.path.basename(self.folder)),
             "name": self.name,
             "group": self.group,
             "status": self.status,
-            **{key: record.get(key) for key in _SHOWN},
-            "envstep": envstep,
+            **{key: getattr(record, key) for key in _SHOWN},
+            "problem": self.curve.problem,
+            "envstep": self.curve.steps if envstep is None else envstep,
             "best_return": best,
             "last_return": self.curve.last_return,
             "last_time": self.curve.time,
@@ -192,7 +263,7 @@ class Run:
         """The same for runs that differ in seed and folder alone."""
         stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
         if self._group is None or self._group[0] != stamp:
-            text = config_text(self.folder, self.record)
+            text = config_text(self.folder, self.record.exp_name)
             digest = hashlib.sha256(text.encode()).hexdigest()[:8]
             self._group = stamp, f"{self.name} {digest}"
         return self._group[1]
@@ -219,13 +290,15 @@ class RunList:
     def summaries(self) -> list[dict[str, Any]]:
         """What a list shows of each run, the newest first."""
         with self._lock:
-            runs = list(self._found().values())
             deadline = time.monotonic() + CURVE_BUDGET
-            for run in sorted(runs, key=lambda run: run.curve.offset):
-                if not run.curve.read(deadline):
-                    break
-            rows = [run.summary() for run in runs]
-        return sorted(rows, key=lambda row: str(row["started"] or ""), reverse=True)
+            runs = sorted(self._found().values(), key=lambda run: run.curve.offset)
+            rows = [run.summary(deadline) for run in runs]
+        return sorted(rows, key=lambda row: (row["started"] or "", row["id"]), reverse=True)
+
+    def summary(self, run: Run) -> dict[str, Any]:
+        """What a list shows of one run."""
+        with self._lock:
+            return run.summary(time.monotonic() + CURVE_BUDGET)
 
     def all(self) -> list[Run]:
         """The runs, by their folders."""
@@ -238,15 +311,13 @@ class RunList:
             KeyError: There is no such run.
         """
         with self._lock:
-            run = self._found()[id]
-            run.curve.read(time.monotonic() + CURVE_BUDGET)
-            return run
+            return self._found()[id]
 
     def _found(self) -> dict[str, Run]:
         if time.monotonic() - self._scanned >= RESCAN:
             found = {}
             for folder in self._folders():
-                id = os.path.relpath(folder, self.root).replace(os.sep, "/")
+                id = escaped(os.path.relpath(folder, self.root))
                 found[id] = self._runs.get(id) or Run(folder, id)
             self._runs, self._scanned = found, time.monotonic()
         return self._runs
@@ -261,7 +332,7 @@ class RunList:
                     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
             except OSError:
                 continue  # one that may not be looked into, or has gone
-            if names.get(RECORD_FILE) is False or names.get(METRICS_FILE) is False:
+            if RECORD_FILE in names or METRICS_FILE in names:
                 yield folder
             elif depth < MAX_DEPTH:
                 inner = (name for name, is_folder in names.items() if is_folder)
@@ -287,25 +358,16 @@ def _some_with_returns(lines: list[bytes]) -> Iterator[bytes]:
         yield from found[-LAST:]
 
 
-def _may_live(record: dict[str, Any]) -> bool:
-    pid = record.get("pid")
-    if record.get("host") != platform.node() or type(pid) is not int or pid <= 0:
+def _may_live(record: RunRecord) -> bool:
+    if record.host != platform.node() or record.pid is None:
         return True
     try:
-        os.kill(pid, 0)
+        os.kill(record.pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
         return True
     return True
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:

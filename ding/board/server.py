@@ -2,10 +2,11 @@
 
 import hmac
 import importlib.util
+import logging
+import mimetypes
 import os
 import secrets
 import signal
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -16,20 +17,27 @@ from typing import Any
 
 import flask
 from werkzeug.exceptions import HTTPException
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.wsgi import wrap_file
 
-from ding.board.run_files import list_files, read_config, read_log, read_metrics, video_path
+from ding.board.run_files import list_files, open_video, read_config, read_log
 from ding.board.run_list import Run, RunList
 from ding.interaction.base.network import is_own_name, joined
+from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
 from ding.interaction.config import LOCAL_HOST
-from ding.utils import durations
-from ding.utils.errors import ConfigError
+from ding.utils import durations, strict_json
+from ding.utils.console import printable
+from ding.utils.errors import ConfigError, InteractionError, RunError
+from ding.utils.run_files import Piece, read_metrics, whole_rows
+
+_logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 6007
 _LOOPBACK = (LOCAL_HOST, "localhost", "::1")
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 TOKEN = "token"
 _COOKIE = "ding-board"
+#: Bytes of a video that are read at once.
+_VIDEO_PIECE = 64 << 10
 _HEADERS = {
     # Everything comes from this server; nothing is sent elsewhere, not even the address.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -82,6 +90,7 @@ class BoardPages:
         pages.before_request(self._check)
         pages.after_request(_harden)
         pages.register_error_handler(HTTPException, _tell)
+        pages.register_error_handler(Exception, _tell_bug)
         for path, view in (
             ("/", self._page),
             ("/static/<path:name>", self._static),
@@ -107,6 +116,7 @@ class BoardPages:
         given = request.args.get(TOKEN) or request.cookies.get(_COOKIE, "")
         if not hmac.compare_digest(given.encode(), self._token.encode()):
             flask.abort(HTTPStatus.FORBIDDEN, "open the address that was printed at the start")
+        request.environ.get(AUTHENTIC_KEY, lambda: None)()
         if TOKEN in request.args:  # off the address, so that it is in no history
             response = flask.redirect(request.path)
             response.set_cookie(_COOKIE, self._token, httponly=True, samesite="Strict")
@@ -125,20 +135,17 @@ class BoardPages:
             flask.abort(HTTPStatus.NOT_FOUND, "plotly is not installed: pip install 'ding[board]'")
         return flask.send_file(path, mimetype="text/javascript", conditional=True, max_age=86400)
 
-    def _list(self) -> dict[str, Any]:
-        return {
-            "root": self._runs.root,
-            "single": self._single,
-            "cut": self._runs.is_cut,
-            "runs": self._runs.summaries(),
-        }
+    def _list(self) -> flask.Response:
+        runs = self._runs.summaries()
+        root = printable(self._runs.root)
+        return _json({"root": root, "single": self._single, "cut": self._runs.is_cut, "runs": runs})
 
-    def _run(self) -> dict[str, Any]:
+    def _run(self) -> flask.Response:
         run = self._named_run()
         live = self._ask(run.folder) if run.status == "running" else None
         answer: dict[str, Any] = {
-            "summary": run.summary(),
-            "record": run.record,
+            "summary": self._runs.summary(run),
+            "record": run.record.facts,
             "live": live,
             **list_files(run.folder),
         }
@@ -147,7 +154,7 @@ class BoardPages:
                 answer["config"] = read_config(run.folder)
             except ValueError as error:
                 answer["config_error"] = str(error)
-        return answer
+        return _json(answer)
 
     def _metrics(self) -> flask.Response:
         run, offset = self._named_run(), flask.request.args.get("offset", 0, int)
@@ -155,7 +162,7 @@ class BoardPages:
             piece = read_metrics(run.folder, max(0, offset))
         except OSError:
             flask.abort(HTTPStatus.NOT_FOUND, "there are no metrics yet")
-        return _piece_of(piece, "application/x-ndjson")
+        return _piece_of(piece, whole_rows(piece.content), "application/x-ndjson")
 
     def _log(self) -> flask.Response:
         args = flask.request.args
@@ -165,14 +172,27 @@ class BoardPages:
             )
         except OSError:
             flask.abort(HTTPStatus.NOT_FOUND, "there is no such log")
-        return _piece_of(piece, "text/plain; charset=utf-8")
+        return _piece_of(piece, piece.content, "text/plain; charset=utf-8")
 
     def _video(self) -> flask.Response:
+        path = flask.request.args.get("path", "")
         try:
-            path = video_path(self._named_run().folder, flask.request.args.get("path", ""))
-            return flask.send_file(path, conditional=True)
+            file = open_video(self._named_run().folder, path)
         except OSError:
             flask.abort(HTTPStatus.NOT_FOUND, "there is no such video")
+        response = flask.Response(
+            wrap_file(flask.request.environ, file, _VIDEO_PIECE),
+            mimetype=mimetypes.guess_type(path)[0],
+            direct_passthrough=True,
+        )
+        response.call_on_close(file.close)
+        found = os.fstat(file.fileno())
+        response.content_length = found.st_size
+        response.last_modified = int(found.st_mtime)  # type: ignore[assignment]
+        response.set_etag(f"{found.st_mtime_ns:x}-{found.st_size:x}")
+        size = found.st_size
+        response.make_conditional(flask.request, accept_ranges=True, complete_length=size)
+        return response
 
     def _named_run(self) -> Run:
         try:
@@ -210,8 +230,12 @@ def _is_loopback(address: str | None) -> bool:
         return False
 
 
-def _piece_of(piece: Any, kind: str) -> flask.Response:
-    response = flask.Response(piece.content, content_type=kind)
+def _json(answer: Mapping[str, Any]) -> flask.Response:
+    return flask.Response(strict_json.dumps(answer), mimetype="application/json")
+
+
+def _piece_of(piece: Piece, content: bytes, kind: str) -> flask.Response:
+    response = flask.Response(content, content_type=kind)
     response.headers["X-Offset"] = str(piece.offset)
     response.headers["X-Size"] = str(piece.size)
     response.headers["X-Restarted"] = str(int(piece.restarted))
@@ -228,15 +252,14 @@ def _tell(error: HTTPException) -> tuple[dict[str, str], int]:
     return {"error": error.description or error.name}, error.code or HTTPStatus.BAD_REQUEST
 
 
-class _QuietHandler(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log(self, type: str, message: str, *args: object) -> None:
-        """A page that asks every other second says nothing new."""
+def _tell_bug(error: Exception) -> tuple[dict[str, str], int]:
+    _logger.warning("a request for the page of runs failed: %r", error)
+    message = f"{type(error).__name__}: {error}"
+    return {"error": message}, HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class BoardServer:
-    """Serves the page from `start` until `close`.
+    """Serves the page from `start` until `close`, with the server that runs have, and its limits.
 
     Args:
         folder: Of the runs.
@@ -258,13 +281,18 @@ class BoardServer:
         app = flask.Flask(__name__, static_folder=None)
         pages = BoardPages(lambda: folder, ask, self._token)
         app.register_blueprint(pages.blueprint())
-        self._server = _listen(host, port, app)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            kwargs={"poll_interval": 0.1},
-            name="board",
-            daemon=True,
-        )
+        #: Set when it serves no longer.
+        self.ended = threading.Event()
+        #: Why it stopped serving although it was not closed.
+        self.cause = ""
+        try:
+            self._server = HttpServer(
+                *(app, host, port, 0), on_stop=self.ended.set, on_death=self._note_death
+            )
+        except InteractionError as error:
+            hint = "choose another with --port (0: any free one)"
+            cause = str(error).partition(";")[0]
+            raise ConfigError(f"{cause}; {hint}") from error
         self._first_look = threading.Thread(target=pages.look, name="board-look", daemon=True)
 
     @property
@@ -275,48 +303,35 @@ class BoardServer:
         return f"http://{joined(host, self._server.port)}/{query}"
 
     def start(self) -> None:
-        self._thread.start()
-        self._first_look.start()  # whoever opens the page takes longer than this
+        self._server.start()
+        self._first_look.start()  # opening the page in a browser takes longer than this
 
     def close(self) -> None:
         """Stop to listen."""
-        self._server.shutdown()
-        self._thread.join(durations.SERVER_STOP)
+        self._server.stop()
+        self._server.join(2 * durations.SERVER_STOP)
         self._first_look.join(durations.SERVER_STOP)
-        self._server.server_close()
+
+    def _note_death(self, cause: str) -> None:
+        self.cause = cause
 
 
 def serve_until_signal(server: BoardServer) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
-    asked = threading.Event()
+    """Serve until Ctrl-C or SIGTERM.
+
+    Raises:
+        RunError: The server could not go on.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        server.ended.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     server.start()
     try:
-        asked.wait()
+        server.ended.wait()
     finally:
         server.close()
-
-
-def _listen(host: str, port: int, app: flask.Flask) -> BaseWSGIServer:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {joined(host, port)}: {error.strerror or error}; choose another "
-            "with --port (0: any free one)"
-        ) from error
-    with listening:  # the server has its own
-        server = make_server(
-            *(host, port, app),
-            threaded=True,
-            request_handler=_QuietHandler,
-            fd=listening.fileno(),
-        )
-    server.daemon_threads = True  # type: ignore[attr-defined]
-    return server
+    if server.cause:
+        raise RunError(server.cause)

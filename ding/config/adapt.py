@@ -9,31 +9,13 @@ from easydict import EasyDict
 
 from ding.config.check import Notes, Problems, at, is_int, is_number, put
 from ding.config.parts import PARALLEL_COMPONENTS
+from ding.config.schema import AT_LEAST_ONE, FRACTION, OLD_NAMES, POSITIVE, TWINS, in_range
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
-#: Settings that stand in two places. What a user wrote counts; if both places were written, the
-#: first one.
-TWINS: tuple[tuple[str, str], ...] = (
-    ("env.stop_value", "policy.eval.evaluator.stop_value"),
-    ("env.n_evaluator_episode", "policy.eval.evaluator.n_episode"),
-    ("env.collector_env_num", "policy.collect.env_num"),
-    ("env.evaluator_env_num", "policy.eval.env_num"),
-    ("policy.priority", "policy.other.replay_buffer.priority"),
-    ("policy.priority_IS_weight", "policy.other.replay_buffer.priority_IS_weight"),
-    ("policy.multi_gpu", "policy.learn.multi_gpu"),
-    ("policy.action_space", "policy.model.action_space"),
-    ("policy.unroll_len", "policy.collect.unroll_len"),
-    ("policy.unroll_len", "policy.learn.unroll_len"),
-)
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")
 #: Replay buffers that know no priorities.
 UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
-#: Below ``policy``: names of other policies' settings, and what these are where that is known.
-_OLD_NAMES = (
-    ("learn.learning_rate_policy", "learn.learning_rate_actor"),
-    ("learn.learning_rate_q", "learn.learning_rate_critic"),
-)
 # A path beside those above that is to be there even if nobody wrote it.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
@@ -45,7 +27,7 @@ def twins_of(path: str) -> list[str]:
     return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
 
 
-def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
+def settle_copies(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
     """Give what is kept twice one value, in place.
 
     Args:
@@ -75,11 +57,11 @@ def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
     ``policy.continuous`` says which ``policy.action_space`` it is.
     """
     policy, known = user.policy, defaults["policy"]
-    for old, new in _OLD_NAMES:
-        value = at(policy, old)
-        renamed = _has(known, new) and not _has(known, old)
-        if value is not None and renamed and not _has(policy, new):
-            put(policy, new, value)
+    for old, new in OLD_NAMES:
+        value = at(user, old)
+        renamed = _has(defaults, new) and not _has(defaults, old)
+        if value is not None and renamed and not _has(user, new):
+            put(user, new, value)
     if "action_space" not in known or "continuous" in known:
         return
     own_words = policy.get("action_space"), at(policy, "model.action_space")
@@ -179,31 +161,8 @@ def counts_of(kind: str) -> tuple[str, str]:
     return names[::-1] if kind.startswith("episode") else names
 
 
-_POSITIVE = (
-    *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
-    *("policy.nstep", "policy.learn.batch_size", "policy.learn.update_per_collect"),
-    *("policy.learn.epoch_per_collect", "policy.learn.target_update_freq"),
-    *("policy.learn.learning_rate", "policy.collect.n_sample", "policy.collect.n_episode"),
-    *("policy.collect.unroll_len", "policy.unroll_len", "policy.eval.evaluator.eval_freq"),
-    *("policy.other.replay_buffer.replay_buffer_size", "policy.other.eps.decay"),
-)
-_FRACTIONS = (
-    *("policy.discount_factor", "policy.collect.discount_factor", "policy.collect.gae_lambda"),
-    *("policy.other.eps.start", "policy.other.eps.end", "policy.learn.target_theta"),
-    *("policy.other.commander.eval_share", "policy.other.commander.greedy_share"),
-)
-_MAY_BE_NONE = (
-    *("policy.learn.target_update_freq", "policy.collect.n_sample", "policy.collect.n_episode"),
-    *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
-    "policy.unroll_len",
-)
 # Collectors by the commander whose games they can play.
-_COLLECTORS = {"solo": "zergling", "one_vs_one": "marine"}
-_COUNTS = (
-    *("policy.learn.learner.learner_num", "policy.collect.collector.collector_num"),
-    *("policy.learn.learner.send_policy_freq", "policy.other.commander.learner_task_space"),
-    "env.collector_episode_num",
-)
+_COLLECTORS = {"solo": ("zergling",), "one_vs_one": ("marine", "zergling")}
 
 
 def find_contradictions(
@@ -235,15 +194,16 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
     collector, commander = (
         at(cfg, f"policy.{place}.type") for place in ("collect.collector", "other.commander")
     )
-    if _COLLECTORS.get(commander, collector) != collector and collector in _COLLECTORS.values():
+    playable = _COLLECTORS.get(commander, (collector,))
+    if collector not in playable and any(collector in own for own in _COLLECTORS.values()):
         problems.add(
             f"policy.other.commander.type={commander!r} needs policy.collect.collector.type="
-            f"{_COLLECTORS[commander]!r}, got {collector!r}"
+            f"{' or '.join(map(repr, playable))}, got {collector!r}"
         )
-    for path in _COUNTS:
-        value = at(cfg, path)
+    for key in in_range(AT_LEAST_ONE):
+        value = at(cfg, key.path)
         if value is not None and value < 1:
-            problems.add(f"{path} must be at least 1, got {value!r}")
+            problems.add(f"{key.path} must be {AT_LEAST_ONE}, got {value!r}")
     space = at(cfg, "policy.other.commander.collector_task_space")
     if space is not None and space < 0:
         problems.add(
@@ -252,23 +212,29 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
 
 
 def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
-    for path in _POSITIVE:
-        section, _, key = path.rpartition(".")
-        value = at(cfg, path)
-        if value is None and path not in _MAY_BE_NONE and key in (at(cfg, section) or {}):
-            problems.add(f"{path} must be greater than 0, got None")
+    for key in in_range(POSITIVE):
+        section, _, name = key.path.rpartition(".")
+        value = at(cfg, key.path)
+        if value is None and not key.may_be_none and name in (at(cfg, section) or {}):
+            problems.add(f"{key.path} must be {POSITIVE}, got None")
         elif isinstance(value, int | float) and not value > 0:
-            problems.add(f"{path} must be greater than 0, got {value!r}")
-    for path in _FRACTIONS:
-        value = at(cfg, path)
+            problems.add(f"{key.path} must be {POSITIVE}, got {value!r}")
+    for key in in_range(FRACTION):
+        value = at(cfg, key.path)
         if isinstance(value, int | float) and not 0 <= value <= 1:
-            problems.add(f"{path} must be between 0 and 1, got {value!r}")
+            problems.add(f"{key.path} must be {FRACTION}, got {value!r}")
     goal = at(cfg, "env.stop_value")
     goals = goal if isinstance(goal, list | tuple | np.ndarray) and len(goal) else [goal]
     if goal is not None and not all(is_number(one) for one in goals):
         problems.add(
             f"env.stop_value must be a number, or a list of numbers (one for each player), got "
             f"{type(goal).__name__} {goal!r}"
+        )
+    freq = at(cfg, "policy.eval.evaluator.eval_freq")
+    if is_number(freq) and not (freq > 0 or freq == -1):
+        problems.add(
+            "policy.eval.evaluator.eval_freq must be greater than 0, or -1 for no evaluation "
+            f"between the first and the last, got {freq!r}"
         )
     kind = at(cfg, "policy.other.eps.type")
     if kind not in (None, "exp", "linear"):

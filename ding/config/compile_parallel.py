@@ -4,31 +4,21 @@ import copy
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Notes, Problems, at
-from ding.config.compile import (
-    Strict,
-    check_create,
-    check_values,
-    copied,
-    merge_parts,
-    new_folder,
-    require_envs,
-    use_command_mode,
-)
-from ding.config.defaults import settle_model
+from ding.config.check import Notes, at
+from ding.config.compile import new_folder
+from ding.config.complete import Request, Strict, complete, copied, read, unshared
 from ding.config.hosts import (
     fill_tables,
     parallel_transform,
-    parallel_transform_k8s,
     parallel_transform_slurm,
     place_joining,
     set_system_cfg,
 )
-from ding.config.parts import find_parts
 from ding.config.save import save_run_config
 from ding.config.system import complete_system, kind_of, settle_engine
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
@@ -36,7 +26,7 @@ from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
 
-PLATFORMS = ("local", "slurm", "k8s")
+PLATFORMS = ("local", "slurm")
 
 
 def compile_config_parallel(
@@ -64,7 +54,7 @@ def compile_config_parallel(
         seed: Recorded in the config.
         save_cfg: Make the run's folder and save the result there.
         save_path: Name of the saved file.
-        platform: ``local`` (also: named hosts), ``slurm`` or ``k8s``.
+        platform: ``local`` (also: named hosts) or ``slurm``.
         coordinator_host: Host of the coordinator; the loopback address if not given.
         learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
         collector_host: Hosts of the collectors, likewise.
@@ -103,7 +93,7 @@ def place_parts(
 
     Args:
         config: ``main`` and ``system``.
-        platform: ``local``, ``slurm`` or ``k8s``.
+        platform: ``local`` or ``slurm``.
         hosts: Of coordinator, learners and collectors, as for `compile_config_parallel`.
         ports: Of them.
         joining: Let workers without a port choose one when they start, and join by themselves.
@@ -112,10 +102,8 @@ def place_parts(
         ConfigError: Another platform, or one that this is not.
     """
     if platform not in PLATFORMS:
-        raise ConfigError(f"platform must be one of {', '.join(PLATFORMS)}, got {platform!r}")
-    if platform == "k8s":
-        parallel_transform_k8s(config, *ports)
-        return
+        cure = "; in Kubernetes, workers join by the coordinator's address" * (platform == "k8s")
+        raise ConfigError(f"platform must be {' or '.join(PLATFORMS)}, got {platform!r}{cure}")
     set_system_cfg(config)
     _give_ports(config.system, *ports)
     if joining:
@@ -171,20 +159,14 @@ def complete_parallel(
     What is noted also stands in the result, for the run's record.
     """
     notes = Notes() if notes is None else notes
-    user, create = copied(cfg, "main_config"), copied(create_cfg, "create_config")
+    request = Request(notes=notes, seed=seed, strict=strict, parallel=True, command=True)
     system = copied(system_cfg, "system_config")
     if not system:
         notes.adapt("system_config is not given: all parts run here, files in the run's folder")
-    check_create(create, notes, strict)
-    use_command_mode(create)
+    draft = read(cfg, create_cfg, request)
+    create = unshared(draft.create)
     settle_engine(system, create)
-    parts = find_parts(create, user, parallel=True, notes=notes)
-    main = merge_parts(user, create, parts, {}, seed, notes, strict)
-    notes.say_what_runs_ignore()
-    problems = Problems()
-    require_envs(main, problems)
-    settle_model(main, user, parts, None, problems, notes)
-    check_values(main, True, problems, parallel=True, notes=notes)
+    main = complete(replace(draft, create=create), request).cfg
     config = EasyDict(main=main, system=complete_system(system, main, notes, strict))
     if notes.facts:
         config.notes = notes.facts

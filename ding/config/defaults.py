@@ -1,17 +1,28 @@
 """What can be set in a config, and what it is if nobody sets it; shapes come from environments."""
 
+import copy
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 from easydict import EasyDict
 
 from ding.config.check import Notes, Problems, at, put, require
-from ding.config.known_keys import COMMANDER_KEYS, ENV_KEYS, EPS_KEYS, POLICY_KEYS, TOP_KEYS
 from ding.config.parts import Parts, default_config, import_names, is_ours
+from ding.config.schema import examples
 from ding.envs import create_env_manager, get_vec_env_setting
-from ding.policy.fit import action_space_of, model_shapes
+from ding.policy.fit import (
+    action_space_of,
+    check_fit,
+    check_kind,
+    choices_of,
+    model_shapes,
+    numbers_for_choices,
+    shown,
+)
 from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.errors import ConfigError, UnknownTypeError
@@ -33,6 +44,9 @@ def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
         if not place or (part is None and not settings):
             continue
         own = at(cfg, place) or {}
+        if isinstance(part, Mapping):
+            put(cfg, place, layered(own, *_several(part, own, settings)))
+            continue
         layers = (own,) if name in ("env", "policy") else (default_config(part), own)
         put(cfg, place, layered(*layers, settings))
     if not parts.parallel:
@@ -41,6 +55,42 @@ def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
             default_config(BaseSerialCommander), commander, create.get("commander", {})
         )
     return cfg
+
+
+def _several(
+    parts: Mapping[str, type], own: Mapping[str, Any], settings: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The defaults of several buffers, each under its name.
+
+    Args:
+        parts: Class of each.
+        own: The policy's defaults: for all buffers, and below its name for each.
+        settings: What ``create_config`` has, by name.
+    """
+    common = {
+        key: value for key, value in own.items() if key not in parts and key != "multi_buffer"
+    }
+    return [
+        dict(multi_buffer=True),
+        {
+            name: layered(
+                default_config(cls), common, own.get(name) or {}, settings.get(name) or {}
+            )
+            for name, cls in parts.items()
+        },
+    ]
+
+
+def share_buffer_keys(user: EasyDict, parts: Parts) -> None:
+    """Move what a user sets for all of several buffers to each of them, in place."""
+    section = at(user, "policy.other.replay_buffer")
+    if not isinstance(parts.replay_buffer, Mapping) or not isinstance(section, EasyDict):
+        return
+    known = {key for cls in parts.replay_buffer.values() for key in default_config(cls)}
+    common = {key: section.pop(key) for key in known - set(parts.replay_buffer) if key in section}
+    for name, cls in parts.replay_buffer.items():
+        shared = {key: value for key, value in common.items() if key in default_config(cls)}
+        section[name] = layered(shared, section.get(name) or {})
 
 
 def layered(*layers: Mapping[str, Any]) -> EasyDict:
@@ -53,7 +103,7 @@ def layered(*layers: Mapping[str, Any]) -> EasyDict:
 
 def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
     """Every key that a main config may hold, with an example of its value."""
-    known = deep_merge_dicts(dict(defaults), {**TOP_KEYS, "env": ENV_KEYS, "policy": POLICY_KEYS})
+    known = deep_merge_dicts(dict(defaults), examples())
     known["policy"]["model"] = {
         **known["policy"]["model"],
         **{
@@ -63,10 +113,9 @@ def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
         "type": "",
         "import_names": [],
     }
-    known["policy"]["other"]["commander"].update(COMMANDER_KEYS)
     other = known["policy"]["other"]
     if "eps" in other:
-        other["eps"].update(EPS_KEYS)
+        other["eps"]["collect"] = 0.0  # of saved demonstrations
     if "replay_buffer" not in defaults["policy"]["other"]:
         del other["replay_buffer"]  # nothing is replayed
     return known
@@ -137,12 +186,28 @@ def settle_model(
     env_setting: Sequence[Any] | None,
     problems: Problems,
     notes: Notes,
+    parallel: bool = False,
 ) -> None:
     """Fill in what ``policy.model`` leaves out, and report what is wrong or missing; see
-    `fill_model`."""
+    `fill_model`.
+
+    Args:
+        parallel: Whether the environments will be in other processes: one is made here, so that
+            what does not fit is found before anything is started.
+
+    Raises:
+        ConfigError: The network does not fit the environments of a parallel run.
+        Exception: Something is missing, and the environment that should say it cannot be made: its
+            own error.
+    """
     network = model_class(parts, cfg)
-    missing, hint = fill_model(cfg, user, parts, env_setting, notes)
-    for name, value in cfg.policy.model.items():
+    missing = _missing(cfg, network)
+    if any(name != "action_space" for name in missing):
+        seen = _look(cfg, env_setting)
+        _fill(cfg, user, parts, network, seen, notes)
+    else:
+        seen = None
+    for name, value in (cfg.policy.get("model") or {}).items():
         if name.endswith("activation") and isinstance(value, str) and is_ours(network):
             try:
                 build_activation(value)
@@ -150,91 +215,138 @@ def settle_model(
                 problems.add(f"policy.model.{name}: {error}")
     for name in missing:
         what = _EXAMPLES.get(name, "the network has no default for it")
-        require(cfg, f"policy.model.{name}", what + hint, problems)
+        require(cfg, f"policy.model.{name}", what + (seen.text if seen else ""), problems)
+    if parallel and not problems.found:
+        _check_fit_here(cfg, parts, seen, notes)
 
 
-def fill_model(
-    cfg: EasyDict,
-    user: EasyDict,
-    parts: Parts,
-    env_setting: Sequence[Any] | None,
-    notes: Notes,
-) -> tuple[list[str], str]:
-    """Fill in the shapes that ``policy.model`` leaves out.
+def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Notes) -> None:
+    if str(at(cfg, "policy.collect.collector.type")).endswith(_BATTLES):
+        return
+    try:
+        seen = seen or _look(cfg, None)
+    except Exception as error:  # whatever a simulator raises
+        # The workers may be on hosts that have it; if not, they will report it.
+        notes.adapt(f"no environment can be made here ({error}): the workers check the shapes")
+        return
+    for line in check_fit(cfg.policy, seen, own_env=not is_ours(parts.env)):
+        notes.adapt(line)
 
-    One environment is made to be asked, if something is missing that it may know. With it,
+
+def fill_model(cfg: EasyDict, user: EasyDict, parts: Parts, notes: Notes) -> None:
+    """Fill in the shapes that ``policy.model`` leaves out, as far as an environment shows them.
+
+    One environment is made and reset if something is missing that it may show. With it,
     ``policy.action_space`` is settled too where neither that nor the model's is said.
 
     Args:
         cfg: The completed config; changed.
         user: What the user wrote of it.
-        env_setting: Environments that are given instead of those that the config names.
-        notes: Told what was filled in.
-
-    Returns:
-        What the network needs and was missing, and why it could not be filled in, if it could not.
+        notes: Takes what was filled in.
     """
     network = model_class(parts, cfg)
-    missing = [
+    if all(name == "action_space" for name in _missing(cfg, network)):
+        return
+    try:
+        seen = _look(cfg, None)
+    except Exception:  # a script may bring its own environments and network
+        return
+    _fill(cfg, user, parts, network, seen, notes)
+
+
+def _missing(cfg: Mapping[str, Any], network: Any) -> list[str]:
+    return [
         name
         for name in required_model_keys(network)
         if at(cfg, f"policy.model.{name}") is None
-        # The policy knows what its network has to be told.
+        # The policy knows which actions its network has to choose.
         and not (name == "action_space" and at(cfg, "policy.action_space") is not None)
     ]
-    hint = ""
-    if any(name != "action_space" for name in missing):
-        hint = _fill(cfg, user, parts, network, env_setting, notes)
-    return missing, hint
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one environment shows, as a launched env manager has it.
+
+    Attributes:
+        ready_obs: Its first observation, under its id.
+    """
+
+    observation_space: Any
+    action_space: Any
+    ready_obs: Mapping[int, Any]
+
+    @property
+    def text(self) -> str:
+        """For the end of an error."""
+        return (
+            f"; the environment has observations of {self.observation_space} and actions of "
+            f"{self.action_space}"
+        )
+
+
+def _look(cfg: EasyDict, env_setting: Sequence[Any] | None) -> Seen:
+    """Make and reset one environment, as a collector does."""
+    setting: Sequence[Any] = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    make, configs, _ = setting
+    env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
+    try:
+        env.launch()
+        # Observations are the manager's until it is closed.
+        return Seen(env.observation_space, env.action_space, copy.deepcopy(dict(env.ready_obs)))
+    finally:
+        env.close()
 
 
 def _fill(
-    cfg: EasyDict,
-    user: EasyDict,
-    parts: Parts,
-    network: Any,
-    env_setting: Sequence[Any] | None,
-    notes: Notes,
-) -> str:
-    """Write what an environment tells into ``cfg``; why it could not, for the error's end."""
-    try:
-        observations, actions = _spaces(cfg, env_setting)
-    except Exception as error:  # whatever a simulator raises
-        return f"; no environment could be asked for it ({type(error).__name__}: {error})"
+    cfg: EasyDict, user: EasyDict, parts: Parts, network: Any, seen: Seen, notes: Notes
+) -> None:
+    """Write what an environment shows into ``cfg``."""
     players = 1
     if str(at(cfg, "policy.collect.collector.type")).endswith(_BATTLES):
         players = cfg.env.get("player_num", 2)
-    shapes, told = model_shapes(observations, actions, players), []
+    obs = next(iter(seen.ready_obs.values()), None)
+    declared, actions = seen.observation_space, seen.action_space
+    observations = shown(declared, obs)
+    if observations is not declared:
+        notes.adapt(
+            f"the environment declares observations as {declared}, and its reset returns "
+            f"{_shapes_of(obs)}: that counts"
+        )
+    shapes, filled = model_shapes(observations, actions, players), []
+    served = getattr(parts.policy, "actions", ())
+    if numbers_for_choices(cfg.policy.get("type"), actions):
+        if is_ours(parts.env):  # which declares what is true
+            check_kind(cfg.policy.type, actions)
+        shapes.pop("action_shape", None)
+        if (choices := choices_of(actions)) is not None:
+            shapes["action_shape"] = choices
+            notes.adapt(
+                f"the environment declares actions as {actions}: taken as {choices} choices"
+            )
     parameters = inspect.signature(network).parameters
     if "global_obs_shape" in shapes and "global_obs_shape" not in parameters:
-        # A team's network that is told no shape of the state by itself is told both at once.
+        # A team's network that takes no shape of the state by itself takes both at once.
         shapes["obs_shape"] = {
             "agent_state": shapes["obs_shape"],
             "global_state": shapes["global_obs_shape"],
         }
     for name in shapes:
         if name in parameters and at(cfg, f"policy.model.{name}") is None:
-            cfg.policy.model[name] = shapes[name]
-            told.append(f"policy.model.{name} = {shapes[name]}")
+            put(cfg, f"policy.model.{name}", shapes[name])
+            filled.append(f"policy.model.{name} = {shapes[name]}")
     kind = action_space_of(actions)
-    # Where the policy has a kind of actions, and the user said none.
-    said = at(user, "policy.action_space"), at(user, "policy.model.action_space")
-    is_open = said == (None, None) and "action_space" in default_config(parts.policy)
-    chosen = is_open and kind in getattr(parts.policy, "actions", ())
-    if chosen and cfg.policy.action_space != kind:
+    # Where the policy has a kind of actions, and the user set none.
+    own_words = at(user, "policy.action_space"), at(user, "policy.model.action_space")
+    is_open = own_words == (None, None) and "action_space" in default_config(parts.policy)
+    if is_open and kind in served and cfg.policy.action_space != kind:
         cfg.policy.action_space = kind
-        told.append(f"policy.action_space = {kind!r}")
-    if told:
-        notes.adapt(f"{', '.join(told)}: from the environment")
-    return f"; the environment has observations of {observations} and actions of {actions}"
+        filled.append(f"policy.action_space = {kind!r}")
+    if filled:
+        notes.adapt(f"{', '.join(filled)}: from the environment")
 
 
-def _spaces(cfg: EasyDict, env_setting: Sequence[Any] | None) -> tuple[Any, Any]:
-    """Observation and action space of one environment, made as a collector's."""
-    setting: Sequence[Any] = env_setting or get_vec_env_setting(cfg.env, eval_=False)
-    make, configs, _ = setting
-    env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
-    try:
-        return env.observation_space, env.action_space
-    finally:
-        env.close()
+def _shapes_of(obs: Any) -> Any:
+    if isinstance(obs, Mapping):
+        return {name: list(np.shape(part)) for name, part in obs.items()}
+    return f"an array of {list(np.shape(obs))}"

@@ -1,6 +1,6 @@
 """The classes that a config is completed with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,7 @@ class Parts:
     """Classes by role; ``None`` for those that a config does without.
 
     Attributes:
+        replay_buffer: With several buffers, the class of each by its name.
         parallel: Whether they are those of a parallel run.
     """
 
@@ -72,7 +73,7 @@ class Parts:
     learner: type | None = None
     collector: type | None = None
     evaluator: type | None = None
-    replay_buffer: type | None = None
+    replay_buffer: type | dict[str, type] | None = None
     commander: type | None = None
     comm_learner: type | None = None
     comm_collector: type | None = None
@@ -87,7 +88,7 @@ class Parts:
 def find_parts(
     create: EasyDict,
     user: EasyDict,
-    given: Mapping[str, type | None] | None = None,
+    given: Mapping[str, Any] | None = None,
     parallel: bool = False,
     notes: Notes | None = None,
 ) -> Parts:
@@ -113,8 +114,10 @@ def find_parts(
     parts = Parts(parallel=parallel, **given)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
-        if part is not None and not isinstance(part, type):
-            problems.add(f"{name} must be a class, got {type(part).__name__} {part!r}")
+        is_dict = name == "replay_buffer" and isinstance(part, Mapping) and part
+        for one in part.values() if is_dict else (part,):
+            if one is not None and not isinstance(one, type):
+                problems.add(f"{name} must be a class, got {type(one).__name__} {one!r}")
     if "env" not in given:
         _replace_env(create, notes)
     for name, (_, place) in parts.components.items():
@@ -136,6 +139,9 @@ def find_parts(
         if name in given or (name == "replay_buffer" and on_policy and name not in create):
             continue
         create.setdefault(name, EasyDict())
+        if name == "replay_buffer" and (several := named_sections(create[name])):
+            parts.replay_buffer = {key: _lookup(f"{name}.{key}", create, parts) for key in several}
+            continue
         if not create[name].get("type"):
             create[name].type = type_
         setattr(parts, name, _lookup(name, create, parts))
@@ -172,17 +178,35 @@ def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) ->
         )
 
 
-def name_parts(create: EasyDict, given: Mapping[str, type]) -> None:
+def named_sections(section: Mapping[str, Any]) -> list[str]:
+    """Names of the buffers that ``create_config.replay_buffer`` gives a type each."""
+    if section.get("type"):
+        return []
+    return [key for key, one in section.items() if isinstance(one, Mapping) and one.get("type")]
+
+
+def name_parts(create: EasyDict, given: Mapping[str, Any]) -> None:
     """Let a ``create_config`` name these classes, in place."""
     for name, part in given.items():
-        types = [key for key, value in COMPONENTS[name][0].items() if value is part]
-        # One that is not registered cannot be found by its name later, and the error will say so.
-        type_ = types[0] if types else getattr(part, "__name__", "")
-        create.setdefault(name, EasyDict()).type = type_
+        section = create.setdefault(name, EasyDict())
+        if isinstance(part, Mapping):
+            section.pop("type", None)
+            for key, one in part.items():
+                section.setdefault(key, EasyDict()).type = _type_of(COMPONENTS[name][0], one)
+        else:
+            section.type = _type_of(COMPONENTS[name][0], part)
 
 
-def is_ours(part: type | None) -> bool:
-    """Whether all the keys of a class are known: it is of this package."""
+def _type_of(registry: Registry, part: Any) -> str:
+    # A class that is not registered cannot be found by its name later, and the error will say so.
+    types = [key for key, value in registry.items() if value is part]
+    return types[0] if types else getattr(part, "__name__", "")
+
+
+def is_ours(part: Callable[..., Any] | Mapping[str, type] | None) -> bool:
+    """Whether all the keys of a class, or of several, are known: it is of this package."""
+    if isinstance(part, Mapping):
+        return all(is_ours(one) for one in part.values())
     return part is not None and part.__module__.split(".")[0] == "ding"
 
 
@@ -219,7 +243,7 @@ def _base_type(policy_type: Any) -> str:
 
 
 def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
-    section, registry = create[name], parts.components[name][0]
+    section, registry = at(create, name), parts.components[name.split(".")[0]][0]
     where = f"create_config.{name}.import_names"
     try:
         import_names(section.get("import_names", []), where)

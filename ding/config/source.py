@@ -2,6 +2,7 @@
 
 import math
 import os
+import pprint
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,53 +54,38 @@ class Source:
         """Make the file refuse to run, since something is missing in it."""
         self._lost.append(what)
 
-    def of(self, value: Any, path: str, indent: int = 0) -> str:
-        """Source of a value; mappings and long lists on lines of their own.
+    def of(self, value: Any, path: str) -> str:
+        """The ``repr`` of a value that is to stand at a path; a mapping has a line for each key."""
+        readable = self._readable(plain(value), path)
+        return pprint.pformat(readable, width=_WIDTH, compact=True, sort_dicts=False)
 
-        Args:
-            path: Where the value stands, for messages.
-            indent: Of the line on which it starts.
-        """
-        return self._layout(plain(value), path, indent)
-
-    def _layout(self, value: Any, path: str, indent: int) -> str:
-        if not isinstance(value, dict | list | tuple):
-            return self._atom(value, path)
+    def _readable(self, value: Any, path: str) -> Any:
+        """A value with names in place of what has no ``repr`` that can be read again."""
         if isinstance(value, dict):
-            items = [
-                (f"{key!r}: ", self._layout(item, f"{path}.{key}", indent + 4))
-                for key, item in value.items()
-            ]
-        else:
-            items = [
-                ("", self._layout(item, f"{path}[{index}]", indent + 4))
-                for index, item in enumerate(value)
-            ]
-        left, right = {dict: ("{", "}"), list: ("[", "]"), tuple: ("(", ")")}[type(value)]
-        parts = [key + text for key, text in items]
-        comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
-        flat = f"{left}{', '.join(parts)}{comma}{right}"
-        fits = len(flat) + indent <= _WIDTH and "\n" not in flat
-        if fits and not (isinstance(value, dict) and len(value) > 1):
-            return flat
-        inner = " " * (indent + 4)
-        return left + "\n" + "".join(f"{inner}{part},\n" for part in parts) + " " * indent + right
-
-    def _atom(self, value: Any, path: str) -> str:
+            return {key: self._readable(item, f"{path}.{key}") for key, item in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            items = (self._readable(item, f"{path}[{index}]") for index, item in enumerate(value))
+            return type(value)(items)  # of builtin types alone: see `plain`
         if isinstance(value, float) and not math.isfinite(value):
-            return f"float({str(value)!r})"
+            return _Name(f"float({str(value)!r})")
         if value is None or type(value) in (bool, int, float, str, bytes, range):
-            return repr(value)
-        if type(value) in (set, frozenset):
-            items = ", ".join(sorted(self.of(item, path) for item in value))
-            return f"{type(value).__name__}([{items}])"
+            return value
         if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
             name = _importable(value)
             if name is not None:
                 self._modules.add(value.__module__)
-                return name
+                return _Name(name)
         self._lost.append(f"{path} was {_named(value)}")
-        return "None"
+        return None
+
+
+class _Name(str):
+    """An expression whose ``repr`` is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def plain(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import KeyChecker, Notes, Problems, at
-from ding.config.known_keys import COUNTS
 from ding.config.parts import default_config, import_names
+from ding.config.schema import COUNTS
 from ding.utils import (
     COMM_COLLECTOR_REGISTRY,
     COMM_LEARNER_REGISTRY,
@@ -97,6 +97,9 @@ def complete_system(
     checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
     checker.check(checked)
     problems.raise_if_any()
+    if notes is not None and (user.get("coordinator") or {}).get("operator_server"):
+        reason = "workers in Kubernetes join by the coordinator's address, as on any host"
+        notes.unused["system_config.coordinator.operator_server"] = reason
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
     for key, folder in _FOLDERS.items():

@@ -1,5 +1,6 @@
 """Data sets of transitions on disk, by the names of their types."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ from easydict import EasyDict
 from torch.utils.data import Dataset
 
 from ding.data.offline.describe import describe
-from ding.data.offline.hdf5_dataset import write_hdf5
+from ding.data.offline.hdf5_dataset import HDF5_ENDINGS, require_h5py, write_hdf5
 from ding.data.offline.naive_dataset import NaiveRLDataset, write_naive
 from ding.data.offline.transition_dataset import collect_section, transitions_of
 from ding.utils.errors import ConfigError
@@ -36,7 +37,7 @@ def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
             ``.hdf5`` or ``.h5``, otherwise ``naive``.
     """
     if isinstance(cfg, str):
-        kind = "hdf5" if cfg.endswith((".hdf5", ".h5")) else "naive"
+        kind = "hdf5" if cfg.endswith(HDF5_ENDINGS) else "naive"
         cfg = {"policy": {"collect": {"data_path": cfg, "data_type": kind}}}
     return describe(transitions_of(create_dataset(cfg)))
 
@@ -44,14 +45,28 @@ def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
 def offline_data_save_type(
     exp_data: list[Any], expert_data_path: str, data_type: str = "naive"
 ) -> None:
-    """Write transitions in the form of a type of data set.
+    """Write transitions in the form of a type of data set, into the file `saved_path`.
+
+    Raises:
+        ConfigError: There is no such type, or it cannot be written.
+    """
+    path = saved_path(expert_data_path, data_type)
+    _SAVERS[data_type](path, exp_data)
+
+
+def saved_path(path: str, data_type: str) -> str:
+    """The file that transitions are saved in: ``path``, or for ``hdf5`` and a path that ends
+    otherwise (``a/expert.pkl``) the name that offline configs have, ``a/expert_demos.hdf5``.
 
     Raises:
         ConfigError: There is no such type, or it cannot be written.
     """
     if data_type not in _SAVERS:
         raise ConfigError(f"data_type {data_type!r} cannot be written, known are {sorted(_SAVERS)}")
-    _SAVERS[data_type](expert_data_path, exp_data)
+    if data_type != "hdf5":
+        return path
+    require_h5py()
+    return path if path.endswith(HDF5_ENDINGS) else f"{os.path.splitext(path)[0]}_demos.hdf5"
 
 
 _SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": write_naive, "hdf5": write_hdf5}

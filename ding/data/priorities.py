@@ -87,8 +87,19 @@ class Priorities(Slots):
     """
 
     def __init__(self, capacity: int, alpha: float) -> None:
-        self.alpha = alpha
+        self._alpha = alpha
         super().__init__(capacity)
+
+    @property
+    def alpha(self) -> float:
+        """See the class; a change counts for all priorities at once."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, alpha: float) -> None:
+        self._alpha = alpha
+        if self._sum is not None:
+            self._plant()
 
     def clear(self) -> None:
         super().clear()
@@ -137,7 +148,7 @@ class Priorities(Slots):
         self._min.set_trusted(slots, masses)
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
-        return np.maximum(values, _LEAST) ** self.alpha
+        return np.maximum(values, _LEAST) ** self._alpha
 
     # ------------------------------------------------------------------ draws
 

@@ -91,9 +91,11 @@ def _end(pid: int, path: str, status: str, reason: str) -> None:
         if facts.get("pid") == pid and facts.get("status") == "running":
             now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
             facts.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
-            with open(f"{path}.{os.getpid()}.tmp", "w", encoding="utf-8") as file:
+            folder, name = os.path.split(path)
+            temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
+            with open(temporary, "x", encoding="utf-8") as file:  # not through a link
                 json.dump(facts, file, indent=2)
-            os.replace(f"{path}.{os.getpid()}.tmp", path)
+            os.replace(temporary, path)
     finally:
         print(f"{status}: {reason}", flush=True)
 

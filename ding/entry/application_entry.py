@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.config.compile import Strict
+from ding.config.complete import Strict
 from ding.data import Columns
-from ding.data.dataset import offline_data_save_type
+from ding.data.dataset import offline_data_save_type, saved_path
+from ding.data.offline.hdf5_dataset import HDF5_ENDINGS
 from ding.entry.components import (
     InputConfig,
     episode_returns,
@@ -114,8 +115,11 @@ def collect_demo_data(
     state_dict: dict | None = None,
     state_dict_path: str | None = None,
 ) -> None:
-    """Save training samples that a policy collects, as a list of rows or, for a path that ends in
-    ``.hdf5`` or with ``policy.collect.data_type='hdf5'``, as HDF5.
+    """Save training samples that a policy collects: as a list of rows, or as HDF5 for a path that
+    ends in ``.hdf5`` or ``.h5`` or with ``policy.collect.data_type='hdf5'``.
+
+    With the latter, ``a/expert_demos.hdf5`` is written for ``a/expert.pkl``, as offline configs
+    name it.
 
     ε-greedy policies act with ``policy.other.eps.collect``, by default greedily.
 
@@ -137,11 +141,13 @@ def collect_demo_data(
     path = expert_data_path or cfg.policy.collect.get("save_path")
     if not path:
         raise ConfigError("where to? Pass expert_data_path, or set policy.collect.save_path")
+    is_hdf5 = path.endswith(HDF5_ENDINGS) or cfg.policy.collect.get("data_type") == "hdf5"
+    data_type = "hdf5" if is_hdf5 else "naive"
+    path = saved_path(path, data_type)  # before anything is collected: it may raise
     weights, build = (state_dict, state_dict_path), _collector_of(SampleSerialCollector, cfg)
     with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
         samples = collector.collect(n_sample=collect_count, policy_kwargs=_exploration(cfg))
-    is_hdf5 = path.endswith((".hdf5", ".h5")) or cfg.policy.collect.get("data_type") == "hdf5"
-    _save(path, samples, f"{len(samples)} samples", "hdf5" if is_hdf5 else "naive")
+    _save(path, samples, f"{len(samples)} samples", data_type)
 
 
 def collect_episodic_demo_data(

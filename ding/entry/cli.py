@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,8 @@ import click
 
 from ding import __version__
 from ding.entry.cli_options import MODES, check_usage, parallel_options
+from ding.entry.stop_signal import StopNow, StopSignal
+from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, DingError, EnvError, RunError
 
 #: So that a slip does not start a million runs.
@@ -82,7 +85,11 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with StopSignal() as stop:
+                result = super().invoke(ctx)
+            if stop.number is not None:  # the code that caught it has dropped it
+                raise StopNow(stop.number)
+            return result
         except DingError as error:
             if isinstance(error, RunError) and error.printed:
                 sys.exit(1)
@@ -92,9 +99,10 @@ class _Group(click.Group):
             hint = "\n(--debug shows where in its code)" if is_code else ""
             click.echo(f"{click.style('error:', fg='red')} {error}{hint}", err=True)
             sys.exit(1)
-        except KeyboardInterrupt:
-            click.echo("Ctrl-C", err=True)
-            sys.exit(130)
+        except KeyboardInterrupt as error:
+            ending = error.ending if isinstance(error, StopNow) else Ending.by_signal(signal.SIGINT)
+            click.echo(ending.reason, err=True)
+            sys.exit(ending.exit_status)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = [_with_dashes(arg) for arg in args]
@@ -194,7 +202,10 @@ def _profiled(folder: str | None) -> Iterator[None]:
         yield
         return
     import cProfile
+    import io
     import pstats
+
+    from ding.utils.file_helper import replace_text, temporary_name
 
     os.makedirs(folder, exist_ok=True)
     profiler = cProfile.Profile()
@@ -202,9 +213,13 @@ def _profiled(folder: str | None) -> Iterator[None]:
         with profiler:
             yield
     finally:
-        profiler.dump_stats(os.path.join(folder, "profile.prof"))
-        with open(os.path.join(folder, "profile.txt"), "w", encoding="utf-8") as file:
-            pstats.Stats(profiler, stream=file).sort_stats("cumulative").print_stats(60)
+        readable = io.StringIO()
+        pstats.Stats(profiler, stream=readable).sort_stats("cumulative").print_stats(60)
+        replace_text(os.path.join(folder, "profile.txt"), readable.getvalue())
+        raw = os.path.join(folder, "profile.prof")
+        part = temporary_name(raw)
+        profiler.dump_stats(part)
+        os.replace(part, raw)
 
 
 @main.command("eval")

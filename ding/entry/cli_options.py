@@ -13,8 +13,7 @@ MODULES = (
     *("config", "coordinator", "learner", "collector"),
     *("learner_aggregator", "spawn_learner"),
 )
-PLATFORMS = ("local", "slurm", "k8s")
-_REPLICAS = ("collector", "learner")
+PLATFORMS = ("local", "slurm")
 
 _PORT = click.IntRange(0, 65535)
 
@@ -60,23 +59,6 @@ _OPTIONS = (
         default=True,
         help="Servers keep single requests out of logs. [default: true]",
     ),
-    click.option("--add", type=click.Choice(_REPLICAS), help="Add workers in Kubernetes."),
-    click.option("--delete", type=click.Choice(_REPLICAS), help="End workers there."),
-    click.option("--restart", type=click.Choice(_REPLICAS), help="Replace a worker's pod there."),
-    click.option("-kc", "--kubeconfig", type=click.Path(), help="Configuration of kubectl."),
-    click.option("-cdn", "--coordinator-name", metavar="POD", help="The coordinator's pod."),
-    click.option("-ns", "--namespace", default="default", help="Of the pods. [default: default]"),
-    click.option(
-        "-rs",
-        "--replicas",
-        type=click.IntRange(1),
-        default=1,
-        help="How many to add or end. [default: 1]",
-    ),
-    click.option("-rpn", "--restart-pod-name", metavar="POD", help="Pod to replace."),
-    click.option("--cpus", type=click.IntRange(1), help="CPUs of an added worker."),
-    click.option("--gpus", type=click.IntRange(0), help="GPUs of an added worker."),
-    click.option("--memory", metavar="SIZE", help="Memory of an added worker, such as 10Gi."),
 )
 
 
@@ -96,7 +78,7 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
         "-m dist",
         ("dist",),
         (
-            *("module", "module_name", "add", "delete", "restart", "learner_host", "learner_port"),
+            *("module", "module_name", "learner_host", "learner_port"),
             *("collector_host", "collector_port", "aggregator_host", "aggregator_port"),
         ),
     ),
@@ -134,7 +116,6 @@ def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str
     Args:
         given: Names of the options that were given.
     """
-    replicas = [name for name in ("add", "delete", "restart") if name in given]
     is_dist = mode == "dist"
     yield (
         "config" in given and bool(given & {"env_id", "policy"}),
@@ -148,14 +129,8 @@ def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str
     yield given >= {"plain", "quiet"}, "--plain and --quiet exclude each other"
     yield given >= {"jobs", "resume"}, "--jobs is for new runs, not --resume"
     yield (
-        is_dist and len(replicas) + ("module" in given) != 1,
-        f"-m dist needs one of -M {'|'.join(MODULES)}, --add, --delete and --restart",
-    )
-    for name in replicas:
-        yield "coordinator_name" not in given, f"--{name} needs --coordinator-name"
-    yield (
-        "restart" in given and "restart_pod_name" not in given,
-        "--restart needs --restart-pod-name",
+        is_dist and "module" not in given,
+        f"-m dist needs one of -M {'|'.join(MODULES)}",
     )
     yield (
         "module" in given and "config" not in given,

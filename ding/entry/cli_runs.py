@@ -13,19 +13,14 @@ from easydict import EasyDict
 
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import Notes, at
-from ding.config.compile import DEFAULT_EXP_NAME, Strict
 from ding.config.compile_parallel import complete_parallel, move_folders
+from ding.config.complete import DEFAULT_EXP_NAME, Strict
 from ding.config.parts import default_config, find_parts
 from ding.config.save import save_config_formatted
 from ding.config.source import plain
 from ding.config.system import choose_engine
 from ding.entry import dist_entry
 from ding.entry.application_entry import evaluate
-from ding.entry.dist_replicas import (
-    dist_add_replicas,
-    dist_delete_replicas,
-    dist_restart_replicas,
-)
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
@@ -236,9 +231,7 @@ def run_dist(options: Mapping[str, Any]) -> int:
         SystemExit: A signal ended the part.
     """
     module = options["module"]
-    if module is None:
-        _change_replicas(options)
-    elif module == "config":
+    if module == "config":
         _prepare(options)
     else:
         _launch(module, options)
@@ -272,16 +265,3 @@ def _launch(module: str, options: Mapping[str, Any]) -> None:
     part = module.removeprefix("learner_").removeprefix("spawn_")
     host = None if module == "spawn_learner" else options[f"{part}_host"]
     dist_entry.launch(module, config, options["module_name"], host, options[f"{part}_port"])
-
-
-def _change_replicas(options: Mapping[str, Any]) -> None:
-    coordinator, namespace = options["coordinator_name"], options["namespace"]
-    kubeconfig, replicas = options["kubeconfig"], options["replicas"]
-    if kind := options["add"]:
-        resources = options["cpus"], options["gpus"], options["memory"]
-        dist_add_replicas(kind, kubeconfig, replicas, coordinator, namespace, *resources)
-    elif kind := options["delete"]:
-        dist_delete_replicas(kind, kubeconfig, replicas, coordinator, namespace)
-    else:
-        pod = options["restart_pod_name"]
-        dist_restart_replicas(options["restart"], kubeconfig, coordinator, namespace, pod)

@@ -1,9 +1,10 @@
 """Building what a serial run consists of, from a compiled config."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,12 @@ from gymnasium import spaces
 from ding.config import read_config
 from ding.config.compile import compile_run_config
 from ding.config.compile_parallel import is_parallel, serial_form
+from ding.config.parts import is_ours
 from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.policy.fit import check_fit, check_own_network
-from ding.utils import set_pkg_seed
+from ding.policy.own_state import OwnState
+from ding.utils import ENV_REGISTRY, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import (
     BaseLearner,
@@ -37,6 +40,8 @@ OFFLINE_MODES = ("serial_offline", "serial_bc")
 Options = dict[str, list[dict[str, Any]]]
 InputConfig = str | os.PathLike | tuple[dict, dict] | list
 
+_logger = logging.getLogger(__name__)
+
 
 @dataclass
 class Components:
@@ -49,6 +54,7 @@ class Components:
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
         mode: Name of the pipeline on the command line; empty for one that has none there.
+        own_states: What users' classes add to our parts, by name; `run_state` fills it.
     """
 
     cfg: EasyDict
@@ -63,6 +69,7 @@ class Components:
     built_options: Options
     given: tuple[str, ...] = ()
     mode: str = "serial"
+    own_states: dict[str, tuple[Any, OwnState]] = field(default_factory=dict)
 
     def close(self) -> None:
         """Close everything that holds processes, files or threads, even if one cannot be."""
@@ -173,7 +180,9 @@ def build_components(
         _close_later(opened, collector)
         if not cfg.policy.collect.collector.type.endswith("_1v1"):
             if model is None:
-                check_fit(cfg.policy, collector_env)
+                made = env_setting[0] if env_setting else ENV_REGISTRY.get(cfg.env.type)
+                for line in check_fit(cfg.policy, collector_env, own_env=not is_ours(made)):
+                    _logger.warning("%s", line)
             check_own_network(policy, collector_env)
         evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator, env=evaluator_env, policy=eval_policy, **shared

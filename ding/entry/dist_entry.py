@@ -1,7 +1,9 @@
 """The parts of a parallel run, started one by one from one compiled config."""
 
+import contextlib
 import shlex
 import socket
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -13,20 +15,17 @@ from ding.config.hosts import is_local
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, aggregator_of, has_own_engine, kind_of, worker_names
-from ding.entry.dist_replicas import (
-    dist_add_replicas,
-    dist_delete_replicas,
-    dist_restart_replicas,
-)
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_worker
 from ding.entry.run_folder import coordinator_address, recorded_ending
 from ding.entry.run_folders import check_shared_paths
 from ding.entry.supervisor import run_ranks
+from ding.utils import get_operator_server_kwargs
 from ding.utils.console import say
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key
+from ding.worker.coordinator.operator_server import Answer, OperatorServer
 
 __all__ = [
     "dist_add_replicas",
@@ -62,7 +61,7 @@ def dist_prepare_config(
     Args:
         filename: Config file with ``main_config``, ``create_config`` and ``system_config``.
         seed: Seed of everything random.
-        platform: ``local`` (also: named hosts), ``slurm`` or ``k8s``.
+        platform: ``local`` (also: named hosts) or ``slurm``.
         coordinator_host: Host of the coordinator; the loopback address if empty.
         learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
         collector_host: Those of the collectors.
@@ -307,3 +306,79 @@ def _address_towards(host: str, port: int) -> str:
                 f"system.coordinator.host {host!r} cannot be reached: {error}"
             ) from error
         return probe.getsockname()[0]
+
+
+# ---------------------------------------------------------------------- workers in Kubernetes
+
+
+def dist_add_replicas(
+    replicas_type: str,
+    kubeconfig: str | None,
+    replicas: int,
+    coordinator_name: str,
+    namespace: str,
+    cpus: int | None,
+    gpus: int | None,
+    memory: str | None,
+) -> None:
+    """Ask the operator that ``KUBERNETES_SERVER_URL`` names for more workers.
+
+    Args:
+        replicas_type: ``collector`` or ``learner``.
+        kubeconfig: Not used: the operator is asked itself, without ``kubectl``.
+        replicas: How many.
+        coordinator_name: Pod of the run's coordinator.
+        namespace: Of the pod.
+        cpus: CPUs of each, as its operator is used to if ``None``; as for the next two.
+        gpus: GPUs of each.
+        memory: Memory of each, such as ``10Gi``.
+
+    Raises:
+        ConfigError: Not such a type, or no ``KUBERNETES_SERVER_URL``.
+        OperatorServerError: The operator does not answer.
+        RunError: It refuses.
+    """
+    wanted = {"replicas": replicas, "cpus": cpus, "gpus": gpus, "memory": memory}
+    request = {f"{replicas_type}s": {k: v for k, v in wanted.items() if v is not None}}
+    with _operator(replicas_type, coordinator_name, namespace) as operator:
+        _accepted(operator.post_replicas(request))
+
+
+def dist_delete_replicas(
+    replicas_type: str, kubeconfig: str | None, replicas: int, coordinator_name: str, namespace: str
+) -> None:
+    """Ask the operator to end workers; arguments and errors as for `dist_add_replicas`."""
+    with _operator(replicas_type, coordinator_name, namespace) as operator:
+        _accepted(operator.delete_replicas(**{f"n_{replicas_type}s": replicas}))
+
+
+def dist_restart_replicas(
+    replicas_type: str,
+    kubeconfig: str | None,
+    coordinator_name: str,
+    namespace: str,
+    restart_pod_name: str,
+) -> None:
+    """Report a worker's pod as failed, so that the operator replaces it.
+
+    Args:
+        replicas_type: As for `dist_add_replicas`, like the others.
+        restart_pod_name: The pod.
+    """
+    with _operator(replicas_type, coordinator_name, namespace) as operator:
+        _accepted(operator.post_replicas_failed(**{f"{replicas_type}s": [restart_pod_name]}))
+
+
+@contextlib.contextmanager
+def _operator(kind: str, coordinator: str, namespace: str) -> Iterator[OperatorServer]:
+    if kind not in _FURTHER:
+        raise ConfigError(f"replicas_type must be {' or '.join(_FURTHER)}, got {kind!r}")
+    kwargs = {**get_operator_server_kwargs({}), "name": coordinator, "namespace": namespace}
+    with contextlib.closing(OperatorServer(**kwargs)) as operator:
+        yield operator
+
+
+def _accepted(answer: Answer) -> None:
+    success, code, message, _ = answer
+    if not success:
+        raise RunError(f"the operator refuses: {message} (code {code})")

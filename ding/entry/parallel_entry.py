@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.connection import wait
@@ -14,8 +15,8 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import Notes, at
-from ding.config.compile import Strict
 from ding.config.compile_parallel import compile_joining
+from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
@@ -31,6 +32,7 @@ from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
+from ding.utils.system_helper import ReportingThread
 
 ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | tuple[dict, dict] | list
 
@@ -245,7 +247,7 @@ def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -
             if not ended.is_set():
                 worker.close()
 
-        watcher = threading.Thread(target=close_on_request, name="close", daemon=True)
+        watcher = ReportingThread(close_on_request, "close", warnings.warn)
         watcher.start()
         worker.join()
         ended.set()

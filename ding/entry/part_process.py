@@ -23,6 +23,7 @@ from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import DingError
 from ding.utils.log_file import leave_process
 from ding.utils.processes import end_processes
+from ding.utils.system_helper import ReportingThread
 
 # ---------------------------------------------------------------------- messages of a part
 
@@ -137,7 +138,7 @@ class PartHandle:
         """Call it as soon as it is there and an end is asked for."""
         if self._stop is not None and self.stopping is not None:
             asks = self.stopping.status, self.stopping.reason
-            threading.Thread(target=self._stop, args=asks, name="stop", daemon=True).start()
+            ReportingThread(self._stop, "stop", _print_failure, asks).start()
 
 
 #: A part's life in a process; returns how it ended.
@@ -171,8 +172,10 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
             elif link is not None:
                 say(f"error: {error}", to_stderr=True)
         finally:
-            handle.send(ended[0])
-            os.write(done_write, b".")
+            try:
+                handle.send(ended[0])
+            finally:
+                os.write(done_write, b".")
 
     # The supervisor decides otherwise; when a closed terminal ends it, there is time to clean up.
     ignored = () if takes_sigint else (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT))
@@ -190,6 +193,10 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
     os.close(done_read)
     os.close(done_write)
     return ended[0]
+
+
+def _print_failure(cause: str) -> None:
+    say(f"error: {cause}", to_stderr=True)
 
 
 def _print_end(name: str, cause: str) -> None:

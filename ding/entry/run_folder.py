@@ -24,7 +24,8 @@ from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import read_facts, remove_unfinished, write_facts
 from ding.utils.processes import still_runs
 from ding.utils.run_claims import RunLock
-from ding.utils.run_log import RECORD_FILE, iso_time
+from ding.utils.run_files import RECORD_FILE
+from ding.utils.run_log import iso_time, record_or_empty
 
 COORDINATOR_FILE = "coordinator.json"
 
@@ -39,31 +40,28 @@ def coordinator_address(exp_name: str) -> dict[str, Any] | None:
     """
     found = read_facts(os.path.join(exp_name, COORDINATOR_FILE))
     process = found.get("process")
-    if not {"host", "port"} <= set(found):
+    host, port = found.get("host"), found.get("port")
+    if not isinstance(host, str) or type(port) is not int or not 0 < port < 65536:
         return None
     return None if isinstance(process, dict) and still_runs(process) is False else found
 
 
-def read_record(exp_name: str) -> dict[str, Any]:
-    """What ``run.json`` tells of a run; empty if there is none."""
-    return read_facts(os.path.join(exp_name, RECORD_FILE))
-
-
 def settle_record(exp_name: str, ending: Ending) -> None:
     """Write how a run ended into its ``run.json`` if no coordinator could, or if there was none."""
-    record = read_record(exp_name) or {"status": "running", "began": False}
-    if record.get("status") != "running" or not os.path.isdir(exp_name):
+    record = record_or_empty(exp_name)
+    if record.status not in ("running", "unknown") or not os.path.isdir(exp_name):
         return
-    record.update(status=ending.status, reason=ending.reason, ended=iso_time(time.time()))
-    write_facts(os.path.join(exp_name, RECORD_FILE), record)
+    facts = {"began": False, **record.facts}
+    facts.update(status=ending.status, reason=ending.reason, ended=iso_time(time.time()))
+    write_facts(os.path.join(exp_name, RECORD_FILE), facts)
 
 
 def recorded_ending(exp_name: str) -> Ending:
     """How a run ended whose coordinator has let its workers go."""
-    record = read_record(exp_name)
-    if record.get("status") in (None, "running"):
+    record = record_or_empty(exp_name)
+    if record.status in ("unknown", "running"):
         return Ending("finished", "the coordinator has ended")
-    return Ending(record["status"], record.get("reason", ""))
+    return Ending(record.status, record.reason)
 
 
 def clean_run_folder(exp_name: str) -> None:
@@ -213,5 +211,5 @@ def print_ending(main: Mapping[str, Any], ending: Ending, mode: str) -> None:
         mode: ``parallel`` or ``dist``.
     """
     report = EndReport(main["exp_name"], main["seed"], mode)
-    best = read_record(report.exp_name).get("best_return")
+    best = record_or_empty(report.exp_name).best_return
     say("\n".join([*report.next_steps(ending), report.verdict(ending, best)]))

@@ -1,20 +1,20 @@
 """How a parallel run is going, as its coordinator tells, or how it ended: ``ding status``."""
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import requests
 
-from ding.entry.run_folder import coordinator_address, read_record
+from ding.board.run_list import Run
+from ding.entry.run_folder import coordinator_address
 from ding.interaction.base import HttpEngine
-from ding.plot import last_returns
-from ding.utils import durations
-from ding.utils.console import table
-from ding.utils.errors import RunError
+from ding.utils import durations, strict_json
+from ding.utils.console import printable, table
+from ding.utils.errors import DataError, RunError
 from ding.utils.processes import still_runs
+from ding.utils.run_files import RECORD_FILE, RunRecord, read_record
 
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
 
@@ -29,28 +29,37 @@ def report(exp_name: str, as_json: bool = False) -> str:
     Raises:
         RunError: There is no such run, or it does not answer.
     """
-    address = coordinator_address(exp_name)
+    address, where = coordinator_address(exp_name), printable(os.path.abspath(exp_name))
     problem = ""
     if address is not None:
         try:
             status = ask_status(address)
-            return json.dumps(status, indent=2) if as_json else _running(status)
+            return strict_json.dumps(status, indent=2) if as_json else _lines_of(status)
         except RunError as error:
             problem = str(error)
-    record = read_record(exp_name)
-    if not record:
-        raise RunError(
-            problem
-            or f"no run in {os.path.abspath(exp_name)!r}: there is no run.json that can be read"
-        )
-    if record.get("status") == "running":
-        raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
-    return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)
+    try:
+        record = read_record(exp_name)
+    except FileNotFoundError as error:
+        problem = problem or f"no run in {where!r}: there is no {RECORD_FILE}"
+        raise RunError(problem) from error
+    except DataError as error:
+        raise RunError(problem or f"{where}: {error}") from error
+    if record.status == "running":
+        raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
+    return strict_json.dumps(record.facts, indent=2) if as_json else _ended(exp_name, record)
 
 
-def _ended(exp_name: str, record: Mapping[str, Any]) -> str:
-    lines = [f"{exp_name}: {record.get('status')}: {record.get('reason')}"]
-    record = {**record, "last_return": last_returns(exp_name)}
+def _lines_of(status: Mapping[str, Any]) -> str:
+    try:
+        lines = _running(status)
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        raise RunError(f"what answers is not a coordinator of this version: {error!r}") from error
+    return "\n".join(map(printable, lines))
+
+
+def _ended(exp_name: str, record: RunRecord) -> str:
+    lines = [f"{exp_name}: {record.status}: {record.reason}"]
+    shown = Run(exp_name, exp_name).summary()
     for key, label in (
         ("last_return", "last mean return"),
         ("best_return", "best mean return"),
@@ -58,12 +67,12 @@ def _ended(exp_name: str, record: Mapping[str, Any]) -> str:
         ("train_iter", "updates"),
         ("seconds", "seconds"),
     ):
-        if record.get(key) is not None:
-            lines.append(f"  {label:<18}{_number(record[key])}")
-    return "\n".join(lines)
+        if shown.get(key) is not None:
+            lines.append(f"  {label:<18}{_number(shown[key])}")
+    return "\n".join(map(printable, lines))
 
 
-def _running(status: Mapping[str, Any]) -> str:
+def _running(status: Mapping[str, Any]) -> list[str]:
     get = status.get
     head = f"{get('exp_name')}: {get('state')} for {_number(get('seconds'))} s"
     if get("reason"):
@@ -96,7 +105,7 @@ def _running(status: Mapping[str, Any]) -> str:
     if failures:
         lines += ["", "last failures:"]
         lines += [f"  {f.get('worker')}, task {f.get('task')}: {f.get('cause')}" for f in failures]
-    return "\n".join(lines)
+    return lines
 
 
 def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -147,7 +156,7 @@ def ask_status(address: Mapping[str, Any]) -> dict[str, Any]:
         engine.timeout = durations.STATUS_TIMEOUT
         with contextlib.closing(engine):
             answer = engine.request("GET", "status", retries=0, raise_for_status=False)
-        return dict(answer.json()["data"])
+        return dict(strict_json.loads(answer.content)["data"])
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"the coordinator at {where} (process {address.get('pid')}) does not answer: "

@@ -17,12 +17,13 @@ from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.offline.saved_items import ROWS_FOLDER, STATE_FILE
 from ding.data.row_journal import RowJournal
 from ding.entry.components import Components, keep_configured
+from ding.policy.own_state import OwnState
 from ding.torch_utils import to_device
 from ding.utils import durations, get_rank, read_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError
-from ding.utils.file_helper import temporary_name
+from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.state_saver import SAVE_ERRORS, StateSaver
-from ding.worker.learner.learner_hook import checkpoint_state
+from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
         "optimizer_options": parts.built_options,
         "config": _config_facts(parts.cfg),
     }
+    state["own"] = {name: own.save(part) for name, (part, own) in own_states(parts).items()}
     state = copy.deepcopy(state)
     if isinstance(buffer, RingBuffer):
         with buffer.rows_in(journal):
@@ -89,7 +91,7 @@ def _keep(path: str, previous: str) -> None:
     # A file system without hard links keeps the newest state alone.
     with contextlib.suppress(OSError):
         os.link(path, temporary)
-        os.replace(temporary, previous)
+        put_in_place(temporary, previous)
 
 
 def load_run_state(
@@ -127,7 +129,7 @@ def load_run_state(
             changed = _load_state(previous, parts, journal)
         except CheckpointError:
             raise error from None
-        os.replace(previous, path)
+        put_in_place(previous, path)
         warn(f"{error}; going on from the state that was saved before it")
         return changed
 
@@ -148,6 +150,8 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         with buffer.rows_in(journal) if is_ring else contextlib.nullcontext():
             for name, part in _stateful(parts).items():
                 part.load_state_dict(state[name])
+        for name, (part, own) in own_states(parts).items():
+            own.load(part, state.get("own", {}).get(name) or {})
         rng = state["rng"]
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(
@@ -183,6 +187,25 @@ def _stateful(parts: Components) -> dict[str, Any]:
         "buffer": parts.replay_buffer,
     }
     return {name: part for name, part in found.items() if hasattr(part, "state_dict")}
+
+
+def own_states(parts: Components) -> dict[str, tuple[Any, OwnState]]:
+    """Parts and hooks of users' classes, with what these add to ours.
+
+    To be called before training begins. A class that defines ``state_dict`` itself keeps what it
+    wants to keep.
+    """
+    if not parts.own_states:
+        learner: Any = parts.learner
+        found = {"learner": learner, "collector": parts.collector, "evaluator": parts.evaluator}
+        found["buffer"] = parts.replay_buffer
+        for position in POSITIONS if hasattr(learner, "hooks") else ():
+            found |= {f"hook {hook.name}": hook for hook in learner.hooks(position)}
+        for name, part in found.items():
+            own = OwnState(part)
+            if own.applies and not own.defines("state_dict"):
+                parts.own_states[name] = part, own
+    return parts.own_states
 
 
 def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -244,6 +267,7 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         self._freq = _save_freq(parts.cfg.policy.learn.learner.hook)
         self._unsaved_best: tuple[str, dict[str, Any]] | None = None
         self._warned_of_cost = False
+        own_states(parts)
         super().__init__(
             self._taken,
             lambda state: write_run_state(parts.cfg.exp_name, state, self.journal),
@@ -252,6 +276,7 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
             max_share=MAX_SHARE,
             retry=durations.SAVE_RETRY,
             in_background=True,
+            on_stall=self._warn,
         )
         self.start_counting()
 

@@ -9,15 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ding.entry import _run_guard
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import durations
+from ding.utils.disk_writes import stalled_write
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
+from ding.utils.system_helper import ReportingThread
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
 if TYPE_CHECKING:
@@ -154,10 +157,14 @@ class RunWatch:
         self._phase, self._phase_since = "start", time.monotonic()
         self._report = ""
         self._left: tuple[float, EnvTimeoutError] | None = None
-        self._warn_from = {"env": durations.WARN_ENV, "update": durations.WARN_UPDATE}
+        self._warn_from = {
+            "env": durations.WARN_ENV,
+            "update": durations.WARN_UPDATE,
+            "disk": durations.DISK_STALL,
+        }
         self._main = threading.get_ident()
         self._signalled_at = 0.0
-        self._thread = threading.Thread(target=self._look_on, name="run-watch", daemon=True)
+        self._thread = ReportingThread(self._look_on, "run-watch", warnings.warn)
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "RunWatch":
@@ -257,6 +264,9 @@ class RunWatch:
         ending = Ending.by_signal(self._stop.signalled)
         if self.run is not None:
             self.run.show_signal(ending.reason)
+        write = stalled_write()
+        if write is not None and elapsed >= durations.MAIN_THREAD_LOST:
+            self._end(ending.because(f"{ending.reason}; not saved: {write}"), save=False)
         if self._phase == "save":
             in_haste = self._stop.asked_again and elapsed > durations.CLOSE_LIMIT
             if in_haste or elapsed > durations.SAVE_LIMIT:
@@ -280,6 +290,12 @@ class RunWatch:
             if now - since >= durations.LEAVE_HANG and self._stop.busy:
                 ending = Ending("failed", f"{type(error).__name__}: {error}")
                 self._end(ending, save=self._phase == "train")
+            return
+        write = stalled_write(self._main)
+        if write is not None:  # neither the policy nor an environment is what holds the run up
+            if self._is_longest("disk", write.seconds):
+                # A log may be on the same disk.
+                ReportingThread(self._warn, "warn", warnings.warn, (str(write),)).start()
             return
         since_update = self._update_since
         if since_update is not None:
@@ -354,7 +370,7 @@ class RunWatch:
             report.append(run.conclude(ending))
 
         # What the main thread holds may be needed for it.
-        thread = threading.Thread(target=conclude, name="run-end", daemon=True)
+        thread = ReportingThread(conclude, "run-end", report.append)
         thread.start()
         thread.join(durations.LAST_SAVE)
         self._leave_process(report[0] if report else str(ending))

@@ -2,26 +2,24 @@
 
 import contextlib
 import os
-import signal
+import select
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import click
 
 from ding import plot
-from ding.board.run_list import LAST
+from ding.board.run_list import LAST, Run
 from ding.config.compile import new_folder
-from ding.entry.run_folder import read_record
+from ding.entry.stop_signal import StopNow, StopSignal, woken_by_signals
 from ding.utils import durations
-from ding.utils.console import table
+from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError
 
-_COUNTS = ("envstep", "train_iter")
 #: Options of the command line that each run gets anew.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 #: Of the output of a run that failed, what is shown.
@@ -75,47 +73,103 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
     rest = list(_without(iter(args), _OWN_OPTIONS))
-    commands = Commands(jobs)
+    commands, lock = Commands(jobs), threading.Lock()
+    left = list(seeds)
+    statuses: list[int] = []
 
-    def train(seed: int) -> int:
+    def train_next() -> bool:
+        with lock:
+            if not left:
+                return False
+            seed = left.pop(0)
         own = ["--seed", str(seed), "--exp-name", folders[seed]]
         status, output = commands.run([*rest, *own])
-        record = read_record(folders[seed])
-        ending = f"{record.get('status', 'not started')}: {record.get('reason', '')}".rstrip(": ")
-        click.echo(f"seed {seed}: {ending}")
-        if status and record.get("status") in (None, "failed"):
+        record = Run(folders[seed], str(seed)).record
+        click.echo(
+            f"seed {seed}: {printable(f'{_state(record.status)}: {record.reason}'.rstrip(': '))}"
+        )
+        if status and record.status in ("unknown", "failed"):
             click.echo(output[-_TAIL:], err=True)
-        return status
+        statuses.append(status)
+        return True
 
     with contextlib.ExitStack() as stack:
         stack.callback(_report, base, folders)
         for seed in seeds:
             click.echo(f"seed {seed}: {folders[seed]}")
-        with commands, ThreadPoolExecutor(jobs, thread_name_prefix="seed") as pool:
-            try:
-                statuses = list(pool.map(train, seeds))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                commands.end()
-                raise
+        with commands:
+            commands.work(train_next)
     return next(filter(None, statuses), 0)
 
 
 class Commands:
-    """Runs of the command that end with this process."""
+    """Runs of the command that end with this process.
+
+    Args:
+        jobs: How many at a time.
+    """
 
     def __init__(self, jobs: int) -> None:
+        self.is_ending = False
+        self._jobs = jobs
+        self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._ending = False
+        self._stop = StopSignal()
         threads = max(1, (os.cpu_count() or 1) // jobs)
         self._env = {"OMP_NUM_THREADS": str(threads), **os.environ, "DING_CONSOLE": "quiet"}
 
     def __enter__(self) -> "Commands":
-        self._before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        self._stop.__enter__()
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop.__exit__()
+        if error is None and self._stop.number is not None:
+            raise StopNow(self._stop.number)
+
+    def work(self, step: Callable[[], bool]) -> None:
+        """Call a function in as many threads as there are jobs, again and again.
+
+        Args:
+            step: Does a piece of the work, by `run`; whether there may be more.
+
+        Raises:
+            StopNow: A signal came, and the runs under way were ended.
+        """
+        failures: list[BaseException] = []
+        ended, end = os.pipe()
+
+        def loop() -> None:
+            try:
+                while not self.is_ending and step():
+                    pass
+            except BaseException as error:  # the edge of the thread: raised below
+                failures.append(error)
+            finally:
+                os.write(end, b".")
+
+        # From here on a signal is noted, and raised where nothing can be lost.
+        self._stop.patient = True
+        threads = [threading.Thread(target=loop, name="command") for _ in range(self._jobs)]
+        try:
+            with woken_by_signals() as alarm:
+                for thread in threads:
+                    thread.start()
+                left = len(threads)
+                while left and not failures and self._stop.number is None:
+                    if ended in select.select([ended, alarm], [], [])[0]:
+                        left -= len(os.read(ended, left))
+        finally:
+            self._end()
+            for thread in threads:
+                thread.join()
+            self._stop.patient = False
+            os.close(ended)
+            os.close(end)
+        if self._stop.number is not None:
+            raise StopNow(self._stop.number)
+        if failures:
+            raise failures[0]
 
     def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
         """Exit status, and what was printed.
@@ -123,27 +177,34 @@ class Commands:
         Args:
             is_enough: Asked every second whether the run is to be ended.
         """
-        if self._ending:
-            return 1, ""
         with tempfile.TemporaryFile() as output:
             command = [sys.executable, "-m", "ding", *args]
-            process = subprocess.Popen(
-                command, env=self._env, stdout=output, stderr=subprocess.STDOUT
-            )
-            self._running.add(process)
+            with self._lock:
+                if self.is_ending:
+                    return 1, ""
+                process = subprocess.Popen(
+                    command, env=self._env, stdout=output, stderr=subprocess.STDOUT
+                )
+                self._running.add(process)
             status = _wait(process, is_enough)
             self._running.discard(process)
             output.seek(0)
             return status, output.read().decode(errors="replace")
 
-    def end(self) -> None:
-        """Tell all of them to save and end, as SIGTERM does; kill those that do not."""
-        self._ending = True
-        running = list(self._running)
+    def _end(self) -> None:
+        """Have all of them save and end, as SIGTERM does; kill those that do not."""
+        with self._lock:
+            self.is_ending = True
+            running = list(self._running)
         for process in running:
             process.terminate()
-        for process in running:
-            _ended(process)
+        try:
+            for process in running:
+                _ended(process)
+        except BaseException:  # a second signal
+            for process in running:
+                process.kill()
+            raise
 
 
 def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None) -> int:
@@ -178,17 +239,17 @@ def _without(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:
 def _report(base: str, folders: dict[int, str]) -> None:
     """Print a table of the runs, the best at the top: by the mean of their last evaluations, for
     the best of many evaluations is luck, too."""
-    last = {seed: plot.last_returns(folder) for seed, folder in folders.items()}
+    runs = {seed: Run(folder, str(seed)).summary() for seed, folder in folders.items()}
+    last = {seed: run["last_return"] for seed, run in runs.items()}
     found = [value for value in last.values() if value is not None]
     rows = [("seed", "status", "last return", "best return", "env steps", "updates", "folder")]
     for seed in sorted(folders, key=lambda seed: (last[seed] is None, -(last[seed] or 0.0))):
-        facts = read_record(folders[seed])
+        run = runs[seed]
         rows.append(
             (
-                *(str(seed), facts.get("status", "not started")),
-                *(_number(last[seed]), _number(facts.get("best_return"))),
-                *(f"{facts[key]:,}" if facts.get(key) is not None else "-" for key in _COUNTS),
-                folders[seed],
+                *(str(seed), _state(run["status"]), _number(last[seed])),
+                *(_number(run["best_return"]), _count(run["envstep"]), _count(run["train_iter"])),
+                printable(folders[seed]),
             )
         )
     lines = ["", *table(rows)]
@@ -210,5 +271,13 @@ def _picture(base: str, folders: list[str]) -> list[str]:
     return [f"returns over seeds: {path}"]
 
 
-def _number(value: Any) -> str:
+def _state(status: str) -> str:
+    return "not started" if status == "unknown" else status
+
+
+def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,}"

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ding.config.check import Notes
-from ding.config.compile import Strict
+from ding.config.complete import Strict
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run_folder import serial_folder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from ding.config.compile import Strict
+from ding.config.complete import Strict
 from ding.data import Columns
 from ding.entry.components import (
     Components,

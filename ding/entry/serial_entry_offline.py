@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ding.config.check import Notes
-from ding.config.compile import Strict
+from ding.config.complete import Strict
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.normalise import moments_of, normalised

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from ding.config.compile import Strict
+from ding.config.complete import Strict
 from ding.entry.components import Components, InputConfig
 from ding.entry.serial_entry import SerialPipeline, players_data
 from ding.entry.serial_run import SerialRun

@@ -13,7 +13,13 @@ from ding.entry.components import (
     optimizer_options,
 )
 from ding.entry.run_folder import EndReport
-from ding.entry.run_state import SerialStateKeeper, load_best_result, load_run_state, state_path
+from ding.entry.run_state import (
+    SerialStateKeeper,
+    load_best_result,
+    load_run_state,
+    own_states,
+    state_path,
+)
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.serial_callbacks import SerialCallbacks
 from ding.entry.stop_signal import Stopping, StopSignal
@@ -71,6 +77,7 @@ class SerialRun:
         self._converged = False
         self._signal_shown = False
         self._warnings: dict[str, int] = {}
+        self._inexact: list[str] = []
         self.report = ""
         self._evaluated_iter = -1
         self._eps: float | None = None
@@ -202,10 +209,30 @@ class SerialRun:
             if not state["generators"]
         ]
         if unsaved:
-            self._log.note(
-                resume_inexact=f"collecting envs {unsaved}: random numbers of their own, if they "
-                "have any, are not in the state (no state_dict, and no generator was found)"
+            self._inexact.append(
+                f"collecting envs {unsaved}: random numbers of their own, if they have any, are "
+                "not in the state (no state_dict, and no generator was found)"
             )
+            self._log.note(resume_inexact="; ".join(self._inexact))
+        self._note_unsaved_attributes()
+
+    def _note_unsaved_attributes(self) -> None:
+        """Name attributes of users' classes that states do not hold, once each."""
+        policy = self._parts.policy
+        found = [(policy, policy._get_attribute("unsaved_attributes"))]
+        for part, own in own_states(self._parts).values():
+            own.save(part)
+            found.append((part, own.unsaved))
+        lines = [
+            f"{type(part).__name__}: the attribute {one} is not part of the state"
+            for part, unsaved in found
+            for one in unsaved
+        ]
+        for line in lines:
+            if line not in self._inexact:
+                self._inexact.append(line)
+                self.warn(f"{line}: a resumed run begins with a new one")
+                self._log.note(resume_inexact="; ".join(self._inexact))
 
     def _resume(self) -> list[str]:
         """Take up the run's last state or a checkpoint of it; what the config has changed."""
@@ -255,8 +282,8 @@ class SerialRun:
         ends = self._has_reason_to_end or self._limit_reached
         if ends or self._console.is_due:
             self._show()
-        if not ends:
-            self._keeper.save_if_due()
+        if not ends and self._keeper.save_if_due():
+            self._note_unsaved_attributes()
         return not ends
 
     def _show(self) -> None:
@@ -335,6 +362,7 @@ class SerialRun:
         try:
             # Before the last evaluation: a resumed run goes on as if that had not been.
             self._keeper.save()
+            self._note_unsaved_attributes()
             self._keeper.run_last_hooks()
             problems = [self._keeper.problem]
             if (

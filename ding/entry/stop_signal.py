@@ -6,11 +6,13 @@ import select
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
+from ding.utils.system_helper import ReportingThread
 
 #: Seconds after which a signal that no handler was called for is sent again.
 _UNHEARD = 0.1
@@ -30,6 +32,9 @@ class Stopping(Exception):
 
 class StopSignal:
     """Takes signals over while it is entered, in the main thread only.
+
+    What a signal raises may be lost where it comes, in a destructor or in an import that catches
+    everything. One that is entered inside another one raises again what that one has heard.
 
     Args:
         numbers: Which; SIGINT and SIGTERM by default.
@@ -78,7 +83,12 @@ class StopSignal:
         return self
 
     def _take_over(self, number: int, handler: Any) -> None:
-        self._before[number] = signal.getsignal(number)
+        before = signal.getsignal(number)
+        outer = getattr(before, "__self__", None)
+        if isinstance(outer, StopSignal) and outer.number is not None:
+            self.__exit__()
+            raise StopNow(outer.number)
+        self._before[number] = before
         signal.signal(number, handler)
 
     def __exit__(self, *exc: object) -> None:
@@ -122,7 +132,7 @@ def heard_at_once(stop: StopSignal) -> Iterator[None]:
                 signal.pthread_kill(main, number)
 
     with woken_by_signals() as alarm:
-        thread = threading.Thread(target=send_again, args=(alarm,), name="signals", daemon=True)
+        thread = ReportingThread(send_again, "signals", warnings.warn, (alarm,))
         thread.start()
         try:
             yield

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,6 @@ import yaml
 from ding.board.run_list import Curve
 from ding.config.read import parse_yaml
 from ding.entry.seed_runs import Commands
-from ding.plot import last_returns
 from ding.utils.console import table
 from ding.utils.errors import ConfigError, RunError
 
@@ -77,13 +77,50 @@ def sweep(
         ConfigError: Optuna is not installed.
         RunError: No trial works.
     """
-    try:
-        import optuna
-    except ImportError as error:
-        raise ConfigError("a sweep needs Optuna: pip install 'ding[sweep]'") from error
+    with Commands(jobs) as commands:
+        try:
+            import optuna
+        except ImportError as error:
+            raise ConfigError("a sweep needs Optuna: pip install 'ding[sweep]'") from error
+        study = _study(optuna, folder)
+        states = optuna.trial.TrialState
+        ended = (states.COMPLETE, states.PRUNED)
+        left = trials - len(study.get_trials(states=ended))
+        lock = threading.Lock()
+        outputs: list[str] = []
+
+        def try_next() -> bool:
+            nonlocal left
+            with lock:
+                if len(outputs) >= MAX_FAILURES and not study.get_trials(states=ended):
+                    return False
+                if left <= 0:
+                    return False
+                left -= 1
+                trial = study.ask()
+                values = {key: _suggest(trial, key, entry) for key, entry in space.items()}
+            run = os.path.join(folder, f"trial{trial.number}")
+            try:
+                value = _train(trial, values, [*args, "--exp-name", run], run, commands, outputs)
+            except BaseException as error:
+                study.tell(trial, state=states.FAIL)
+                if isinstance(error, RunError):
+                    return True
+                raise
+            study.tell(trial, value, states.PRUNED if value is None else states.COMPLETE)
+            return True
+
+        commands.work(try_next)
+        if not study.get_trials(states=ended):
+            raise RunError(f"no trial worked; the last one said: {outputs[-1][-2000:].strip()}")
+        return _report(optuna, study, list(space), folder)
+
+
+def _study(optuna: Any, folder: str) -> Any:
+    """The study of the folder, which goes on if there is one."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     os.makedirs(folder, exist_ok=True)
-    study = optuna.create_study(
+    return optuna.create_study(
         storage=f"sqlite:///{os.path.abspath(os.path.join(folder, STORAGE))}",
         study_name="sweep",
         direction="maximize",
@@ -91,35 +128,6 @@ def sweep(
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
         load_if_exists=True,
     )
-    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    outputs: list[str] = []
-
-    def stop_if_none_works(study: Any, _: Any) -> None:
-        if len(outputs) >= MAX_FAILURES and not study.get_trials(states=ended):
-            study.stop()
-
-    left = trials - len(study.get_trials(states=ended))
-    with Commands(jobs) as commands:
-
-        def objective(trial: Any) -> float:
-            values = {key: _suggest(trial, key, entry) for key, entry in space.items()}
-            run = os.path.join(folder, f"trial{trial.number}")
-            value = _train(trial, values, [*args, "--exp-name", run], run, commands, outputs)
-            if value is None:
-                raise optuna.TrialPruned
-            return value
-
-        try:
-            if left > 0:
-                study.optimize(
-                    objective, left, n_jobs=jobs, catch=(RunError,), callbacks=[stop_if_none_works]
-                )
-        except BaseException:
-            commands.end()
-            raise
-    if not study.get_trials(states=ended):
-        raise RunError(f"no trial worked; the last one said: {outputs[-1][-2000:].strip()}")
-    return _report(optuna, study, list(space), folder)
 
 
 def _train(
@@ -156,11 +164,14 @@ def _train(
 
     settings = [word for key, value in values.items() for word in ("--set", f"{key}={value!r}")]
     status, output = commands.run([*args, *settings], is_hopeless)
-    value = last_returns(run)
+    curve.read()
+    value = curve.last_return
     told = ", ".join(f"{key}={_shown(value)}" for key, value in values.items())
     if hopeless:
         click.echo(f"trial {trial.number}: ended early  {told}")
         return None
+    if commands.is_ending:
+        raise RunError(f"trial {trial.number} was interrupted")
     if status or value is None:
         outputs.append(output)
         click.echo(f"trial {trial.number}: failed  {told}")

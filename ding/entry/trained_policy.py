@@ -5,7 +5,7 @@ import difflib
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from ding.entry.run_folder import CONFIG_FILE
 from ding.policy import Policy, create_policy, in_old_form
 from ding.torch_utils import to_device, to_ndarray, to_tensor
 from ding.utils import read_file, save_file
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.file_helper import put_in_place, temporary_name
 
 #: Observations on which an exported policy has to act as this one does.
 _CHECKS = 64
@@ -90,11 +92,10 @@ class TrainedPolicy:
             raise ConfigError("only policies without a memory, that act on arrays, can be exported")
         obs = torch.randn(_CHECKS, *self._obs_shape, generator=torch.Generator().manual_seed(0))
         actor = _Actor(self.policy)
-        stem = os.path.splitext(path)[0]
-        partial = f"{stem}.partial{ending}"
+        partial = temporary_name(path) + ending
         try:
             self._check(_export(actor, obs[:2], partial), actor, obs)
-            os.replace(partial, path)
+            put_in_place(partial, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(partial)
@@ -186,11 +187,7 @@ def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[tor
 
 
 def _shape(obs_shape: Any) -> tuple[int, ...] | None:
-    if isinstance(obs_shape, int):
-        return (obs_shape,)
-    if isinstance(obs_shape, Sequence) and not isinstance(obs_shape, str | Mapping):
-        return tuple(obs_shape)
-    return None
+    return None if obs_shape is None or isinstance(obs_shape, Mapping) else (*sizes_of(obs_shape),)
 
 
 #: What names of policies that the package brings begin with.

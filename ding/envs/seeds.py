@@ -1,11 +1,26 @@
-"""Seeds of environments: streams that no two runs, roles, environments or episodes share."""
+"""Random numbers of environments: seeds that no two streams share, and generators found inside.
 
+No two runs, roles, environments or episodes share a stream.
+"""
+
+import random
 import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import gymnasium
 import numpy as np
+import torch
+
+from ding.envs.env.base_env import BaseEnv
 
 # Environments may add to their seed (a hundred thousand is usual) and hand it to 32-bit libraries.
 _UNUSED_BITS = 2
+#: How far environments are looked into: wrappers of wrappers, and what is in them.
+_DEPTH = 12
+_NAMES = ("env", "_env", "envs", "_envs")
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
+_INNER = (gymnasium.Env, BaseEnv, gymnasium.Space)
 
 
 def env_seeds(seed: int, role: str, count: int) -> list[int]:
@@ -26,3 +41,75 @@ def episode_seed(seed: int, episode: int) -> int:
 def _spawned(seed: int, *key: int) -> int:
     sequence = np.random.SeedSequence(seed % 2**64, spawn_key=key)
     return int(sequence.generate_state(1)[0] >> _UNUSED_BITS)
+
+
+# ---- generators that environments and their wrappers hold -------------------------------------
+
+
+def generator_states(env: Any) -> dict[str, Any]:
+    """The states of all generators in an environment, by the path of their attribute."""
+    return {path: _state(generator) for path, generator in _generators(env)}
+
+
+def load_generator_states(env: Any, states: Mapping[str, Any]) -> None:
+    """Put back what `generator_states` gave; generators that are not there are left out."""
+    for path, generator in _generators(env):
+        if path in states:
+            _load(generator, states[path])
+
+
+def process_generator_states() -> dict[str, Any]:
+    """The states of the generators that all of a process shares."""
+    return {"python": random.getstate(), "numpy": np.random.get_state(legacy=False)}
+
+
+def load_process_generator_states(states: Mapping[str, Any]) -> None:
+    """Put back what `process_generator_states` gave."""
+    _load(random, states["python"])
+    np.random.set_state(states["numpy"])
+
+
+def _generators(env: Any) -> Iterator[tuple[str, Any]]:
+    seen: set[int] = set()
+    todo = [("", env, 0)]
+    while todo:
+        path, owner, depth = todo.pop()
+        if id(owner) in seen:
+            continue
+        seen.add(id(owner))
+        for name, value in _parts(owner):
+            place = f"{path}.{name}"
+            if isinstance(value, _GENERATORS):
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    yield place, value
+            elif depth < _DEPTH and (isinstance(value, _INNER) or name in _NAMES):
+                todo.append((place, value, depth + 1))
+
+
+def _parts(owner: Any) -> list[tuple[str, Any]]:
+    if isinstance(owner, list | tuple):
+        return [(str(i), value) for i, value in enumerate(owner)]
+    if isinstance(owner, dict):
+        return [(str(name), value) for name, value in owner.items()]
+    return sorted(getattr(owner, "__dict__", {}).items())
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state(legacy=False)
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    return generator.getstate()
+
+
+def _load(generator: Any, state: Any) -> None:
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, np.random.RandomState | torch.Generator):
+        generator.set_state(state)
+    else:
+        version, numbers, gauss = state
+        generator.setstate((version, tuple(numbers), gauss))

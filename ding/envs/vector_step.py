@@ -57,7 +57,7 @@ class VectorStep:
     Attributes:
         env_ids: int64 ``[n]``, which environments stepped.
         obs: ``[n, *obs_shape]`` or a nested dict of such arrays: the observation after the step,
-            at an episode's end its true last one. A view that is valid until the next step.
+            at an episode's end its true last one. The manager does not write to it again.
         reward: float32 ``[n]``, or ``[n, players]``.
         done: bool ``[n]``, terminated or truncated.
         truncated: bool ``[n]``, ended from outside (a time limit): its value is bootstrapped.

@@ -1,5 +1,10 @@
 from .base_league import BaseLeague as BaseLeague, create_league as create_league
-from .metric import LeagueMetricEnv as LeagueMetricEnv, PlayerRating as PlayerRating
+from .metric import (
+    LeagueMetricEnv as LeagueMetricEnv,
+    PlayerRating as PlayerRating,
+    get_elo as get_elo,
+    get_elo_array as get_elo_array,
+)
 from .one_vs_one_league import OneVsOneLeague as OneVsOneLeague
 from .player import (
     ActivePlayer as ActivePlayer,

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+
 from ding.league.outcome import DRAWS, WINS, flat_outcomes
 from ding.utils.errors import ConfigError
 
@@ -124,3 +126,45 @@ def _pdf(x: float) -> float:
 
 def _cdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
+
+
+#: Points by which ratings differ when the stronger player is ten times likelier to win.
+_ELO_SCALE = 400
+
+
+def get_elo(rating0: float, rating1: float, result: str, k_factor: int = 32) -> tuple[int, int]:
+    """Elo ratings (Elo, 1978) of two players after a game.
+
+    Args:
+        rating0: Of the first player.
+        rating1: Of the second player.
+        result: ``'wins'``, ``'draws'`` or ``'losses'`` of the first player.
+        k_factor: Points that a game between equals is worth at most.
+
+    Raises:
+        DataError: Another result.
+    """
+    (outcome,) = flat_outcomes([result])
+    score = {WINS: 1.0, DRAWS: 0.5}.get(outcome, 0.0)
+    expected = 1 / (1 + 10 ** ((rating1 - rating0) / _ELO_SCALE))
+    change = k_factor * (score - expected)
+    return round(rating0 + change), round(rating1 - change)
+
+
+def get_elo_array(
+    rating: np.ndarray, result: np.ndarray, game_count: np.ndarray, k_factor: int = 32
+) -> np.ndarray:
+    """Elo ratings of several players after all games between them, int64 ``[N]``.
+
+    Args:
+        rating: ``[N]``.
+        result: Mean score of row against column, 1 for a win and 0.5 for a draw, ``[N, N]``.
+        game_count: Number of games of row against column, ``[N, N]``.
+        k_factor: As of `get_elo`.
+    """
+    rating = np.asarray(rating, dtype=np.float64)
+    gap = rating[None, :] - rating[:, None]
+    surprise = np.asarray(result, dtype=np.float64) - 1 / (1 + 10 ** (gap / _ELO_SCALE))
+    change = (k_factor * surprise * game_count).sum(1)
+    new: np.ndarray = np.round(rating + change).astype(np.int64)
+    return new

@@ -93,7 +93,7 @@ class ActivePlayer(Player):
         # Seeded from the generator that `set_pkg_seed` seeds.
         self._rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._phase_start = self.total_agent_step
-        self._difficulties = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
+        self._eval_opponent_difficulty = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
     def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
@@ -155,14 +155,14 @@ class ActivePlayer(Player):
     def get_job(self, eval_flag: bool = False) -> dict:
         """Whom to play next: ``opponent`` is a player, for an evaluation a difficulty."""
         if eval_flag:
-            return {"opponent": self._difficulties[self._difficulty]}
+            return {"opponent": self._eval_opponent_difficulty[self._difficulty]}
         names = list(self._branches)
         name = names[self._rng.choice(len(names), p=list(self._branches.values()))]
         return {"opponent": getattr(self, f"_{name}_branch")()}
 
     def increment_eval_difficulty(self) -> bool:
         """Evaluate against the next harder opponent; False if this is the hardest."""
-        if self._difficulty + 1 >= len(self._difficulties):
+        if self._difficulty + 1 >= len(self._eval_opponent_difficulty):
             return False
         self._difficulty += 1
         return True
@@ -184,7 +184,7 @@ class ActivePlayer(Player):
         self.total_agent_step = state_dict["total_agent_step"]
         self.rating = PlayerRating(**state_dict["rating"])
         self._phase_start = state_dict["phase_start"]
-        self._difficulty = min(state_dict["difficulty"], len(self._difficulties) - 1)
+        self._difficulty = min(state_dict["difficulty"], len(self._eval_opponent_difficulty) - 1)
         self._rng.bit_generator.state = json.loads(state_dict["rng"])
 
     def _players(self, select_fn: Callable[[Player], bool]) -> list[Player]:

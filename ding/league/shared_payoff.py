@@ -58,7 +58,7 @@ class BattleSharedPayoff(Generic[_Player]):
             )
         self._decay, self._min_games = decay, min_games
         self._players: dict[str, _Player] = {}
-        self._records: dict[str, BattleRecordDict] = {}
+        self._data: dict[str, BattleRecordDict] = {}
         self._lock = LockContext()
 
     def __getitem__(self, players: tuple) -> np.ndarray:
@@ -83,14 +83,8 @@ class BattleSharedPayoff(Generic[_Player]):
             return list(self._players.values())
 
     def add_player(self, player: _Player) -> None:
-        """Let a player in.
-
-        Raises:
-            ValueError: One of the same id is in it already.
-        """
+        """Let a player in; one whose id is known takes that one's place, and its records."""
         with self._lock:
-            if player.player_id in self._players:
-                raise ValueError(f"there is already a player {player.player_id!r}; ids are unique")
             self._players[player.player_id] = player
 
     def replace_players(self, players: Iterable[_Player]) -> None:
@@ -126,14 +120,14 @@ class BattleSharedPayoff(Generic[_Player]):
     def state_dict(self) -> dict:
         """The records; whoever owns the players keeps those."""
         with self._lock:
-            return {key: dict(record) for key, record in self._records.items()}
+            return {key: dict(record) for key, record in self._data.items()}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Replace all records by those of a `state_dict`."""
         with self._lock:
-            self._records = {}
+            self._data = {}
             for key, counts in state_dict.items():
-                record = self._records[key] = BattleRecordDict()
+                record = self._data[key] = BattleRecordDict()
                 record.update(counts)
 
     def _checked_pair(self, job_info: LeagueJobResult) -> tuple[str, str]:
@@ -148,16 +142,16 @@ class BattleSharedPayoff(Generic[_Player]):
 
     def _count(self, home: str, away: str, outcomes: list[str]) -> None:
         key, is_reversed = self.get_key(home, away)
-        record = self._records.get(key, BattleRecordDict())
+        record = self._data.get(key, BattleRecordDict())
         for outcome in outcomes:
             record *= self._decay
             record[_REVERSED[outcome] if is_reversed else outcome] += 1
             record["games"] += 1
-        self._records[key] = record
+        self._data[key] = record
 
     def _win_rate(self, home: str, away: str) -> float:
         key, is_reversed = self.get_key(home, away)
-        record = self._records.get(key)
+        record = self._data.get(key)
         if record is None or record["games"] < self._min_games or not record["games"]:
             return 0.5
         wins = record[LOSSES if is_reversed else WINS]

@@ -33,7 +33,7 @@ class Clipped(PolicyGradient):
         cfg = self._cfg.learn
         if cfg.ppo_param_init:
             init_parameters(self._model)
-            if self._cfg.get("multi_gpu", False):
+            if self._joint:
                 self._broadcast_model(self._model)
         self._optimizer = Adam(
             self._model.parameters(),
@@ -43,16 +43,15 @@ class Clipped(PolicyGradient):
             clip_value=cfg.grad_clip_value,
         )
 
-    @property
-    def _passes(self) -> int:
-        return self._cfg.learn.epoch_per_collect
-
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         policy, info = self._clipped_error(batch, output, adv)
+        facts = info._asdict()
+        if self._cfg.action_space == "continuous":
+            facts["act"] = batch["action"].float().mean().item()
         losses = policy._asdict()
         if self._pretrained_model is None:
             del losses["kl_div"]
-        return losses, info._asdict()
+        return losses, facts
 
     def _clipped_error(
         self, batch: Batch, output: Output, adv: Tensor
@@ -89,4 +88,5 @@ class Clipped(PolicyGradient):
 
     def _monitor_vars_learn(self) -> list[str]:
         names = super()._monitor_vars_learn()
+        names += ["act"] * (self._cfg.action_space == "continuous")
         return names if self._pretrained_model is None else [*names, "kl_div"]

@@ -10,6 +10,8 @@ Batch: TypeAlias = dict[str, Any]
 Output: TypeAlias = dict[str, Any]
 #: What is to be minimised, and the priority or the absolute error of each sample ``[B]``.
 Loss: TypeAlias = tuple[Tensor, Tensor]
+#: What is to be minimised, the priority of each sample ``[B]``, and the loss of each critic.
+CriticLoss: TypeAlias = tuple[Tensor, Tensor, list[Tensor]]
 #: What is to be minimised, the errors ``[T, B]``, and what to log.
 TeamLoss: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]
 #: What is to be minimised, and what to log.

@@ -29,6 +29,7 @@ class A2CPolicy(AdvantageActorCritic):
         collect=dict(discount_factor=0.9),
     )
 
+    _logs_grad_norm = True
     _silent_keys = ("learn.discount_factor", "learn.normalize_advantage")
 
     def _init_learn(self) -> None:
@@ -42,6 +43,11 @@ class A2CPolicy(AdvantageActorCritic):
             clip_value=cfg.grad_norm,
         )
         self._init_returns()
+
+    def _learn(self, batch: Batch) -> dict[str, float]:
+        """One pass; returns one log, the means of the minibatches' ones."""
+        logs = super()._learn(batch)
+        return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0]}
 
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         data = a2c_data(

@@ -71,6 +71,7 @@ class ACERPolicy(UnrolledPolicy):
         *("cur_lr_actor", "cur_lr_critic", "total_loss", "actor_loss", "critic_loss"),
         *("policy_loss", "bias_correction_loss", "entropy_loss"),
     )
+    _log_names = {"bias_correction_loss": "bc_loss"}
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -122,11 +123,12 @@ class ACERPolicy(UnrolledPolicy):
         log["critic_loss"] = critic_loss.item()
         log["total_loss"] = log["actor_loss"] + cfg.value_weight * log["critic_loss"]
         check_loss(self, log["total_loss"], batch)
+        share = self._share(batch) if self._joint else 1.0
         self._optimizer_critic.zero_grad()
-        (cfg.value_weight * critic_loss).backward()
+        (share * cfg.value_weight * critic_loss).backward()
         self._optimizer_actor.zero_grad()
-        self._backward_actor(actor_loss, logit, obs, batch)
-        if self._cfg.get("multi_gpu", False):
+        self._backward_actor(actor_loss, logit, obs, batch, share)
+        if self._joint:
             self.sync_gradients(self._model)
         self._optimizer_critic.step()
         self._optimizer_actor.step()
@@ -140,7 +142,12 @@ class ACERPolicy(UnrolledPolicy):
         }
 
     def _backward_actor(
-        self, loss: torch.Tensor, logit: torch.Tensor, obs: Any, batch: dict[str, Any]
+        self,
+        loss: torch.Tensor,
+        logit: torch.Tensor,
+        obs: Any,
+        batch: dict[str, Any],
+        share: float,
     ) -> None:
         """Gradients of the actor's parameters, each state's within the trust region.
 
@@ -148,6 +155,7 @@ class ACERPolicy(UnrolledPolicy):
             loss: ``[T, B, 1]``.
             logit: ``[T + 1, B, N]``, of which the loss is a function.
             obs: ``[(T + 1) * B, *obs_shape]``.
+            share: See `_share`.
         """
         (descent,) = torch.autograd.grad(loss.sum(), logit)
         if self._cfg.learn.trust_region:
@@ -160,7 +168,7 @@ class ACERPolicy(UnrolledPolicy):
             descent = -ascent
         if batch["weight"] is not None:
             descent[:-1] *= batch["weight"].unsqueeze(-1)
-        logit.backward(descent / batch["mask"].numel())
+        logit.backward(descent * (share / batch["mask"].numel()))
 
     def _mean(self, loss: torch.Tensor, batch: dict[str, Any]) -> torch.Tensor:
         """Mean of ``[T, B, 1]`` over what is no padding."""

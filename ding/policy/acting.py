@@ -12,6 +12,10 @@ from ding.policy._types import Batch
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
+from ding.utils.errors import check_one_of
+
+#: Values of ``policy.priority_form``.
+PRIORITY_FORMS = ("absolute", "squared")
 
 
 class ActingPolicy(Policy):
@@ -53,6 +57,9 @@ class NStepPolicy(ActingPolicy):
         priority=False,
         # Weigh samples for the bias which that brings (needs `priority`).
         priority_IS_weight=False,
+        # Priority of a TD error: 'absolute' (Schaul et al. 2016) or 'squared'. The second with the
+        # buffer's `alpha` is the first with `2 * alpha`. Priorities that are losses are the same.
+        priority_form="absolute",
         nstep=1,
         # For environments whose only end is a time limit that they do not report.
         learn=dict(ignore_done=False),
@@ -61,10 +68,25 @@ class NStepPolicy(ActingPolicy):
 
     _gamma: float
     _nstep: int
+    _priority_form = "absolute"
+
+    @property
+    def _rewards_per_sample(self) -> int:  # type: ignore[override]
+        return self._nstep
 
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""
         self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+
+    def _use_priority(self) -> None:
+        super()._use_priority()
+        self._priority_form = self._cfg.get("priority_form", "absolute")
+        check_one_of("policy.priority_form", self._priority_form, PRIORITY_FORMS)
+
+    def _priority_of(self, squared_error: Tensor) -> Tensor:
+        """Priorities of squared TD errors, in the same shape, without gradient."""
+        squared_error = squared_error.detach()
+        return squared_error if self._priority_form == "squared" else squared_error.sqrt()
 
     def _batch(self, data: Any, use_nstep: bool = True) -> dict[str, Any]:
         return super()._batch(data, use_nstep)

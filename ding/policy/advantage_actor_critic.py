@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import tree_map, tree_take
+from ding.policy.joint import joint_moments
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils.columnar import gae_columns
@@ -19,7 +20,9 @@ class AdvantageActorCritic(PolicyGradient):
     With ``multi_agent`` all that the critic says is ``[B, agents]``, and so are advantages.
 
     Where ``learn.value_norm`` is set, the critic predicts returns divided by the standard
-    deviation of the returns seen so far; everything else is in the units of the reward.
+    deviation of the returns seen so far, each sample's counted once. That unit changes while the
+    policy learns, so that everything else, ``value`` and ``adv`` of samples among it, is in the
+    unit of the reward.
 
     In the data that it learns from, a trajectory ends where ``traj_flag`` is set (``done`` without
     it), and wherever ``step_id`` does not go on by one.
@@ -36,7 +39,11 @@ class AdvantageActorCritic(PolicyGradient):
 
     #: Whether advantages are estimated anew at the start of each pass over the data.
     _recompute_adv = False
-    _learned: Mapping[str, str] = {"optimizer": "_optimizer", "value_norm": "_running_mean_std"}
+    _learned: Mapping[str, str] = {
+        "optimizer": "_optimizer",
+        "value_norm": "_running_mean_std",
+        "next_step_id": "_next_step_id",
+    }
     _acted_with = {"value_norm": "_running_mean_std"}
     _transition_outputs = ("logit", "value")
     _learn_options = {"mode": "compute_actor_critic"}
@@ -61,21 +68,28 @@ class AdvantageActorCritic(PolicyGradient):
 
     @property
     def _value_std(self) -> float:
-        """The critic's unit, in the units of the reward."""
+        """The critic's present unit, in units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
 
-    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
-        if self._recompute_adv or epoch == 0:
-            self._estimate_returns(batch, first=epoch == 0)
+    def _learn(self, batch: dict[str, Any]) -> Any:
+        """One pass; returns one log for each minibatch.
+
+        Args:
+            batch: Of trajectories, in time: whole ones, parts, one after the other.
+        """
+        self._estimate_returns(batch, first=True)
+        return self._pass_over(batch)
 
     def _estimate_returns(self, batch: dict[str, Any], first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
 
         With several agents all that the critic says is ``[N, agents]``, and so are advantages.
+
+        Args:
+            first: Whether these samples are new: not before the first pass over them.
         """
         if self._recompute_adv:
-            with torch.no_grad():
-                batch["value"] = self._critic(batch["obs"])
+            batch["value"] = self._values(batch["obs"])
             done = batch["done"].cpu().numpy()
             ends = _trajectory_ends(batch.get("traj_flag"), batch.get("step_id"), done)
             next_obs = tree_map(lambda leaf: leaf[ends], batch["next_obs"])
@@ -83,18 +97,31 @@ class AdvantageActorCritic(PolicyGradient):
                 batch["value"].cpu().numpy(), next_obs, batch["reward"].cpu().numpy(), done, ends
             )
             batch["adv"] = torch.from_numpy(adv).to(self._device)
-        self._set_returns(batch, first)
+        self._set_returns(batch, slice(None) if first else None)
 
-    def _set_returns(self, batch: dict[str, Any], first: bool) -> None:
-        """Set ``return`` from ``adv`` and ``value``; ``first`` if these samples are new."""
-        returns = batch["adv"] + batch["value"] * self._value_std
-        if first and self._value_norm:
-            # Once for each sample, not once for each epoch.
-            self._running_mean_std.update(returns.flatten())
+    def _set_returns(self, batch: dict[str, Any], new: torch.Tensor | slice | None) -> None:
+        """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit.
+
+        Args:
+            batch: ``adv`` and ``value`` in the unit of the reward.
+            new: Index of the samples that are seen for the first time; None if there are none.
+        """
+        returns = batch["adv"] + batch["value"]
+        if self._value_norm and new is not None:
+            moments = joint_moments(returns[new], self._joint)
+            if moments.number > 0:
+                self._running_mean_std.merge(*(moment.item() for moment in moments))
         batch["return"] = returns / self._value_std
+        batch["value"] = batch["value"] / self._value_std
 
     def _critic(self, obs: Any) -> torch.Tensor:
+        """What the critic predicts, in its unit."""
         return self._model(obs, mode="compute_critic")["value"]
+
+    @torch.no_grad()
+    def _values(self, obs: Any) -> torch.Tensor:
+        """The same in the unit of the reward, without gradient."""
+        return self._critic(obs) * self._value_std
 
     def _advantages(
         self,
@@ -107,26 +134,28 @@ class AdvantageActorCritic(PolicyGradient):
         """Generalised advantage estimates, float32 ``[N]``.
 
         Args:
-            value: ``[N]``, as the critic gives them.
+            value: ``[N]``, in the unit of the reward.
             next_obs: What followed each trajectory's last step, ``[n_traj, *obs_shape]``.
             done: ``[N]``, terminated; a trajectory cut otherwise is bootstrapped.
             ends: ``[n_traj]``, index of each trajectory's last step.
         """
         # Within a trajectory an observation's value is the previous row's next value.
         next_value = np.roll(value, -1, axis=0)
-        with torch.no_grad():
-            next_value[ends] = self._critic(next_obs).cpu().numpy()
-        scale = self._value_std
+        next_value[ends] = self._values(next_obs).cpu().numpy()
         lengths = np.diff(ends, prepend=-1)
-        return gae_columns(
-            value * scale, next_value * scale, reward, done, lengths, self._gamma, self._gae_lambda
-        )
+        return gae_columns(value, next_value, reward, done, lengths, self._gamma, self._gae_lambda)
 
     # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
         super()._init_collect()
         self._init_returns()
+
+    def _forward_collect_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        output = super()._forward_collect_batch(obs, *args, **kwargs)
+        if "value" in output:
+            output["value"] = output["value"] * self._value_std
+        return output
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         ends = np.cumsum(lengths) - 1

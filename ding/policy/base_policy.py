@@ -15,17 +15,23 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import tree_map
+from ding.data import tree_length, tree_map
 from ding.model import model_wrap
 from ding.policy import modes
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.layout import PER_AGENT, check_samples, layout_of
 from ding.policy.network_owner import NetworkOwner
+from ding.policy.old_form import complete
 from ding.policy.optimizer_state import load_state, save_state
+from ding.policy.own_state import OwnState
 from ding.policy.row_adapter import RowAdapter
 from ding.torch_utils.gradient_overlap import GradientOverlap, average_gradients
+from ding.torch_utils.model_helper import set_training
+from ding.torch_utils.optimizer_helper import calculate_grad_norm
 from ding.utils import (
     POLICY_REGISTRY,
+    allreduce_data,
     get_rank,
     get_world_size,
     import_module,
@@ -33,6 +39,9 @@ from ding.utils import (
 )
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, DataError
+
+#: Layouts of batches that are remembered as right.
+_MOST_LAYOUTS = 64
 
 
 class Policy(RowAdapter, NetworkOwner):
@@ -90,11 +99,23 @@ class Policy(RowAdapter, NetworkOwner):
     #: without any, all are.
     _logged: tuple[str, ...] = ()
 
+    #: Names of numbers in the log where they differ from those in the code, below those of the base
+    #: classes; ``None`` for what is not logged. Dashboards know these names.
+    _log_names: Mapping[str, str | None] = {}
+    #: The same, those of all base classes among them.
+    _log_name_of: Mapping[str, str | None] = {}
+    #: Whether the norm of the gradients is logged, as ``grad_norm``.
+    _logs_grad_norm = False
+    _grad_norm = 0.0
+
     #: Columns of a data set that the policy learns from; ``None`` if that is not known.
     data_columns: tuple[str, ...] | None = None
 
     #: What checkpoints hold beside the networks: entry to attribute, see `save_state`.
     _learned: Mapping[str, str] = {"optimizer": "_optimizer"}
+    #: Optimisers that old checkpoints hold under another entry: their entry here, to that entry and
+    #: the parts of the network in the order in which it counts their parameters.
+    _old_optimizers: Mapping[str, tuple[str, tuple[str, ...]]] = {}
     #: What acting depends on beside the network, and states of the collect mode hold; likewise.
     _acted_with: Mapping[str, str] = {}
     #: Whether there is a target network, `_target_model`, in checkpoints too.
@@ -110,12 +131,23 @@ class Policy(RowAdapter, NetworkOwner):
     #: Those that may be of another kind than their default.
     _any_kind_keys: tuple[str, ...] = ()
 
+    #: What minibatches hold of the samples, where samples have it.
+    _minibatch_columns: tuple[str, ...] = ()
+
+    #: How many rewards a sample has, if its column is ``[nstep, B]``; None if it is ``[B]``.
+    _rewards_per_sample: int | None = None
+
     #: Whether to learn with the priorities of samples, and their importance weights.
     _priority = _priority_IS_weight = False
 
     #: Whether acting depends on what an environment showed before: the batched cores are told which
     #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).
     _recurrent = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tables = [vars(one).get("_log_names", {}) for one in reversed(cls.__mro__)]
+        cls._log_name_of = {name: shown for table in tables for name, shown in table.items()}
 
     @classmethod
     def default_config(cls) -> EasyDict:
@@ -129,10 +161,13 @@ class Policy(RowAdapter, NetworkOwner):
         enable_field: list[str] | None = None,
     ) -> None:
         self._cfg = cfg
+        self._layouts: set[Any] = set()
         self._refuse_settings()
         self._on_policy = cfg.on_policy
         self._enable_field = self._check_fields(enable_field)
-        self._rank = get_rank() if cfg.get("multi_gpu", False) else 0
+        #: Whether several learners train this policy together, as one with their joint batch.
+        self._joint = bool(cfg.get("multi_gpu", False))
+        self._rank = get_rank() if self._joint else 0
         self._cuda = bool(cfg.cuda) and torch.cuda.is_available()
         if cfg.cuda and not self._cuda:
             one_time_warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
@@ -141,12 +176,12 @@ class Policy(RowAdapter, NetworkOwner):
         # The command mode alone needs no network, and is given a blank one.
         if self._enable_field - {"command"}:
             self._check_model(self._model)
-            self.check_network(cfg.model)
+            self.check_network(cfg.get("model") or {})
         if self._cuda:
             self._model.to(self._device)
         self._learn_model: Any = model_wrap(self._model, "base")
         self._overlap: GradientOverlap | None = None
-        if cfg.get("multi_gpu", False):
+        if self._joint:
             self._broadcast_model(self._model)
             if not cfg.get("bp_update_sync", True) and get_world_size() > 1:
                 self._overlap = GradientOverlap(self._model)
@@ -156,6 +191,13 @@ class Policy(RowAdapter, NetworkOwner):
                 getattr(self, f"_init_{name}")()
         if "learn" in self._enable_field and cfg.learn.get("compile", False):
             self._compile(cfg.learn.compile)
+        self._own_state = OwnState(self, self._saved_attributes(), with_bases=True)
+
+    def _saved_attributes(self) -> set[str]:
+        """Attributes that states hold as entries of their own."""
+        target = {"_target_model"} if self._saves_target else set()
+        held = {*self._learned.values(), *self._acted_with.values(), *target}
+        return {"_cfg", "_model", "_env_statistics", "_layouts", *held}
 
     def _refuse_settings(self) -> None:
         for key, instead in self._refused.items():
@@ -238,13 +280,23 @@ class Policy(RowAdapter, NetworkOwner):
 
     def _save_mode(self, state_dict: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What a mode's ``state_dict`` returns, by the method that makes its part."""
-        if self._env_statistics is None:
-            return state_dict()
-        return {**state_dict(), "env_statistics": self._env_statistics}
+        shared = {
+            "env_statistics": self._env_statistics,
+            "own_state": self._own_state.save(self),
+        }
+        return {**state_dict(), **{k: part for k, part in shared.items() if part is not None}}
 
     def _load_mode(self, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:
         self._env_statistics = state.get("env_statistics")
-        load({name: part for name, part in state.items() if name != "env_statistics"})
+        state = complete(self._model, state)
+        load({k: part for k, part in state.items() if k not in ("env_statistics", "own_state")})
+        if "own_state" in state:
+            self._own_state.load(self, state["own_state"], adds="learn" in self._enable_field)
+
+    def _get_unsaved_attributes(self) -> list[str]:
+        """Attributes of a user's class that states cannot hold, with their types."""
+        self._own_state.save(self)
+        return self._own_state.unsaved
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name) is not getattr(Policy, name)
@@ -328,15 +380,47 @@ class Policy(RowAdapter, NetworkOwner):
         if not self._overrides("_learn"):
             raise NotImplementedError(f"{type(self).__name__} cannot learn: no _forward_learn")
         batch = self._batch(data)
+        if (layout := layout_of(batch)) not in self._layouts:
+            # What users make of samples is theirs.
+            if type(self)._batch.__module__.startswith("ding."):
+                self._check_batch(batch)
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts.add(layout)
         self._train_mode(True)
-        return self._learn(batch)
+        log = self._learn(batch)
+        if isinstance(log, list):
+            return [self._renamed(part) for part in log]
+        return self._renamed(log) if isinstance(log, dict) else log
+
+    def _renamed(self, log: dict[str, Any]) -> dict[str, Any]:
+        """A log under the names that dashboards know."""
+        if self._logs_grad_norm:
+            log["grad_norm"] = self._grad_norm
+        names = ((self._log_name_of.get(name, name), value) for name, value in log.items())
+        return {name: value for name, value in names if name is not None}
+
+    def _check_batch(self, batch: Any) -> None:
+        """Refuse a batch whose columns do not go together.
+
+        Raises:
+            DataError: Names the column, its shape and the one that is expected.
+        """
+        # A user's network may have a number of agents that the config does not say.
+        agents = self._cfg.model.get("agent_num", 0) if self._cfg.get("multi_agent") else None
+        if self.data_columns is not None:  # a data set may have others
+            used = {*self.data_columns, "weight"}
+            batch = {name: column for name, column in batch.items() if name in used}
+        check_samples(
+            type(self).__name__, batch, self._rewards_per_sample, agents, self._minibatch_columns
+        )
 
     def _learn(self, batch: Any) -> Any:
         """Update the model; returns what `_forward_learn` does."""
 
     def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
         """What to learn from samples; see `default_preprocess_learn`."""
-        return default_preprocess_learn(
+        batch = default_preprocess_learn(
             data,
             use_priority_IS_weight=self._priority_IS_weight,
             use_priority=self._priority,
@@ -344,6 +428,30 @@ class Policy(RowAdapter, NetworkOwner):
             ignore_done=self._cfg.learn.ignore_done,
             device=self._device,
         )
+        if "action" in batch:
+            batch["action"] = self._shaped_action(batch["action"])
+        if self._cfg.get("multi_agent"):
+            for name in PER_AGENT & batch.keys():
+                if batch[name].dim() == 1:  # of a team of one
+                    batch[name] = batch[name].unsqueeze(-1)
+        return batch
+
+    def _shaped_action(self, action: Any, leading: int = 1) -> Any:
+        """Actions of one number: without a dimension of 1 if they are indices, with one if vectors.
+
+        Args:
+            leading: Dimensions before those of an action.
+        """
+        if isinstance(action, Mapping):
+            return {name: self._shaped_action(part, leading) for name, part in action.items()}
+        if not isinstance(action, torch.Tensor):
+            return action  # a list with a tensor for each of several choices
+        if not action.is_floating_point():
+            return action.squeeze(-1) if action.shape[leading:] == (1,) else action
+        # Data sets may hold indices as floats.
+        has_indices = self._cfg.get("action_space", self.actions[:1] or "discrete")
+        is_vector = action.dim() == leading and "discrete" not in has_indices
+        return action.unsqueeze(-1) if is_vector else action
 
     def _use_priority(self) -> None:
         """Learn from prioritised samples, if the config says so.
@@ -397,11 +505,28 @@ class Policy(RowAdapter, NetworkOwner):
         """
         check_loss(self, value := loss.item(), batch)
         optimizer.zero_grad()
+        if self._joint:
+            loss = loss * self._share(batch)
         loss.backward(inputs=parameters)
-        if self._cfg.get("multi_gpu", False):
+        if self._joint:
             self.sync_gradients(self._model if part is None else part)
+        if self._logs_grad_norm:  # before the optimiser clips them
+            self._grad_norm = calculate_grad_norm(self._model)
         optimizer.step()
         return value
+
+    def _share(self, batch: Mapping[str, Any]) -> float:
+        """What this learner's loss, a mean over its samples, counts among those of all learners.
+
+        Learners average their gradients with equal weights, but their batches may differ in size,
+        and their sequences in length.
+        """
+        count = self._sample_count(batch)
+        return count * get_world_size() / float(allreduce_data(float(count), "sum"))
+
+    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+        """How many samples the mean losses of a batch are taken over."""
+        return tree_length(batch["obs"])
 
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given data; stateless policies have none."""
@@ -412,7 +537,10 @@ class Policy(RowAdapter, NetworkOwner):
     def _declared_numbers(self) -> list[str]:
         """The ``_logged`` of all classes, base classes first."""
         classes = reversed(type(self).__mro__)
-        return [name for cls in classes for name in vars(cls).get("_logged", ())]
+        own = [name for cls in classes for name in vars(cls).get("_logged", ())]
+        own += ["grad_norm"] * self._logs_grad_norm
+        names = dict.fromkeys(self._log_name_of.get(name, name) for name in own)
+        return [name for name in names if name is not None]
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = {"model": self._model.state_dict()}
@@ -523,7 +651,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _train_mode(self, training: bool) -> None:
         """Switch the model, if it is not there yet: walking all layers each time costs."""
         if self._model.training is not training:
-            self._model.train(training)
+            set_training(self._model, training)
 
     def _model_input(self, obs: Any) -> Any:
         def convert(leaf: Any) -> torch.Tensor:

@@ -13,6 +13,7 @@ from ding.data import tree_map
 from ding.policy._types import LoggedLoss
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch
+from ding.policy.joint import joint_mean
 from ding.policy.networks import GAUSSIAN_PAIR, Call
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
@@ -204,7 +205,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         errors = _LOSSES[self._cfg.loss_type or "mse_loss"](mean, action, reduction="none")
         if self._cfg.learn.tanh_mask:
             kept = mean.detach().abs() <= _SATURATED
-            share = kept.float().mean()
+            share = joint_mean(kept.float(), self._joint)
             if share > _LEAST_UNMASKED:
                 # So that the mean over all is the mean over those that are kept.
                 errors = errors * kept / share

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic, start_within
 from ding.torch_utils import Adam
@@ -65,7 +66,8 @@ class BCQPolicy(QActorCritic):
     _proposals = 10
 
     _network = "bcq"
-    _logged: tuple[str, ...] = ("vae_loss",)
+    _logged: tuple[str, ...] = ("vae_loss", "recons_loss", "kld_loss")
+    _log_names = {"critic_twin_loss": "twin_critic_loss"}
 
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)
@@ -88,7 +90,9 @@ class BCQPolicy(QActorCritic):
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
         loss = reconstruction + 0.5 * divergence
         vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
-        return {"vae_loss": vae_loss, **super()._update_critic(batch)}
+        parts = to_floats(reconstruction.detach(), divergence.detach())
+        log = {"vae_loss": vae_loss, **dict(zip(("recons_loss", "kld_loss"), parts))}
+        return {**log, **super()._update_critic(batch)}
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
@@ -99,7 +103,7 @@ class BCQPolicy(QActorCritic):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._proposed(self._model, batch["obs"])
-        return -self._first_judge(batch["obs"], action).mean(), {}
+        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
     def _proposed(self, actor: Any, obs: torch.Tensor) -> torch.Tensor:
         """Actions such as the data have, as ``actor`` changes them."""

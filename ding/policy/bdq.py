@@ -18,9 +18,9 @@ class BDQPolicy(DQNPolicy):
 
     All dimensions have the same target, with the mean of their next values (the paper's equation
     4). A sample's priority is the sum of the dimensions' absolute errors (section "Prioritized
-    Replay"). Actions are int64 ``[model.num_branches]``, each below
-    ``model.action_bins_per_branch``; the environment wrapper `discretize_action` makes such of
-    continuous ones.
+    Replay"), or with ``priority_form='squared'`` the mean of their squares. Actions are int64
+    ``[model.num_branches]``, each below ``model.action_bins_per_branch``; the environment wrapper
+    `discretize_action` makes such of continuous ones.
     """
 
     paper = "Tavakoli et al. 2018"
@@ -41,5 +41,7 @@ class BDQPolicy(DQNPolicy):
             batch.get("value_gamma"),
         )
         error = q - wanted.unsqueeze(-1)
-        loss = weighted_mean(error.square().mean(-1), batch["weight"])
-        return loss, error.detach().abs().sum(-1)
+        mean_square = error.square().mean(-1)
+        loss = weighted_mean(mean_square, batch["weight"])
+        is_squared = self._priority_form == "squared"
+        return loss, (mean_square if is_squared else error.abs().sum(-1)).detach()

@@ -28,7 +28,7 @@ class CollaQPolicy(QMIXPolicy):
     )
 
     _network = "collaq"
-    _logged: tuple[str, ...] = ("td_loss", "collaq_loss")
+    _logged: tuple[str, ...] = ("td_loss", "colla_loss")
 
     def _loss(
         self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
@@ -36,4 +36,4 @@ class CollaQPolicy(QMIXPolicy):
         td_loss = self._mean(error.pow(2), batch)
         attribution = self._mean(judged["nobody_q"].pow(2).mean(-1), batch)
         loss = td_loss + self._cfg.learn.collaq_loss_weight * attribution
-        return loss, {"td_loss": td_loss, "collaq_loss": attribution}
+        return loss, {"td_loss": td_loss, "colla_loss": attribution}

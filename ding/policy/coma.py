@@ -1,10 +1,12 @@
 """COMA (Foerster et al. 2018): what an action gained over others that an agent could have taken."""
 
+import itertools
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ding.data import tree_map, tree_take
 from ding.policy._types import Batch, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
@@ -14,6 +16,8 @@ from ding.utils import POLICY_REGISTRY
 
 # Of a forbidden action: as good as impossible, and still a number.
 _MASKED = -1e8
+#: Joint actions of an agent's others of which means are exact.
+_MOST_OTHERS = 64
 
 
 @POLICY_REGISTRY.register("coma")
@@ -66,8 +70,8 @@ class COMAPolicy(TeamPolicy):
         logit = self._masked_logit(batch)  # [T + 1, B, agents, N]
         q_value = self._q_values(self._model, during(batch["obs"]), batch["action"])
         done_q = q_value.gather(-1, action).squeeze(-1)
-        error = done_q - self._returns(batch, logit)
-        probability = self._policy(batch, logit[:-1])
+        error = done_q - self._returns(batch, logit.detach())
+        probability = self._policy(batch, slice(None, -1), logit)
         log_probability = probability.clamp_min(1e-10).log()
         # The baseline leaves out what the agent itself did (the paper's equation 4).
         advantage = (done_q - (probability * q_value).sum(-1)).detach()
@@ -90,25 +94,46 @@ class COMAPolicy(TeamPolicy):
         mask = batch["obs"].get("action_mask")
         return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
 
-    def _policy(self, batch: Batch, logit: Tensor) -> Tensor:
-        """Probabilities ``[T, B, agents, N]`` that actions were drawn with, ε among them."""
-        mask = batch["obs"].get("action_mask")
-        legal = torch.ones_like(logit) if mask is None else (mask[:-1] != 0).to(logit.dtype)
+    def _policy(self, batch: Batch, steps: slice, logit: Tensor) -> Tensor:
+        """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them.
+
+        Args:
+            steps: Which T of the T + 1 steps.
+            logit: Of all of them.
+        """
+        logit, mask = logit[steps], batch["obs"].get("action_mask")
+        legal = torch.ones_like(logit) if mask is None else (mask[steps] != 0).to(logit.dtype)
         eps = batch["eps"].to(logit.dtype).reshape(*logit.shape[:2], 1, 1)
         uniform = legal / legal.sum(-1, keepdim=True).clamp_min(1)
         return (1 - eps) * logit.softmax(-1) + eps * uniform
 
     @torch.no_grad()
     def _returns(self, batch: Batch, logit: Tensor) -> Tensor:
-        """TD(λ) returns by the target critic, ``[T, B, agents]``."""
-        action, mask = batch["action"], batch["mask"].unsqueeze(-1)
-        # What was done next is known but at a sequence's end: there, what is most likely.
-        likely = logit[1:].argmax(-1)
-        known = torch.where(mask[1:] > 0, action[1:], likely[:-1])
-        next_action = torch.cat([known, likely[-1:]])
-        q_value = self._q_values(self._target_model, after(batch["obs"]), next_action)
+        """TD(λ) returns by the target critic, ``[T, B, agents]``.
+
+        What was done next is known but at a sequence's end: there values are means over what the
+        policy does.
+        """
+        mask, next_action = batch["mask"], batch["action"].roll(-1, 0)
+        obs = after(batch["obs"])
+        q_value = self._q_values(self._target_model, obs, next_action)
         next_value = of_action(q_value, next_action)
+        unknown = torch.cat([mask[1:], torch.zeros_like(mask[:1])]) == 0
+        probability = self._policy(batch, slice(1, None), logit)[unknown]
+        next_value[unknown] = self._mean_value(tree_take(obs, unknown), probability)
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
+
+    def _mean_value(self, obs: dict[str, Any], probability: Tensor) -> Tensor:
+        """Mean value of each agent under the policy, by the target critic, ``[R, agents]``.
+
+        Args:
+            obs: Of R rows.
+            probability: ``[R, agents, N]``.
+        """
+        action, weight = others_actions(probability)
+        obs = tree_map(lambda leaf: leaf.expand(len(action), *leaf.shape), obs)
+        q_value = self._q_values(self._target_model, obs, action)
+        return (weight * (probability * q_value).sum(-1)).sum(0)
 
     @staticmethod
     def _q_values(model: Any, obs: dict[str, Any], action: Tensor) -> Tensor:
@@ -120,6 +145,33 @@ class COMAPolicy(TeamPolicy):
         """Draws from the policy; see the class."""
         output = self._act(self._collect_model, obs, env_ids, eps=eps)
         return {**output, "eps": torch.full((len(env_ids),), float(eps))}
+
+
+def others_actions(probability: Tensor) -> tuple[Tensor, Tensor]:
+    """Joint actions to average over what an agent's others do.
+
+    These are all that they can do; or one draw, where that is more than `_MOST_OTHERS`.
+
+    Args:
+        probability: Of each agent's actions, ``[R, agents, N]``.
+
+    Returns:
+        int64 ``[J, R, agents]``, and the weight of each for each agent, likewise; summed over J
+        it is 1.
+    """
+    rows, agents, number = probability.shape
+    if number ** (agents - 1) > _MOST_OTHERS:
+        action = torch.multinomial(probability.flatten(0, 1), 1).view(1, rows, agents)
+        return action, torch.ones_like(action, dtype=probability.dtype)
+    # Joint actions whose numbers add up to a multiple of N: to each agent, the others do among
+    # them whatever they can do, and once.
+    first = torch.tensor(list(itertools.product(range(number), repeat=agents - 1)))
+    first = first.to(probability.device, torch.int64).view(number ** (agents - 1), agents - 1)
+    action = torch.cat([first, -first.sum(-1, keepdim=True) % number], -1)
+    action = action.unsqueeze(1).expand(-1, rows, -1)
+    done = of_action(probability.expand(len(action), -1, -1, -1), action)
+    itself = torch.eye(agents, dtype=torch.bool, device=done.device)
+    return action, done.unsqueeze(-2).masked_fill(itself, 1.0).prod(-1)
 
 
 def lambda_returns(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ding.policy.array_update import updates_on_arrays
 from ding.policy.base_policy import CommandModePolicy, Policy
 from ding.policy.dqn import DQNPolicy
 from ding.policy.ppo import PPOPolicy
@@ -59,6 +60,7 @@ def with_command_mode(policy: type[Policy]) -> type[Policy]:
     return type(name, (policy, mode), {"__module__": policy.__module__, "__doc__": policy.__doc__})
 
 
+@updates_on_arrays
 @POLICY_REGISTRY.register("dqn_command")
 class DQNCommandModePolicy(DQNPolicy, EpsCommandModePolicy):
     """DQN with the command mode."""

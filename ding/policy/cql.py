@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map
-from ding.policy._types import Batch, Loss, Output
+from ding.policy._types import Batch, CriticLoss, Loss, Output
+from ding.policy.joint import joint_mean
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY, allreduce
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 
@@ -25,8 +26,11 @@ class CQLPolicy(SACPolicy):
     over ``learn.num_actions`` uniform actions, as many of the policy at ``s`` and as many of the
     policy at ``s'``, each weighed with the inverse of its density (appendix F).
 
-    With ``learn.with_lagrange`` the weight is multiplied by one that is learned, at the critics'
-    learning rate, so that the difference comes to ``learn.lagrange_thresh``.
+    With ``learn.with_lagrange`` a multiplier of the penalty is learned, at the critics' learning
+    rate, so that ``learn.min_q_weight`` times the difference reaches ``learn.lagrange_thresh``. As
+    in the code that the authors published, that difference has the sum over all
+    ``3 * learn.num_actions`` actions in place of their average, which makes it larger by the
+    logarithm of their number; the logged ``conservative_gap`` has the average.
     """
 
     paper = "Kumar et al. 2020"
@@ -40,6 +44,7 @@ class CQLPolicy(SACPolicy):
             num_actions=10,
             min_q_weight=1.0,
             with_lagrange=False,
+            # In units of `min_q_weight` times the gap.
             lagrange_thresh=-1,
             # Whether targets have the entropy of the next action, as SAC's do.
             with_q_entropy=False,
@@ -68,22 +73,21 @@ class CQLPolicy(SACPolicy):
         log = super()._update_critic(batch)
         return {**log, "conservative_gap": batch["conservative_gap"].item()}
 
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
-        loss, td_error = super()._critic_loss(batch, q_values, target)
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+        loss, priority, losses = super()._critic_loss(batch, q_values, target)
         cfg = self._cfg.learn
-        gap = self._soft_maximum(batch).mean(-1) - torch.stack([q.mean() for q in q_values])
+        gap = self._soft_maximum(batch) - torch.stack(q_values)
         batch["conservative_gap"] = gap.detach().mean()
         if not cfg.with_lagrange:
-            return loss + cfg.min_q_weight * gap.sum(), td_error
-        excess = cfg.min_q_weight * (gap - cfg.lagrange_thresh)
+            return _with_penalty(loss, priority, losses, cfg.min_q_weight * gap.mean(-1))
+        # Of the sum over actions, see the class.
+        gap = gap + math.log(3 * cfg.num_actions)
+        excess = cfg.min_q_weight * gap - cfg.lagrange_thresh
         multiplier = self._log_multiplier.exp().clamp(max=_LARGEST_MULTIPLIER)
-        mean_excess = excess.detach().mean()
-        if self._cfg.get("multi_gpu", False):
-            allreduce(mean_excess)
         self._optimizer_multiplier.zero_grad()
-        (-multiplier * mean_excess).sum().backward()
+        (-multiplier * joint_mean(excess, self._joint)).sum().backward()
         self._optimizer_multiplier.step()
-        return loss + (multiplier.detach() * excess).sum(), td_error
+        return _with_penalty(loss, priority, losses, multiplier.detach() * excess.mean(-1))
 
     def _soft_maximum(self, batch: dict[str, Any]) -> Tensor:
         """``log ∫ exp Q(s, a) da`` of each critic and state, ``[critics, B]``."""
@@ -111,6 +115,14 @@ class CQLPolicy(SACPolicy):
         return torch.cat(actions, 1), torch.cat(log_densities, 1)
 
 
+def _with_penalty(
+    loss: Tensor, priority: Tensor, losses: list[Tensor], penalty: Tensor
+) -> CriticLoss:
+    """A critics' loss with a penalty ``[critics]``."""
+    each = [own + more for own, more in zip(losses, penalty)]
+    return loss + penalty.sum(), priority, each
+
+
 #: A threshold that cannot be reached must not bring infinite losses.
 _LARGEST_MULTIPLIER = 1e6
 
@@ -130,6 +142,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
         type="discrete_cql",
         learn=dict(update_per_collect=1, min_q_weight=1.0),
     )
+    _log_names = {"target_q_value": "q_target"}
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         loss, priority = super()._branch_loss(batch, action, output, target)

@@ -32,6 +32,8 @@ class D4PGPolicy(DDPGPolicy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
+    # Its critic has no squared errors.
+    _log_names = {"td_error": None}
     _network = "qac_dist"
     _action_spaces = {"continuous": "regression"}
 
@@ -50,8 +52,12 @@ class D4PGPolicy(DDPGPolicy):
         loss, error = self._nstep_error(
             dist_nstep_td_error, batch, *distributions, only, only, **self._atoms
         )
-        values = now["q_value"].detach(), following["q_value"]
-        return self._descend_critic(batch, loss, error.detach(), *values)
+        log = {
+            "critic_loss": loss,
+            "q_value": now["q_value"].mean(),
+            "target_q_value": following["q_value"].mean(),
+        }
+        return self._descend_critic(batch, loss, error.detach(), log)
 
     def _judge_all(self, model: Any, obs: Any, action: Any) -> dict[str, torch.Tensor]:
         return model({"obs": obs, "action": action}, mode="compute_critic")

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from ding.model import model_wrap
+from ding.model.common.head import flat_size
 from ding.policy.networks import actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
@@ -70,6 +71,8 @@ class DDPGPolicy(QActorCritic):
         "update_count": "_update_count",
     }
 
+    _logged: tuple[str, ...] = ("action",)
+
     @property
     def _hybrid(self) -> bool:
         return self._cfg.action_space == "hybrid"
@@ -87,6 +90,10 @@ class DDPGPolicy(QActorCritic):
         cfg = self._cfg.learn
         self._target_noise = cfg.noise_sigma if cfg.noise else None
         self._noise_range = (cfg.noise_range.min, cfg.noise_range.max)
+
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+        action = batch["action"]["action_args"] if self._hybrid else batch["action"]
+        return {**super()._learn(batch), "action": action.float().mean().item()}
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"]
@@ -116,14 +123,15 @@ class DDPGPolicy(QActorCritic):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._actor_action(batch["obs"])
-        return -self._first_judge(batch["obs"], action).mean(), {}
+        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         if not self._hybrid:
             return super()._critic_inputs(obs, action)
         choice = action["action_type"]
         if not choice.is_floating_point():
-            choice = F.one_hot(choice, self._cfg.model.action_shape.action_type_shape).float()
+            choices = flat_size(self._cfg.model.action_shape.action_type_shape)
+            choice = F.one_hot(choice, choices).float()
         return {"obs": obs, "action": {"action_args": action["action_args"]}, "logit": choice}
 
     # ------------------------------------------------------------------ collect and eval

@@ -77,4 +77,4 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
             self._shortfall(output["logit"], action, batch["is_expert"]), batch["weight"]
         )
         total = learn.lambda_one_step_td * loss + learn.lambda1 * nstep_loss
-        return total + learn.lambda2 * margin, error.detach().sqrt()
+        return total + learn.lambda2 * margin, self._priority_of(error)

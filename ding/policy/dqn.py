@@ -17,17 +17,17 @@ from torch import Tensor
 from ding.model import model_wrap
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.acting import NStepPolicy
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
+from ding.policy.checks import to_floats
 from ding.policy.common_utils import set_noise_mode
 from ding.policy.networks import Call
-from ding.policy.quick_actor import QuickActor
-from ding.policy.quick_learner import QuickLearner
 from ding.rl_utils import dist_nstep_td_error, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 
+@updates_on_arrays
 @POLICY_REGISTRY.register("dqn")
 class DQNPolicy(NStepPolicy):
     """DQN for one or several discrete actions.
@@ -65,18 +65,13 @@ class DQNPolicy(NStepPolicy):
     _silent_keys: tuple[str, ...] = ("learn.alpha", "learn.discount_factor")
 
     _saves_target = True
-    _quick_learner: QuickLearner | None = None
     _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._quick_actors: dict[str, QuickActor] = {}
-        super().__init__(*args, **kwargs)
 
     _network = "dqn"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.get("noisy_net", False) and model is None:
-            cfg = EasyDict({**cfg, "model": {**cfg.model, "noise": True}})
+            cfg = EasyDict({**cfg, "model": {**(cfg.get("model") or {}), "noise": True}})
         return super()._create_model(cfg, model)
 
     # ------------------------------------------------------------------ learn
@@ -86,49 +81,35 @@ class DQNPolicy(NStepPolicy):
         self._use_priority()
         self._set_horizon()
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
+        self._arrays = ArrayUpdate()
         target = copy.deepcopy(self._model)
         if cfg.noisy_net:
             set_noise_mode(target, True)
         self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
         self._learn_model = model_wrap(self._model, "argmax_sample")
-        # What a subclass computes otherwise, autograd has to.
-        own = any(getattr(type(self), n) is not getattr(DQNPolicy, n) for n in _LEARNED_QUICKLY)
-        if not own and not cfg.get("multi_gpu", False) and not cfg.learn.get("compile", False):
-            self._quick_learner = QuickLearner(self._model, self._target_model, self._gamma)
 
     def _learn(self, batch: Batch) -> dict[str, Any]:
-        """One update; the ``priority`` of a sample is its absolute TD error."""
+        """One update; the ``priority`` of a sample is its TD error, see ``priority_form``."""
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
 
-        log = self._learn_quickly(batch) or self._learn_by_autograd(batch)
+        log = descend_on_arrays(self, batch)  # for exactly this class and small plain networks
+        if log is None:
+            output = self._model(batch["obs"])
+            with torch.no_grad():
+                target = self._target_output(batch)
+            loss, priority = self._value_loss(batch, output, target)
+            loss_value = self._update(loss, batch)
+            with torch.no_grad():
+                q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
+            log = {
+                "total_loss": loss_value,
+                "q_value": q_mean,
+                "target_q_value": target_q_mean,
+                "priority": priority,
+            }
         self._target_model.update(self._model)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
-
-    def _learn_by_autograd(self, batch: dict[str, Any]) -> dict[str, Any]:
-        output = self._model(batch["obs"])
-        with torch.no_grad():
-            target = self._target_output(batch)
-        loss, priority = self._value_loss(batch, output, target)
-        loss_value = self._update(loss, batch)
-        with torch.no_grad():
-            q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
-        return {
-            "total_loss": loss_value,
-            "q_value": q_mean,
-            "target_q_value": target_q_mean,
-            "priority": priority,
-        }
-
-    def _learn_quickly(self, batch: dict[str, Any]) -> dict[str, Any] | None:
-        """The same for a small plain network; ``None`` if it is another one."""
-        if self._quick_learner is None:
-            return None
-        log = self._quick_learner.descend(batch)
-        if log is not None:
-            check_loss(self, log["total_loss"], batch)
-            self._optimizer.step()
-        return log
 
     def _update(self, loss: Tensor, batch: Batch) -> float:
         """One step down the loss; returns it."""
@@ -168,14 +149,9 @@ class DQNPolicy(NStepPolicy):
         actions = action, target["next_action"]
         values = output["logit"], target["logit"]
         loss, error = self._nstep_error(q_nstep_td_error, batch, *values, *actions)
-        # Proportional prioritisation takes |δ|; the error per sample is δ².
-        return loss, error.detach().sqrt()
+        return loss, self._priority_of(error)
 
     # ------------------------------------------------------------------ collect
-
-    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        quick = self._act_quickly("collect", self._collect_model, obs, *args, **kwargs)
-        return super()._collect_columns(obs, *args, **kwargs) if quick is None else quick
 
     def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:  # type: ignore[override]
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
@@ -183,23 +159,10 @@ class DQNPolicy(NStepPolicy):
 
     # ------------------------------------------------------------------ eval
 
-    def _eval_columns(self, obs: Any) -> dict[str, Tensor]:
-        quick = self._act_quickly("eval", self._eval_model, obs)
-        return super()._eval_columns(obs) if quick is None else quick
-
     def _prepare_network(self, explores: bool) -> None:
         super()._prepare_network(explores)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, explores)
-
-    def _act_quickly(self, mode: str, wrapped: Any, obs: Any, *args: Any, **kwargs: Any) -> Any:
-        actor = self._quick_actors.get(mode)
-        if actor is None or actor.wrapped is not wrapped:
-            core = f"_forward_{mode}_batch"
-            own_core = getattr(type(self), core) is not getattr(DQNPolicy, core)
-            actor = self._quick_actors[mode] = QuickActor(wrapped, enabled=not own_core)
-        self._train_mode(False)
-        return actor.act(obs, *args, **kwargs)
 
 
 @POLICY_REGISTRY.register("c51")
@@ -228,10 +191,6 @@ class C51Policy(DQNPolicy):
             dist_nstep_td_error, batch, *values, *actions, **self._atoms
         )
         return loss, error.detach()
-
-
-#: Methods without which the update is not `QuickLearner`'s.
-_LEARNED_QUICKLY = ("_target_output", "_value_loss", "_branch_loss", "_update")
 
 
 def atoms_of(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss
+from ding.policy._types import Batch, CriticLoss
 from ding.policy.networks import GAUSSIAN_PAIR, actor_and_q_critic
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.nstep import weighted_mean
@@ -59,12 +59,14 @@ class EDACPolicy(SACPolicy):
         """What each critic says of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
-    def _critic_loss(self, batch: Batch, q_values: Any, target: Tensor) -> Loss:
+    def _critic_loss(self, batch: Batch, q_values: Any, target: Tensor) -> CriticLoss:
         error = q_values - target
-        loss = weighted_mean(error.pow(2).sum(0), batch["weight"])
+        squares = error.pow(2)
+        losses = [weighted_mean(one, batch["weight"]) for one in squares]
+        loss = torch.stack(losses).sum()
         if self._eta > 0 and len(error) > 1:
             loss = loss + self._eta * self._similarity(batch, len(error))
-        return loss, error.detach().abs().mean(0)
+        return loss, self._priority_of(squares).mean(0), losses
 
     def _similarity(self, batch: dict[str, Any], number: int) -> Tensor:
         """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the

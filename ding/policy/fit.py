@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from ding.utils import POLICY_REGISTRY
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError
 
 #: Kinds of actions; hybrid ones are a choice (``action_type``) and its numbers (``action_args``).
 KINDS = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
+_MOST_CHOICES = 1 << 16  # a larger number is a bound, and no count
 _TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
@@ -89,7 +91,28 @@ def action_space_of(actions: Any) -> str | None:
     return "discrete" if kind == "multi-discrete" else kind
 
 
-def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
+def choices_of(space: Any) -> int | None:
+    """How many discrete actions a space of numbers declares: one number from 0 to a whole one."""
+    if _type_of(space) != "Box" or math.prod(space.shape) != 1 or _kind_of(space) is not None:
+        return None
+    low, high = int(space.low.item()), int(space.high.item())
+    return high + 1 if low == 0 and 0 < high < _MOST_CHOICES else None
+
+
+def shown(space: Any, obs: Any) -> Any:
+    """What an environment's observations are: its space, or what ``reset`` returned where the space
+    declares something else."""
+    parts: Any = getattr(space, "spaces", None)
+    if isinstance(obs, Mapping):
+        fits = isinstance(parts, Mapping) and obs.keys() == parts.keys()
+        fits = fits and all(np.shape(obs[name]) == parts[name].shape for name in obs)
+        return space if fits or not all(hasattr(part, "shape") for part in obs.values()) else obs
+    return (
+        obs if isinstance(obs, np.ndarray) and getattr(space, "shape", None) != obs.shape else space
+    )
+
+
+def check_fit(cfg: Mapping[str, Any], env: Any, own_env: bool = False) -> list[str]:
     """Compare ``model.obs_shape`` and ``model.action_shape`` with what environments give and take.
 
     What cannot be compared passes: observations of several arrays that are not a team's,
@@ -98,19 +121,32 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
     Args:
         cfg: The policy's config.
         env: A launched env manager.
+        own_env: Whether its environments are of a user's class, which may declare a ``Box`` for
+            discrete actions.
+
+    Returns:
+        What was assumed, a line each.
 
     Raises:
         ConfigError: They differ, or the policy does not choose such actions; names the key, its
             value and what the environments have.
     """
+    assumed: list[str] = []
     model, action_space = cfg.get("model") or {}, cfg.get("action_space")
     space, obs = getattr(env, "action_space", None), _first_obs(env)
     is_team = cfg.get("multi_agent") or "agent_num" in model
     if is_team and not isinstance(obs, Mapping):
-        return
+        return assumed
     expected = model_shapes(obs, space)
     if not is_team:
-        check_kind(cfg.get("type"), space)
+        if own_env and numbers_for_choices(cfg.get("type"), space) and "action_shape" in model:
+            assumed.append(
+                f"the environments declare actions as {space}, and the policy "
+                f"{_base_name(cfg['type'])!r} chooses discrete ones: taken as "
+                f"policy.model.action_shape={_plain(model['action_shape'])} choices"
+            )
+        else:
+            check_kind(cfg.get("type"), space)
         if isinstance(obs, np.ndarray):
             expected["obs_shape"] = _short(obs.shape)
         _check_branches(model, space)
@@ -127,6 +163,13 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
                 f"to {wanted}, or use a wrapper (their observations: {shapes}; their action space: "
                 f"{space})"
             )
+    return assumed
+
+
+def numbers_for_choices(type_: Any, space: Any) -> bool:
+    """Whether an action space is a ``Box``, and this type of policy makes choices alone."""
+    served = getattr(POLICY_REGISTRY.get(type_), "actions", ()) if type_ in POLICY_REGISTRY else ()
+    return "discrete" in served and "continuous" not in served and _type_of(space) == "Box"
 
 
 def policies_for(kind: str) -> list[str]:
@@ -149,10 +192,14 @@ def check_kind(type_: Any, space: Any) -> None:
     if served and kind not in served:
         own = " or ".join(name for name in served if name != "multi-agent") or "a team's"
         raise ConfigError(
-            f"policy {type_.removesuffix('_command')!r} chooses {own} actions, and "
+            f"policy {_base_name(type_)!r} chooses {own} actions, and "
             f"the environments' action space is {space}, which is {kind}; policies for it: "
             f"{', '.join(policies_for(kind))}"
         )
+
+
+def _base_name(type_: str) -> str:
+    return type_.removesuffix("_command")
 
 
 def _type_of(space: Any) -> str:
@@ -231,14 +278,10 @@ def _agree(given: Any, wanted: Any, is_number: bool) -> bool:
             name in given and _agree(given[name], size, name == "action_args_shape")
             for name, size in wanted.items()
         )
-    if not isinstance(given, int | Sequence | np.integer):
+    if not isinstance(given, int | Sequence | np.ndarray | np.generic):
         return True
-    shape, expected = _as_list(given), _as_list(wanted)
+    shape, expected = sizes_of(given), sizes_of(wanted)
     return shape == expected or (is_number and math.prod(shape) == math.prod(expected))
-
-
-def _as_list(shape: Any) -> list[int]:
-    return [int(shape)] if isinstance(shape, int | np.integer) else [int(size) for size in shape]
 
 
 def _short(shape: Sequence[int]) -> Any:

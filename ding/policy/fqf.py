@@ -50,7 +50,17 @@ class FQFPolicy(QRDQNPolicy):
     _network = "fqf"
 
     _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
-    _logged: tuple[str, ...] = ("cur_lr_fraction", "fraction_loss")
+    _old_optimizers = {
+        "optimizer": ("optimizer_quantile_loss", ("head.Q", "head.fqf_fc", "encoder")),
+        "optimizer_fraction": ("optimizer_fraction_loss", ("head.quantiles_proposal",)),
+    }
+    _logged: tuple[str, ...] = ("cur_lr_fraction", "fraction_loss", "quantile_loss")
+    _log_names = {
+        "cur_lr": "cur_lr_quantile_loss",
+        "cur_lr_fraction": "cur_lr_fraction_loss",
+        "q_value": "logit",
+    }
+    _fraction_loss_value = 0.0
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -75,6 +85,7 @@ class FQFPolicy(QRDQNPolicy):
             **log,
             "cur_lr_fraction": self._fraction_optimizer.param_groups[0]["lr"],
             "fraction_loss": self._fraction_loss_value,
+            "quantile_loss": log["total_loss"] - self._fraction_loss_value,
         }
 
     def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:

@@ -49,14 +49,14 @@ class HAPPOPolicy(PPOPolicy):
     _network = _team_network = "havac"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        told, known = cfg.agent_num, cfg.model.get("agent_num")
-        if told is not None and model is None:
-            if known not in (None, told):
+        given, known = cfg.agent_num, (cfg.get("model") or {}).get("agent_num")
+        if given is not None and model is None:
+            if known not in (None, given):
                 raise ConfigError(
-                    f"policy.agent_num={told}, policy.model.agent_num={known}: they must be the "
+                    f"policy.agent_num={given}, policy.model.agent_num={known}: they must be the "
                     "same"
                 )
-            cfg = EasyDict({**cfg, "model": {**cfg.model, "agent_num": told}})
+            cfg = EasyDict({**cfg, "model": {**cfg.model, "agent_num": given}})
         return super()._create_model(cfg, model)
 
     def _check_model(self, model: Any) -> None:
@@ -74,7 +74,7 @@ class HAPPOPolicy(PPOPolicy):
         if cfg.ppo_param_init:
             for agent in agents:
                 init_parameters(agent)
-            if self._cfg.get("multi_gpu", False):
+            if self._joint:
                 self._broadcast_model(self._model)
         critic_lr = cfg.critic_learning_rate
         rates = {
@@ -98,10 +98,11 @@ class HAPPOPolicy(PPOPolicy):
         logs = []
         for place, agent in enumerate(self._order()):
             self._turn = agent
-            self._prepare(batch, epoch=place)
+            if place == 0 or self._recompute_adv:
+                self._estimate_returns(batch, first=place == 0)
             own = {**self._of_agent(batch, agent), "factor": factor}
-            for _ in range(self._passes):
-                logs += [self._update(minibatch) for minibatch in self._minibatches(own)]
+            for _ in range(self._cfg.learn.epoch_per_collect):
+                logs += [_of_agent(agent, log) for log in self._pass_over(own)]
             factor = factor * self._change(own)
         return logs
 
@@ -110,10 +111,6 @@ class HAPPOPolicy(PPOPolicy):
         generator = torch.Generator().manual_seed(self._rounds)
         self._rounds += 1
         return torch.randperm(self._model.agent_num, generator=generator).tolist()
-
-    def _prepare(self, batch: Batch, epoch: int) -> None:
-        if epoch == 0 or self._recompute_adv:
-            self._estimate_returns(batch, first=epoch == 0)
 
     def _of_agent(self, batch: dict[str, Any], agent: int) -> dict[str, Any]:
         names = ("action", "logit", "value", "adv", "return")
@@ -134,3 +131,12 @@ class HAPPOPolicy(PPOPolicy):
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])
+
+    def _monitor_vars_learn(self) -> list[str]:
+        names = dict.fromkeys(super()._monitor_vars_learn())
+        return [name for i in range(self._model.agent_num) for name in _of_agent(i, names)]
+
+
+def _of_agent(agent: int, log: dict[str, Any]) -> dict[str, Any]:
+    """A log under the names of one agent."""
+    return {f"agent{agent}_{name}": value for name, value in log.items()}

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Loss
+from ding.policy._types import Batch, CriticLoss, LoggedLoss
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import log_prob
@@ -68,15 +68,16 @@ class IQLPolicy(QActorCritic):
     def _next_value(self, batch: Batch) -> Tensor:
         return self._model(batch["next_obs"], mode="compute_value")["v_value"]
 
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
-        loss, td_error = super()._critic_loss(batch, q_values, target)
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+        loss, priority, losses = super()._critic_loss(batch, q_values, target)
         with torch.no_grad():
             judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
         advantage = judged - self._model(batch["obs"], mode="compute_value")["v_value"]
         side = torch.where(advantage < 0, 1 - self._tau, self._tau)
         # The actor is to learn from it.
         batch["advantage"] = advantage.detach()
-        return loss + weighted_mean(side * advantage.pow(2), batch["weight"]), td_error
+        value_loss = weighted_mean(side * advantage.pow(2), batch["weight"])
+        return loss + value_loss, priority, losses
 
     def _actor_loss(self, batch: Batch) -> LoggedLoss:
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]

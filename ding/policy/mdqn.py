@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
+from ding.policy.checks import to_floats
 from ding.policy.sql import SoftQPolicy
 from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY
@@ -38,11 +39,24 @@ class MDQNPolicy(SoftQPolicy):
         here = self._target_model.forward(batch["obs"])["logit"]
         return {**super()._target_output(batch), "logit_here": here}
 
+    _logged: tuple[str, ...] = ("action_gap", "clip_frac")
+
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        log = super()._learn(batch)
+        names = ("action_gap", "clip_frac")
+        return {**log, **dict(zip(names, to_floats(*(batch[name] for name in names))))}
+
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
         log_policy = (target["logit_here"] / tau).log_softmax(-1)
         done_log_policy = of_action(log_policy, action)
-        bonus = self._m_alpha * (tau * done_log_policy).clamp(*_LOG_POLICY_RANGE)
+        scaled = tau * done_log_policy
+        clipped = scaled.clamp(*_LOG_POLICY_RANGE)
+        bonus = self._m_alpha * clipped
+        best = target["logit_here"].topk(min(2, log_policy.shape[-1])).values
+        # How far the best action is ahead, and the share of samples whose addition is clipped.
+        batch["action_gap"] = (best[..., 0] - best[..., -1]).mean()
+        batch["clip_frac"] = (clipped != scaled).float().mean()
         reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
         batch = {**batch, "reward": reward}
         return self._soft_loss(batch, action, output["logit"], target["logit"], tau)

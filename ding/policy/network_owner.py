@@ -42,7 +42,7 @@ class NetworkOwner:
             if not isinstance(model, torch.nn.Module):
                 raise ConfigError(f"model must be a torch.nn.Module, got {type(model).__name__}")
             return model
-        model_cfg = EasyDict(copy.deepcopy(dict(cfg.model)))
+        model_cfg = EasyDict(copy.deepcopy(dict(cfg.get("model") or {})))
         if space and model_cfg.setdefault("action_space", space) != space:
             raise ConfigError(
                 f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "

@@ -1,10 +1,12 @@
 """What a policy has learned, in checkpoints: written, and taken up again, from old ones too."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ def load_state(policy: Any, entries: Mapping[str, str], state: Mapping[str, Any]
     for entry, attribute in entries.items():
         part, saved = getattr(policy, attribute, None), state.get(entry)
         if isinstance(part, Optimizer):
-            load_optimizer(part, saved)
+            load_optimizer(part, _old_optimizer(policy, entry, state) if saved is None else saved)
         elif part is None or saved is None:
             continue
         elif isinstance(part, torch.Tensor):
@@ -48,6 +50,34 @@ def load_state(policy: Any, entries: Mapping[str, str], state: Mapping[str, Any]
             setattr(policy, attribute, saved)
         else:
             part.load_state_dict(saved)
+
+
+def _old_optimizer(policy: Any, entry: str, state: Mapping[str, Any]) -> Any:
+    """An optimiser's state under its entry in old checkpoints, with parameters in our order."""
+    old_entry, parts = policy._old_optimizers.get(entry, (None, ()))
+    saved = state.get(old_entry)
+    if saved is None:
+        return None
+    optimizer = getattr(policy, policy._learned[entry])
+    # Versions may count the parts otherwise, which the shapes of the moments show.
+    orders = (
+        _in_own_order(policy._model, optimizer, saved, parts) for parts in permutations(parts)
+    )
+    return next((one for one in orders if one and _misfit(optimizer, one) is None), saved)
+
+
+def _in_own_order(
+    model: nn.Module, optimizer: Optimizer, saved: Any, parts: Sequence[str]
+) -> dict[str, Any] | None:
+    """``saved`` counts the parameters of the model's ``parts`` in turn; ``None`` if it cannot."""
+    own = [id(param) for group in optimizer.param_groups for param in group["params"]]
+    old = [id(param) for part in parts for param in model.get_submodule(part).parameters()]
+    try:
+        moments, (group,) = saved["state"], saved["param_groups"]
+        moved = {own.index(old[i]): moments[i] for i in moments}
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+    return {"state": moved, "param_groups": [{**group, "params": list(range(len(own)))}]}
 
 
 def load_optimizer(optimizer: Optimizer, state: Mapping[str, Any] | None) -> None:

@@ -71,8 +71,13 @@ class PDQNPolicy(NStepPolicy):
     # ------------------------------------------------------------------ learn
     _logged: tuple[str, ...] = (
         *("cur_lr_dis", "cur_lr_cont", "total_loss", "dis_loss", "cont_loss", "q_value"),
-        *("target_q_value",),
+        *("target_q_value", "reward"),
     )
+    _log_names = {
+        "cur_lr_dis": "cur_lr",
+        "dis_loss": "q_loss",
+        "cont_loss": "continuous_loss",
+    }
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -95,7 +100,7 @@ class PDQNPolicy(NStepPolicy):
     def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
         """One update of the values, and in its turn of the arguments.
 
-        The ``priority`` of a sample is its absolute TD error.
+        The ``priority`` of a sample is its TD error, see ``priority_form``.
         """
         log = self._update_values(batch)
         circle = max(self._cfg.learn.update_circle or 1, 1)
@@ -123,8 +128,9 @@ class PDQNPolicy(NStepPolicy):
             "total_loss": loss_value,
             "dis_loss": loss_value,
             "q_value": q_mean,
+            "reward": batch["reward"].mean().item(),
             "target_q_value": target_mean,
-            "priority": error.detach().sqrt(),
+            "priority": self._priority_of(error),
         }
 
     def _update_arguments(self, batch: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,10 @@ from ding.utils import POLICY_REGISTRY
 class MonteCarloPolicyGradient(PolicyGradient):
     """Judges an action by the discounted return that followed it, and needs whole episodes.
 
-    What comes after a trajectory's end counts as nothing, whether it ended or was cut.
+    Without a critic there is nothing to bootstrap from where a trajectory is cut. So collectors
+    that take ``n_sample`` run the episodes that they have begun to their ends as well, and return
+    all of their samples, ``n_sample`` or more. What would have followed a time limit counts as
+    nothing.
     """
 
     #: Give n_episode, and collect with the collector 'episode'.
@@ -32,8 +35,8 @@ class MonteCarloPolicyGradient(PolicyGradient):
         returns = gae_columns(none, none, columns["reward"], none, lengths, self._gamma, 1.0)
         return {**columns, "reward": columns["reward"][:, None], "return": returns}
 
-    def _prepare(self, batch: Batch, epoch: int) -> None:
-        batch["adv"] = batch["return"]
+    def _get_traj_len_inf(self) -> bool:
+        return True
 
 
 @POLICY_REGISTRY.register("pg")
@@ -52,7 +55,8 @@ class PGPolicy(MonteCarloPolicyGradient):
         learn=dict(grad_norm=5),
     )
     _transition_outputs = ()
-    _logged: tuple[str, ...] = ("return_mean",)
+    _logged: tuple[str, ...] = ("return_mean", "return_abs_max")
+    _logs_grad_norm = True
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -63,6 +67,11 @@ class PGPolicy(MonteCarloPolicyGradient):
             clip_value=cfg.grad_norm,
         )
 
+    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+        """One pass; returns one log for each minibatch."""
+        batch["adv"] = batch["return"]
+        return self._pass_over(batch)
+
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])
         weight = batch.get("weight")
@@ -70,4 +79,8 @@ class PGPolicy(MonteCarloPolicyGradient):
             "policy_loss": -weighted_mean(log_prob * adv, weight),
             "entropy_loss": weighted_mean(entropy, weight),
         }
-        return losses, {"return_mean": batch["return"].mean().item()}
+        returns = batch["return"]
+        return losses, {
+            "return_mean": returns.mean().item(),
+            "return_abs_max": returns.abs().max().item(),
+        }

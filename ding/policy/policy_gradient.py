@@ -12,6 +12,7 @@ from ding.data import tree_take
 from ding.policy._types import Batch, Losses, Output
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
+from ding.policy.joint import normalised
 from ding.utils import allreduce_data
 
 #: Wrappers that draw an action from the policy, and that take its best, by action space.
@@ -35,8 +36,8 @@ class PolicyGradient(ActingPolicy):
     ``action_space='hybrid'`` an action is a choice and its arguments: ``{'action_type': int64 [B],
     'action_args': float32 [B, A]}``.
 
-    An algorithm says how good actions were (``_prepare``), what its losses are (``_losses``) and
-    sets up ``_optimizer``.
+    An algorithm's ``_learn`` sets ``adv`` of a batch, how good its actions were, and passes over it
+    (`_pass_over`). It defines its losses (``_losses``) and sets up ``_optimizer``.
     """
 
     config: dict[str, Any] = dict(
@@ -47,7 +48,8 @@ class PolicyGradient(ActingPolicy):
             batch_size=64,
             learning_rate=1e-3,
             entropy_weight=0.01,
-            # Make the advantages (or returns) of each minibatch have mean 0 and deviation 1.
+            # Make the advantages (or returns) of each minibatch have mean 0 and deviation 1, by
+            # n - 1.
             adv_norm=False,
             ignore_done=False,
         ),
@@ -58,9 +60,9 @@ class PolicyGradient(ActingPolicy):
     _action_spaces = {"discrete": "discrete", "continuous": "continuous"}
     _transition_outputs: tuple[str, ...] = ("logit",)
     _logged: tuple[str, ...] = (
-        *("cur_lr", "total_loss", "policy_loss", "entropy_loss", "adv_max", "adv_mean"),
+        *("cur_lr", "total_loss", "policy_loss", "entropy_loss"),
+        *("adv_max", "adv_mean", "adv_abs_max"),
     )
-    #: What minibatches hold of the samples, where samples have it.
     _minibatch_columns: tuple[str, ...] = (
         *("obs", "action", "logit", "value", "adv", "return", "weight"),
     )
@@ -69,49 +71,35 @@ class PolicyGradient(ActingPolicy):
 
     # ------------------------------------------------------------------ learn
 
-    def _learn(self, batch: Any) -> Any:
-        """One pass over samples, or as many as the algorithm makes, in shuffled minibatches.
+    def _pass_over(self, batch: Batch) -> list[dict[str, Any]]:
+        """One update from each of a batch's shuffled minibatches; returns what to log of each.
 
         Args:
-            batch: Of trajectories, in time: whole ones, parts, one after the other.
-
-        Returns:
-            One log for each minibatch.
+            batch: With ``adv`` ``[N]``.
         """
-        logs = []
-        for epoch in range(self._passes):
-            self._prepare(batch, epoch)
-            logs += [self._update(minibatch) for minibatch in self._minibatches(batch)]
-        return logs
-
-    @property
-    def _passes(self) -> int:
-        return 1
+        return [self._update(minibatch) for minibatch in self._minibatches(batch)]
 
     def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
         return one_action(super()._batch(data, use_nstep))
 
-    def _prepare(self, batch: Batch, epoch: int) -> None:
-        """Set ``adv`` ``[N]``, how much better than others actions were, before a pass."""
-        raise NotImplementedError
-
     def _minibatches(self, batch: Batch) -> Iterator[dict[str, Any]]:
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
         used = {name: batch[name] for name in self._minibatch_columns if _has(batch, name)}
-        count = float(len(batch["adv"]))
-        order = torch.randperm(int(count)).to(self._device)
-        if self._cfg.get("multi_gpu", False):
-            # Each rank must sync as often as the others, whatever the size of its own data.
-            count = float(allreduce_data(count, "avg"))
-        for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
+        for index in self._shuffled_parts(len(batch["adv"])):
             yield tree_take(used, index)
+
+    def _shuffled_parts(self, count: int) -> tuple[Tensor, ...]:
+        """Shuffled indices below ``count`` in as many parts as all other learners make."""
+        order = torch.randperm(count).to(self._device)
+        # Learners must sync equally often, whatever the size of their own data.
+        mean = float(allreduce_data(float(count), "avg")) if self._joint else count
+        return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 
     def _update(self, batch: Batch) -> dict[str, Any]:
         output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
-            # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
-            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
+            adv = normalised(adv, self._joint)
         losses, facts = self._losses(batch, output, adv)
         total_loss = self._weighted(losses)
         log = self._log_values({"total_loss": total_loss, **losses}, output, adv)
@@ -142,6 +130,7 @@ class PolicyGradient(ActingPolicy):
         self, losses: dict[str, Tensor], output: Output, adv: Tensor
     ) -> dict[str, float]:
         values = {**losses, "adv_max": adv.max(), "adv_mean": adv.mean()}
+        values["adv_abs_max"] = adv.abs().max()
         if "value" in output:
             value = output["value"].detach()
             values |= {"value_mean": value.mean(), "value_max": value.max()}

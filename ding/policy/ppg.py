@@ -13,6 +13,7 @@ import torch
 from ding.data import Columns, tree_join, tree_take
 from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
+from ding.policy._counted_steps import CountedSteps
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import check_loss, to_floats
@@ -52,12 +53,22 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         "optimizer_ac": "_optimizer",
         "optimizer_aux_critic": "_optimizer_aux_critic",
         "value_norm": "_running_mean_std",
+        "next_step_id": "_next_step_id",
         "auxiliary": "_memory",
     }
     _model: Any
 
     _network = "ppg"
-    _logged: tuple[str, ...] = ("actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss")
+    _logged: tuple[str, ...] = (
+        *("value_cur_lr", "actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss"),
+    )
+    _log_names = {
+        "cur_lr": "policy_cur_lr",
+        "adv_abs_max": "policy_adv_abs_max",
+        "aux_value_loss": "auxiliary_loss",
+        "clone_loss": "behavioral_cloning_loss",
+        "aux_critic_loss": "aux_value_loss",
+    }
 
     _refused = {"priority": "remove the key", "multi_agent": "use ppo"}
 
@@ -93,7 +104,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         log = dict(zip(names, to_floats(loss, value.detach().mean(), value.detach().max())))
         total_loss = self._cfg.learn.value_weight * loss
         self._descend(total_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
-        return log
+        return {"value_cur_lr": self._optimizer_aux_critic.param_groups[0]["lr"], **log}
 
     def _total(self, log: dict[str, Any]) -> dict[str, Any]:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
@@ -121,17 +132,15 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     def _auxiliary_phase(self, obs: Any, returns: torch.Tensor) -> dict[str, float]:
         cfg = self._cfg.learn
         target = (returns / self._value_std).to(self._device)
-        size, count = cfg.batch_size, len(target)
-        chunks = torch.arange(count).split(size)
+        chunks = torch.arange(len(target)).split(cfg.batch_size)
         with torch.no_grad():
             old = tree_join(
                 torch.cat, [self._actor_logit(tree_take(obs, index)) for index in chunks]
             )
         losses = []
         for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
-            for index in torch.randperm(count).split(size):
-                part = tree_take(obs, index)
-                place = index.to(self._device)
+            for place in self._shuffled_parts(len(target)):
+                part = tree_take(obs, place.cpu())
                 losses.append(self._update_both(part, tree_take(old, place), target[place]))
         means = torch.tensor(losses).mean(0).tolist()
         return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
@@ -163,7 +172,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     # ------------------------------------------------------------------ collect
 
     def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        return {**super()._forward_collect_batch(obs), "value": self._critic(obs)}
+        return {**super()._forward_collect_batch(obs), "value": self._values(obs)}
 
 
 @POLICY_REGISTRY.register("ppg")
@@ -236,6 +245,15 @@ class PPGOffPolicy(PhasicPolicyGradient):
         ),
     )
 
+    _learned = {**PhasicPolicyGradient._learned, "value_norm_counted": "_counted"}
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        buffer = self._cfg.other.replay_buffer
+        parts = ("policy", "value") if buffer.get("multi_buffer", False) else ()
+        sizes = [buffer[part].replay_buffer_size for part in parts]
+        self._counted = CountedSteps(sum(sizes) or buffer.replay_buffer_size)
+
     def _get_batch_size(self) -> int | dict[str, int]:
         size = self._cfg.learn.batch_size
         multi = self._cfg.other.replay_buffer.get("multi_buffer", False)
@@ -247,10 +265,15 @@ class PPGOffPolicy(PhasicPolicyGradient):
             data = {"policy": data, "value": data}
         return {name: super(PPGOffPolicy, self)._batch(part) for name, part in data.items()}
 
+    def _check_batch(self, batch: Any) -> None:
+        for part in batch.values():
+            super()._check_batch(part)
+
     def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
         """One update of each network, and perhaps an auxiliary phase."""
         for part in batch.values():
-            self._set_returns(part, first=True)
+            new = self._counted.take_new(part.get("step_id")) if self._value_norm else None
+            self._set_returns(part, new)
         log = {**self._update_actor(batch["policy"]), **self._update_critic(batch["value"])}
         return {**self._total(log), **self._remember(batch["value"])}
 

@@ -9,6 +9,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.policy._clipped import Clipped
+from ding.policy._counted_steps import CountedSteps
 from ding.policy._ppo_setup import linear_decay, load_pretrained
 from ding.policy._types import Batch, Losses, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
@@ -95,7 +96,12 @@ class PPOPolicy(_ClippedActorCritic):
         self._init_returns()
 
     def _learn(self, batch: Batch) -> list[dict[str, Any]]:
-        logs = super()._learn(batch)
+        """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
+        logs = []
+        for epoch in range(self._cfg.learn.epoch_per_collect):
+            if epoch == 0 or self._recompute_adv:
+                self._estimate_returns(batch, first=epoch == 0)
+            logs += self._pass_over(batch)
         if self._lr_scheduler is not None:
             self._lr_scheduler.step()
         return logs
@@ -133,15 +139,19 @@ class PPOOffPolicy(_ClippedActorCritic):
         *("recompute_adv", "learn.nstep", "learn.nstep_return"),
         "other.replay_buffer.min_sample_ratio",
     )
+    _learned = {**_ClippedActorCritic._learned, "value_norm_counted": "_counted"}
+    _log_names = {"value_mean": "value"}
 
     def _init_learn(self) -> None:
         self._use_priority()
         self._init_update()
         self._init_returns()
+        self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
     def _learn(self, batch: Batch) -> dict[str, Any]:
         """One update; the ``priority`` of a sample is its absolute advantage, if asked for."""
-        self._set_returns(batch, first=True)
+        new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
+        self._set_returns(batch, new)
         log = self._update(batch)
         if self._priority:
             log["priority"] = batch["adv"].abs()
@@ -175,3 +185,11 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
 
     def _init_learn(self) -> None:
         self._init_update()
+
+    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+        """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
+        batch["adv"] = batch["return"]
+        logs = []
+        for _ in range(self._cfg.learn.epoch_per_collect):
+            logs += self._pass_over(batch)
+        return logs

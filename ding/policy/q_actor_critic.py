@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Loss
+from ding.policy._types import Batch, CriticLoss, LoggedLoss
 from ding.policy.acting import NStepPolicy
 from ding.policy.checks import to_floats
+from ding.policy.joint import normalised
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
@@ -52,7 +53,7 @@ class QActorCritic(NStepPolicy):
     _model: Any
     _logged: tuple[str, ...] = (
         *("cur_lr_critic", "cur_lr_actor", "total_loss", "critic_loss", "actor_loss"),
-        *("q_value", "target_q_value", "td_error"),
+        *("q_value", "target_q_value", "td_error", "critic_twin_loss", "q_value_twin"),
     )
 
     def _set_horizon(self) -> None:
@@ -76,43 +77,50 @@ class QActorCritic(NStepPolicy):
     def _learn(self, batch: Batch) -> dict[str, Any]:
         """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
 
-        The ``priority`` of a sample is the mean absolute TD error of the critics.
+        The ``priority`` of a sample is the mean of the critics' TD errors, see ``priority_form``.
         """
         if self._cfg.get("reward_batch_norm", False):
-            reward = batch["reward"]
-            batch["reward"] = (reward - reward.mean()) / (reward.std(correction=0) + 1e-8)
+            batch["reward"] = normalised(batch["reward"], self._joint)
         log = self._update_critic(batch)
         self._update_count += 1
         if self._update_count % self._actor_update_freq == 0:
             log.update(self._update_actor(batch))
             self._target_model.update(self._model)
         # The actor's loss is part of it only when there was one.
-        log["total_loss"] = log["critic_loss"] + log.get("actor_loss", 0.0)
+        log["total_loss"] += log.get("actor_loss", 0.0)
         return log
 
     def _update_critic(self, batch: Batch) -> dict[str, Any]:
         with torch.no_grad():
-            data = nstep_return_data(batch["reward"], self._next_value(batch), batch["done"])
+            next_value = self._next_value(batch)
+            data = nstep_return_data(batch["reward"], next_value, batch["done"])
             target = nstep_return(data, self._gamma, self._nstep, batch.get("value_gamma"))
         q_values = self._q_values(batch)
-        loss, td_error = self._critic_loss(batch, q_values, target)
-        return self._descend_critic(batch, loss, td_error, q_values[0].detach(), target)
+        loss, priority, losses = self._critic_loss(batch, q_values, target)
+        with torch.no_grad():
+            squares = torch.stack([(q_value - target).square().mean() for q_value in q_values])
+            log = {
+                "critic_loss": losses[0],
+                "q_value": q_values[0].mean(),
+                "target_q_value": next_value.mean(),
+                "td_error": squares.mean(),
+            }
+            if len(losses) > 1:
+                log |= {"critic_twin_loss": losses[1], "q_value_twin": q_values[1].mean()}
+        return self._descend_critic(batch, loss, priority, log)
 
     def _descend_critic(
-        self, batch: Batch, loss: Tensor, td_error: Tensor, q_value: Tensor, target: Tensor
+        self, batch: Batch, loss: Tensor, priority: Tensor, log: dict[str, Tensor]
     ) -> dict[str, Any]:
-        """One step of the critics; returns what to log of it."""
+        """One step of the critics; returns what to log of it, ``log`` among it."""
         loss_value = self._descend(
             loss, batch, self._optimizer_critic, parameters=self._critic_parameters
         )
-        q_mean, target_mean = to_floats(q_value.mean(), target.mean())
         return {
             "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
-            "critic_loss": loss_value,
-            "q_value": q_mean,
-            "target_q_value": target_mean,
-            "td_error": td_error.mean().item(),
-            "priority": td_error,
+            "total_loss": loss_value,
+            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
+            "priority": priority,
         }
 
     def _update_actor(self, batch: Batch) -> dict[str, Any]:
@@ -145,25 +153,19 @@ class QActorCritic(NStepPolicy):
         q_value = model(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
-    def _first_judge(self, obs: Any, action: Any) -> Tensor:
-        """What the first critic says of actions, ``[B]``."""
-        first = getattr(self._model, "first_q_value", None)
-        if first is None:
-            return self._judge(self._model, obs, action)[0]
-        return first(self._critic_inputs(obs, action))
-
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         return {"obs": obs, "action": action}
 
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
-        """The critics' summed losses, and the mean absolute TD error of each sample ``[B]``."""
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+        """The critics' summed losses, the priority of each sample ``[B]``, and each loss."""
         errors = [q_value - target for q_value in q_values]
         weight = batch["weight"]
         if weight is not None:
             weight = self._of_team(weight, target)
         losses = [weighted_mean(error.pow(2), weight) for error in errors]
-        td_error = torch.stack([error.detach().abs() for error in errors]).mean(0)
-        return torch.stack(losses).sum(), td_error if td_error.dim() == 1 else td_error.mean(1)
+        priority = self._priority_of(torch.stack(errors).square()).mean(0)
+        priority = priority if priority.dim() == 1 else priority.mean(1)
+        return torch.stack(losses).sum(), priority, losses
 
     @staticmethod
     def _of_team(value: Tensor, like: Tensor) -> Tensor:

@@ -51,7 +51,10 @@ class QMIXPolicy(TeamPolicy):
     _learned_value = _target_value = "total_q"
 
     _network = "qmix"
-    _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
+    _logged: tuple[str, ...] = (
+        *("cur_lr", "total_loss", "total_q", "target_total_q", "target_reward_total_q"),
+    )
+    _logs_grad_norm = True
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -73,10 +76,15 @@ class QMIXPolicy(TeamPolicy):
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
         judged = self._judge(self._model, online, batch)
-        q_value, target = judged[self._learned_value], self._targets(batch, online)
+        q_value, (target, next_value) = judged[self._learned_value], self._targets(batch, online)
         error = q_value - target
         loss, log = self._loss(batch, online, judged, target, error)
-        log = {"q_value": q_value.mean(), "target_q_value": target.mean(), **log}
+        means = {
+            "total_q": q_value.mean(),
+            "target_total_q": next_value.mean(),
+            "target_reward_total_q": target.mean(),
+        }
+        log = {**means, **log}
         return loss, error if error.dim() == 2 else error.detach().abs().mean(-1), log
 
     def _loss(
@@ -97,12 +105,14 @@ class QMIXPolicy(TeamPolicy):
         return model.judge(during(output), during(batch["obs"]), batch["action"])
 
     @torch.no_grad()
-    def _targets(self, batch: Batch, online: Output) -> Tensor:
-        """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after."""
+    def _targets(self, batch: Batch, online: Output) -> tuple[Tensor, Tensor]:
+        """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after; and
+        that value alone."""
         output = self._unroll(self._target_model, batch)
         best = self._best_next(online if self._cfg.learn.double_q else output, batch)
         judged = self._target_model.judge(after(output), after(batch["obs"]), best)
-        return nstep_targets(batch, judged[self._target_value], self._gamma, self._nstep)
+        next_value = judged[self._target_value]
+        return nstep_targets(batch, next_value, self._gamma, self._nstep), next_value
 
     def _best_next(self, output: Output, batch: Batch) -> Tensor:
         """The agents' best actions after each step, int64 ``[T, B, agents]``."""

@@ -23,8 +23,13 @@ class QTRANPolicy(QMIXPolicy):
     actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="qtran",
-        # Weights of the three losses.
-        learn=dict(td_weight=1.0, opt_weight=1.0, nopt_min_weight=1.0),
+        learn=dict(
+            # Weights of the three losses.
+            td_weight=1.0,
+            opt_weight=1.0,
+            nopt_min_weight=1.0,
+            clip_value=1.5,
+        ),
     )
 
     _learned_value = _target_value = "joint_q"

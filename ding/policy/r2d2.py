@@ -14,6 +14,7 @@ from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
+from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError
 
 #: Share of the largest TD error in a sequence's priority; the mean has the rest (section 2.3).
@@ -75,7 +76,10 @@ class R2D2Policy(RecurrentPolicy):
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
     _silent_keys = ("unroll_len",)
-    _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
+    _logged: tuple[str, ...] = (
+        *("cur_lr", "total_loss", "q_value", "target_q_value"),
+        *("q_s_taken-a_t0", "target_q_s_max-a_t0", "q_s_a-mean_t0"),
+    )
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         self._burnin_step = cfg.burnin_step
@@ -86,11 +90,9 @@ class R2D2Policy(RecurrentPolicy):
                 f"policy.burnin_step={cfg.burnin_step}, learn_unroll_len={cfg.learn_unroll_len}, "
                 f"unroll_len={whole}: sequences need at least one step to learn from"
             )
-        if isinstance(cfg.model.get("action_shape", 1), list | tuple):
-            raise ConfigError(
-                f"policy.model.action_shape={list(cfg.model.action_shape)}: "
-                f"{type(self).__name__} chooses one of so many actions, a whole number"
-            )
+        choice = f"{type(self).__name__} has one choice"
+        model_cfg = cfg.get("model") or {}
+        one_size(model_cfg.get("action_shape", 1), "policy.model.action_shape", choice)
         super().__init__(cfg, *args, **kwargs)
 
     _network = "drqn"
@@ -129,13 +131,25 @@ class R2D2Policy(RecurrentPolicy):
             update_kwargs={"theta": theta} if freq is None else {"freq": freq},
         )
 
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        batch = super()._batch(data, use_nstep)
+        return {**batch, "action": self._shaped_action(batch["action"], leading=2)}
+
     def _losses(self, batch: Batch) -> TeamLoss:
         q = self._q_values(self._model, batch)  # [L + 1, B, N]
         with torch.no_grad():
             target_q = self._q_values(self._target_model.forward, batch)
         error = self._td_errors(batch, q, target_q, self._nstep)
         loss = self._sequence_loss(batch, self._step_losses(batch, q, target_q, error))
-        log = {"q_value": q.detach().mean(), "target_q_value": target_q.mean()}
+        first = q[0].detach()
+        taken = first.gather(-1, batch["action"][self._burnin_step].unsqueeze(-1))
+        log = {
+            "q_value": q.detach().mean(),
+            "target_q_value": target_q.mean(),
+            "q_s_taken-a_t0": taken.mean(),
+            "target_q_s_max-a_t0": target_q[0].amax(-1).mean(),
+            "q_s_a-mean_t0": first.mean(),
+        }
         return loss, error.detach().sqrt(), log
 
     def _q_values(self, network: Any, batch: Batch) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Batch
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.demonstrations import DemonstrationPolicy
 from ding.policy.r2d2 import R2D2Policy
 from ding.utils import POLICY_REGISTRY
@@ -38,12 +38,26 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
     def _sequence_loss(self, batch: Batch, losses: Tensor) -> Tensor:
         return super()._sequence_loss(batch, losses) + self._squared_weights()
 
+    _logged: tuple[str, ...] = ("nstep_loss", "1step_loss", "sl_loss")
+
+    def _losses(self, batch: Batch) -> TeamLoss:
+        loss, error, log = super()._losses(batch)
+        parts = {name: batch.pop(name) for name in ("nstep_loss", "1step_loss", "sl_loss")}
+        return loss, error, {**log, **parts}
+
     def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
         learn = self._cfg.learn
         one_step = self._td_errors(batch, q, target_q, 1)
         action = batch["action"][self._burnin_step :]
+        shortfall = self._shortfall(q[:-1], action, batch["is_expert"])
+        for name, part in (
+            ("nstep_loss", td_error),
+            ("1step_loss", one_step),
+            ("sl_loss", shortfall),
+        ):
+            batch[name] = super()._sequence_loss(batch, part.detach())
         return (
             learn.lambda1 * td_error
             + learn.lambda_one_step_td * one_step
-            + learn.lambda2 * self._shortfall(q[:-1], action, batch["is_expert"])
+            + learn.lambda2 * shortfall
         )

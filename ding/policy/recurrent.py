@@ -10,6 +10,7 @@ from ding.model import model_wrap
 from ding.policy._types import Batch, TeamLoss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import to_floats
+from ding.policy.layout import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 
 
@@ -70,6 +71,12 @@ class RecurrentPolicy(Policy):
             batch: See `sequence_batch`.
         """
         raise NotImplementedError
+
+    def _check_batch(self, batch: Any) -> None:
+        check_sequences(type(self).__name__, batch)
+
+    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+        return batch["mask"].shape[1]
 
     def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
         """``[B]`` of absolute TD errors ``[T, B]``: their mean over all that is no padding."""

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ding.policy.joint import joint_mean
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY, allreduce
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 
@@ -51,6 +52,12 @@ class _SoftActorCritic(QActorCritic):
         "optimizer_alpha": "_optimizer_alpha",
     }
     _logged: tuple[str, ...] = ("alpha", "alpha_loss", "entropy")
+    _log_names: Mapping[str, str | None] = {
+        "cur_lr_critic": "cur_lr_q",
+        "cur_lr_actor": "cur_lr_p",
+        "actor_loss": "policy_loss",
+        "critic_twin_loss": "twin_critic_loss",
+    }
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -78,10 +85,8 @@ class _SoftActorCritic(QActorCritic):
         """
         if not self._auto_alpha:
             return {"alpha": self._alpha_value}
-        mean = entropy.detach().mean()
+        mean = joint_mean(entropy, self._joint)
         excess = mean - self._target_entropy
-        if self._cfg.get("multi_gpu", False):
-            allreduce(excess)
         # The gradient of the loss, parameter times excess.
         self._alpha_parameter.grad = excess.reshape(1)
         loss = self._alpha_parameter.item() * excess.item()
@@ -118,6 +123,7 @@ class SACPolicy(_SoftActorCritic):
     actions: tuple[str, ...] = ("continuous", "multi-agent")
     networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR})}
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
+    _logged: tuple[str, ...] = ("transformed_log_prob",)
 
     #: Whether what the next state is worth has its action's entropy.
     _entropy_in_targets = True
@@ -147,7 +153,8 @@ class SACPolicy(_SoftActorCritic):
         action, log_prob = squashed(self._model(batch["obs"], mode="compute_actor")["logit"])
         q_value = least(self._judge(self._model, batch["obs"], action))
         loss = (self._alpha_value * log_prob - q_value).mean()
-        return loss, self._update_alpha(-log_prob)
+        log = {"transformed_log_prob": log_prob.detach().mean().item()}
+        return loss, {**log, **self._update_alpha(-log_prob)}
 
     # ------------------------------------------------------------------ collect and eval
 
@@ -180,6 +187,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         )
     }
     config: dict[str, Any] = dict(type="discrete_sac")
+    _log_names = {"q_value": "q_value_1", "q_value_twin": "q_value_2"}
     _explorer, _chooser = "eps_greedy_multinomial_sample", "argmax_sample"
 
     _network, _team_network = "discrete_qac", "discrete_maqac"

@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from ding.data import tree_join, tree_map, tree_take
+from ding.data.tree import tree_leaves
 from ding.policy.common_utils import as_batch, sample_weights
+from ding.policy.layout import wrong_shape
 from ding.utils.data.collate_fn import STATE_KEYS
 
 #: Columns that say one thing of a whole sequence; all others have a dimension of time.
@@ -24,6 +26,10 @@ PER_SEQUENCE = frozenset(
         *("replay_unique_id", "replay_buffer_idx", "is_expert"),
     }
 )
+
+
+#: Columns of one number per step.
+_PER_STEP = frozenset({"reward", "done", "null", "eps"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +52,21 @@ def sequence_counts(lengths: np.ndarray, length: int) -> np.ndarray:
     return np.maximum(-(-np.asarray(lengths) // length), 1)
 
 
-def sequence_windows(lengths: np.ndarray, length: int, burnin: int = 0) -> SequenceWindows:
+def sequence_windows(
+    lengths: np.ndarray, length: int, burnin: int = 0, overlap: bool = True
+) -> SequenceWindows:
     """Cut trajectories into sequences so that each step is learned from.
 
     The learned parts lie end to end; the last of a trajectory ends with it and may begin before the
-    one before it ends. A trajectory shorter than ``length`` is followed by padding. The ``burnin``
+    one before it ends. A trajectory shorter than ``length`` is followed by padding; without
+    `overlap`, so is each last part that is shorter, and no step is in two. The ``burnin``
     steps before a learned part are padding where the trajectory does not have as many.
 
     Args:
         lengths: int64 ``[n_traj]``, lengths of the trajectories, which follow each other.
         length: Steps that are learned from.
         burnin: Steps before them.
+        overlap: Whether the last sequence may begin within the one before it.
     """
     lengths = np.asarray(lengths)
     counts = sequence_counts(lengths, length)
@@ -64,7 +74,9 @@ def sequence_windows(lengths: np.ndarray, length: int, burnin: int = 0) -> Seque
     number = np.arange(len(of_traj)) - np.repeat(np.cumsum(counts) - counts, counts)
     begin = (np.cumsum(lengths) - lengths)[of_traj]
     stop = begin + lengths[of_traj]
-    start = begin + np.minimum(number * length, np.maximum(lengths[of_traj] - length, 0))
+    start = begin + number * length
+    if overlap:
+        start = np.maximum(np.minimum(start, stop - length), begin)
     rows = start[:, None] + np.arange(-burnin, length)
     null = rows >= stop[:, None]
     warms_up = start - burnin >= begin
@@ -74,7 +86,11 @@ def sequence_windows(lengths: np.ndarray, length: int, burnin: int = 0) -> Seque
 
 
 def sequence_columns(
-    columns: Mapping[str, Any], lengths: np.ndarray, length: int, burnin: int = 0
+    columns: Mapping[str, Any],
+    lengths: np.ndarray,
+    length: int,
+    burnin: int = 0,
+    overlap: bool = True,
 ) -> dict[str, Any]:
     """Training samples of trajectories; arguments as of `sequence_windows`.
 
@@ -88,7 +104,7 @@ def sequence_columns(
         the last transition led to, in place of ``next_obs``. States are those before the first step
         that is no padding, ``[n, ...]``.
     """
-    windows = sequence_windows(lengths, length, burnin)
+    windows = sequence_windows(lengths, length, burnin, overlap)
     rows, null = windows.rows, windows.null
     out: dict[str, Any] = {}
     for name, column in columns.items():
@@ -128,14 +144,15 @@ def sequence_batch(
     """Make a batch of sequences, time first.
 
     Args:
-        data: Samples as `sequence_columns` makes them: columns, a list of rows, or a dict.
+        data: Samples as `sequence_columns` makes them: columns, a list of rows, or a dict. Without
+            ``null`` nothing is padding.
 
     Returns:
         ``obs`` float32 ``[T + 1, B, ...]``; ``reward``, ``done`` and ``mask`` (0 at padding)
         float32 ``[T, B]``; ``weight`` ``[B]`` or None; the other columns ``[T, B, ...]``, but
         those of `PER_SEQUENCE`, which are ``[B, ...]``.
     """
-    batch = as_batch(data, ("obs", "reward", "done", "null"), device)
+    batch = _flat_numbers(as_batch(data, ("obs", "reward", "done"), device))
     out = {
         name: column if name in PER_SEQUENCE else tree_map(_time_first, column)
         for name, column in batch.items()
@@ -143,9 +160,31 @@ def sequence_batch(
     out["obs"] = tree_map(lambda leaf: leaf.float(), out["obs"])
     out["reward"] = out["reward"].float()
     out["done"] = out["done"].float() * (0.0 if ignore_done else 1.0)
-    out["mask"] = 1.0 - out.pop("null").float()
+    null = out.pop("null", None)
+    out["mask"] = torch.ones_like(out["done"]) if null is None else 1.0 - null.float()
     out["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
+    # The rest of it is checked where a layout is first seen; these are combined before that.
+    steps, size = next(tree_leaves(out["obs"])).shape[:2]
+    for name, shape in (
+        ("done", (steps - 1, size)),
+        ("mask", (steps - 1, size)),
+        ("weight", (size,)),
+    ):
+        if out[name] is not None and out[name].shape != shape:
+            raise wrong_shape("sequences", name, out[name], shape)
     return out
+
+
+def _flat_numbers(batch: dict[str, Any]) -> dict[str, Any]:
+    """One number per sequence as ``[B]`` and one per step as ``[B, T]``, for a last dimension of 1.
+
+    So are actions, of a vector of one number not.
+    """
+    for name, column in batch.items():
+        leading = 1 if name in PER_SEQUENCE else 2 if name in _PER_STEP else None
+        if leading is not None and getattr(column, "shape", ())[leading:] == (1,):
+            batch[name] = column.squeeze(-1)
+    return batch
 
 
 def _time_first(leaf: torch.Tensor) -> torch.Tensor:

@@ -24,10 +24,11 @@ class SoftQPolicy(DQNPolicy):
     def _soft_loss(
         self, batch: Batch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
     ) -> Loss:
-        """Loss, and the absolute TD error of each sample ``[B]``."""
+        """Loss, and the priority of each sample ``[B]``."""
         values = q, next_q, action, None
-        loss, error, _ = self._nstep_error(q_nstep_sql_td_error, batch, *values, alpha=alpha)
-        return loss, error.detach().sqrt()
+        loss, error, value = self._nstep_error(q_nstep_sql_td_error, batch, *values, alpha=alpha)
+        batch["record_value_function"] = value.detach().mean()
+        return loss, self._priority_of(error)
 
 
 @POLICY_REGISTRY.register("sql")
@@ -40,12 +41,17 @@ class SQLPolicy(SoftQPolicy):
 
     paper = "Haarnoja et al. 2017"
     config: dict[str, Any] = dict(type="sql", learn=dict(alpha=0.1))
+    _logged: tuple[str, ...] = ("record_value_function",)
 
     _explorer = "eps_greedy_multinomial_sample"
 
     def _init_learn(self) -> None:
         super()._init_learn()
         self._alpha = _temperature(self._cfg)
+
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        log = super()._learn(batch)
+        return {**log, "record_value_function": batch["record_value_function"].item()}
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         return self._soft_loss(batch, action, output["logit"], target["logit"], self._alpha)

@@ -13,7 +13,9 @@ from ding.policy._types import Batch, Loss, Output
 from ding.policy.networks import Call
 from ding.policy.sql import SoftQPolicy
 from ding.torch_utils import Adam
+from ding.torch_utils.gradient_overlap import average_gradients
 from ding.utils import POLICY_REGISTRY
+from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError
 
 
@@ -42,16 +44,14 @@ class SQNPolicy(SoftQPolicy):
         collect=dict(nstep=None),
     )
     _silent_keys = ("learn.discount_factor",)
-    _logged: tuple[str, ...] = ("alpha", "entropy")
+    _logged: tuple[str, ...] = ("alpha", "entropy", "alpha_loss", "q_loss")
+    _alpha_loss = 0.0
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         if not cfg.learn.alpha > 0:
             raise ConfigError(f"policy.learn.alpha is {cfg.learn.alpha}; it must be > 0")
-        if isinstance(cfg.model.get("action_shape", 1), list | tuple):
-            raise ConfigError(
-                f"policy.model.action_shape={list(cfg.model.action_shape)}: SQN chooses one of so "
-                "many actions, a whole number"
-            )
+        model_cfg, choice = cfg.get("model") or {}, "SQN has one choice"
+        one_size(model_cfg.get("action_shape", 1), "policy.model.action_shape", choice)
         if cfg.collect.get("nstep") is not None:
             cfg.nstep = cfg.collect.nstep
         self._log_alpha = torch.tensor(float(cfg.learn.alpha)).log()
@@ -76,7 +76,13 @@ class SQNPolicy(SoftQPolicy):
 
     def _learn(self, batch: Batch) -> dict[str, Any]:
         log = super()._learn(batch)
-        return {**log, "alpha": self._log_alpha.exp().item(), "entropy": self._entropy}
+        return {
+            **log,
+            "alpha": self._log_alpha.exp().item(),
+            "entropy": self._entropy,
+            "alpha_loss": self._alpha_loss,
+            "q_loss": log["total_loss"] - self._alpha_loss,
+        }
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         alpha = self._log_alpha.detach().exp()
@@ -87,11 +93,14 @@ class SQNPolicy(SoftQPolicy):
         entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
         self._entropy = entropy.item()
         alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
+        self._alpha_loss = alpha_loss.item()
         return torch.stack(losses).sum() + alpha_loss, torch.stack(errors).mean(0)
 
     def _update(self, loss: Tensor, batch: Batch) -> float:
         self._alpha_optimizer.zero_grad()
         value = super()._update(loss, batch)
+        if self._joint:
+            average_gradients([self._log_alpha])
         self._alpha_optimizer.step()
         return value
 

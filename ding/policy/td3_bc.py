@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ding.policy.joint import joint_mean
 from ding.policy.td3 import TD3Policy
 from ding.utils import POLICY_REGISTRY
 
@@ -21,6 +22,7 @@ class TD3BCPolicy(TD3Policy):
     networks = {"continuous": TD3Policy.networks["continuous"]}
     _action_spaces = {"continuous": "regression"}
     pipeline = "serial_offline"
+    _logged: tuple[str, ...] = ("bc_loss",)
     config: dict[str, Any] = dict(
         type="td3_bc",
         model=dict(
@@ -33,10 +35,7 @@ class TD3BCPolicy(TD3Policy):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
-        q_value = self._first_judge(batch["obs"], action)
-        scale = self._cfg.learn.alpha / q_value.detach().abs().mean().clamp(min=1e-8)
+        q_value = self._judge(self._model, batch["obs"], action)[0]
+        scale = self._cfg.learn.alpha / joint_mean(q_value.abs(), self._joint).clamp(min=1e-8)
         bc_loss = (action - batch["action"]).pow(2).mean()
         return bc_loss - scale * q_value.mean(), {"bc_loss": bc_loss.item()}
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "bc_loss"]

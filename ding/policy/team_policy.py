@@ -82,6 +82,10 @@ class TeamPolicy(RecurrentPolicy):
             loss = loss * batch["weight"]
         return (loss * mask).sum() / mask.sum()
 
+    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+        """Steps that are no padding: over which `_mean` averages."""
+        return batch["mask"].sum().item()
+
     # ------------------------------------------------------------------ collect
 
     @property

@@ -18,7 +18,7 @@ _VECTOR_COLUMNS = frozenset({"action", "value", "adv"})
 _ONE_NUMBER = frozenset(
     {
         *("reward", "done", "traj_flag", "step_id", "value", "adv", "value_gamma", "weight", "IS"),
-        "collect_iter",
+        *("collect_iter", "return", "priority_IS", "is_expert", "done_1step"),
     }
 )
 
@@ -46,16 +46,17 @@ def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
     """
 
     flat = dict(columns)
-    for name in columns.keys() & _ONE_NUMBER:
-        if getattr(columns[name], "shape", ())[1:] == (1,):
-            flat[name] = columns[name][:, 0]
+    for name, column in columns.items():
+        # Of one dimension, mostly: to ask for that is quicker than to compare shapes.
+        if name in _ONE_NUMBER and getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
+            flat[name] = column[:, 0]
     if "action" in columns:
         flat["action"] = tree_map(_flat_index, columns["action"])
     return flat
 
 
 def _flat_index(col: Any) -> Any:
-    if getattr(col, "shape", ())[1:] != (1,):
+    if getattr(col, "ndim", 1) != 2 or col.shape[1] != 1:
         return col
     is_float = col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
     return col if is_float else col[:, 0]

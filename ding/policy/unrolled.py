@@ -8,6 +8,7 @@ import torch
 
 from ding.data import Columns, tree_join, tree_map
 from ding.policy.acting import ActingPolicy
+from ding.policy.layout import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
 from ding.utils.data import default_collate
 
@@ -48,7 +49,8 @@ class UnrolledPolicy(ActingPolicy):
         return self._cfg.unroll_len
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return sequence_columns(columns, lengths, self._get_unroll_len())
+        # Each step once: V-trace and Retrace weigh steps by how likely they are by now, not twice.
+        return sequence_columns(columns, lengths, self._get_unroll_len(), overlap=False)
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
         return sequence_counts(lengths, self._get_unroll_len())
@@ -73,6 +75,7 @@ class UnrolledPolicy(ActingPolicy):
             cfg.priority_IS_weight,
             cfg.learn.get("ignore_done", False),
         )
+        batch["action"] = self._shaped_action(batch["action"], leading=2)
         mask, weight = batch["mask"], batch["weight"]
         batch["discount"] = torch.where(
             mask > 0, cfg.learn.discount_factor * (1 - batch["done"]), 1.0
@@ -83,6 +86,13 @@ class UnrolledPolicy(ActingPolicy):
             shares = mask / mask.mean()
             batch["weight"] = shares if weight is None else shares * weight
         return batch
+
+    def _check_batch(self, batch: Any) -> None:
+        check_sequences(type(self).__name__, batch)
+
+    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+        """Transitions that are no padding: those that ``weight`` makes losses a mean of."""
+        return batch["mask"].sum().item()
 
 
 def flat_steps(tree: Any) -> Any:

@@ -24,6 +24,7 @@ from ding.rl_utils.adder import (
     get_train_sample as get_train_sample,
 )
 from ding.rl_utils.columnar import gae_columns as gae_columns, nstep_columns as nstep_columns
+from ding.rl_utils.data_tuples import *  # noqa: F403
 from ding.rl_utils.exploration import (
     BaseNoise as BaseNoise,
     GaussianNoise as GaussianNoise,
@@ -32,6 +33,12 @@ from ding.rl_utils.exploration import (
     get_epsilon_greedy_fn as get_epsilon_greedy_fn,
 )
 from ding.rl_utils.gae import gae as gae, gae_data as gae_data, shape_fn_gae as shape_fn_gae
+from ding.rl_utils.log_prob_utils import (
+    LogProbFunction as LogProbFunction,
+    efficient_method as efficient_method,
+    less_efficient_method as less_efficient_method,
+    naive_method as naive_method,
+)
 from ding.rl_utils.ppo import (
     calculate_kl_div as calculate_kl_div,
     ppo_data as ppo_data,
@@ -51,6 +58,11 @@ from ding.rl_utils.ppo import (
 )
 from ding.rl_utils.retrace import compute_q_retraces as compute_q_retraces
 from ding.rl_utils.td import *  # noqa: F403
+from ding.rl_utils.upgo import (
+    tb_cross_entropy as tb_cross_entropy,
+    upgo_loss as upgo_loss,
+    upgo_returns as upgo_returns,
+)
 from ding.rl_utils.value_rescale import (
     inv_symlog as inv_symlog,
     symlog as symlog,

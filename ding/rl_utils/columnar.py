@@ -73,6 +73,7 @@ def gae_columns(
     Returns:
         float32, in the shape of ``value``.
     """
+    given = np.shape(value)
     value = _column(value)
     shape = (len(value), -1) if value.ndim > 1 else -1
     next_value, reward = (_column(col).reshape(shape) for col in (next_value, reward))
@@ -81,7 +82,7 @@ def gae_columns(
     factor = gamma * lambda_ * alive
     lengths = np.asarray(lengths)
     factor[np.cumsum(lengths) - 1] = 0
-    return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32)
+    return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32).reshape(given)
 
 
 def _column(numbers: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ding.rl_utils._log_prob import log_prob, log_prob_and_entropy
+from ding.rl_utils.nstep import weighted_mean
 
 ppo_data = namedtuple(
     "ppo_data",
@@ -48,8 +49,9 @@ ppo_info = namedtuple("ppo_info", ["approx_kl", "clipfrac"])
 
 
 def shape_fn_ppo(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[B, N]`` of a call of ``ppo_error``."""
-    return list((args[0] if args else kwargs["data"])[0].shape)
+    """``[B, N]`` of a call of ``ppo_error``, or of the logits ``logit_new`` themselves."""
+    given = args[0] if args else kwargs.get("data", kwargs.get("logit_new"))
+    return list((given if isinstance(given, torch.Tensor) else given[0]).shape)
 
 
 def calculate_kl_div(log_ratio: torch.Tensor, kl_type: str) -> torch.Tensor:
@@ -139,7 +141,7 @@ def ppo_policy_error(
     if dual_clip is not None:
         gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
     zero = gain.new_zeros(())
-    entropy_loss = zero if entropy is None else _mean(_per_sample(entropy, adv), weight)
+    entropy_loss = zero if entropy is None else weighted_mean(_per_sample(entropy, adv), weight)
     kl_div = zero
     if pretrained is not None:
         with torch.no_grad():
@@ -149,7 +151,7 @@ def ppo_policy_error(
         approx_kl = -log_ratio.mean().item()
         clipfrac = ((ratio - 1).abs() > clip_ratio).float().mean().item()
     return (
-        ppo_policy_loss(-_mean(gain, weight), entropy_loss, kl_div),
+        ppo_policy_loss(-weighted_mean(gain, weight), entropy_loss, kl_div),
         ppo_info(approx_kl, clipfrac),
     )
 
@@ -187,13 +189,9 @@ def ppo_value_error(
     if use_value_clip:
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         error = torch.max(error, (return_ - clipped).pow(2))
-    return 0.5 * _mean(error, weight)
+    return 0.5 * weighted_mean(error, weight)
 
 
 def _per_sample(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Average over agents where the advantage is the team's."""
     return x.mean(dim=1) if x.dim() > like.dim() else x
-
-
-def _mean(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    return x.mean() if weight is None else (x * weight).mean()

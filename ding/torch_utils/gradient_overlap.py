@@ -14,7 +14,7 @@ BUCKET_BYTES = 1 << 18
 _numbers = itertools.count()
 
 
-def average_gradients(parameters: Sequence[torch.nn.Parameter]) -> None:
+def average_gradients(parameters: Sequence[torch.Tensor]) -> None:
     """Give each parameter its average gradient over all processes; zero where it had none."""
     if parameters:
         # One message for all: small tensors cost their latency, not their size.
@@ -23,13 +23,13 @@ def average_gradients(parameters: Sequence[torch.nn.Parameter]) -> None:
         hand_out(flat, parameters)
 
 
-def _flat_gradients(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
+def _flat_gradients(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat(
         [torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1) for p in parameters]
     )
 
 
-def hand_out(flat: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> None:
+def hand_out(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:
     """Give parameters their parts of one vector as gradients, which are views of it."""
     for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
         parameter.grad = grad.view_as(parameter)

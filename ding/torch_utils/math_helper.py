@@ -1,25 +1,32 @@
 """Statistics that torch words differently."""
 
+from typing import Any
+
 import torch
 
 
 def cov(
-    x: torch.Tensor,
+    x: Any,
     rowvar: bool = False,
     bias: bool = False,
     ddof: int | None = None,
-    aweights: torch.Tensor | None = None,
+    aweights: Any = None,
 ) -> torch.Tensor:
     """Covariance matrix with ``numpy.cov``'s options, except that variables are columns.
 
     Args:
-        x: Observations ``[N]`` or ``[N, D]`` (``[D, N]`` with ``rowvar``).
+        x: Observations, as a tensor, an array or lists: ``[N]`` or ``[N, D]`` (``[D, N]`` with
+            ``rowvar``).
         bias: Divide by N instead of N - 1, unless ``ddof`` says what to subtract.
         aweights: Weight of each observation ``[N]``.
 
     Returns:
         ``[D, D]``, a scalar for one variable.
     """
+    x = torch.as_tensor(x)
+    if aweights is not None:
+        dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+        aweights = torch.as_tensor(aweights, dtype=dtype, device=x.device)
     if x.dim() == 2 and not rowvar:
         x = x.t()
     correction = ddof if ddof is not None else int(not bias)

@@ -22,6 +22,7 @@ import torch
 from ding.utils.checksums import BlockChecksum
 from ding.utils.errors import DataError
 from ding.utils.file_helper import open_regular, write_pieces
+from ding.utils.system_helper import fits_memory
 
 _NUMPY = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16,
@@ -119,10 +120,9 @@ def read_content(path: str) -> bytearray:
     """
     with open_regular(path, follow_links=False) as stream:
         size = os.fstat(stream.fileno()).st_size
-        try:
-            content = bytearray(size)
-        except MemoryError as error:
-            raise DataError(f"it does not fit into the memory: {size} bytes") from error
+        if not fits_memory(size):
+            raise DataError(f"it does not fit into the memory: {size} bytes")
+        content = bytearray(size)
         if stream.readinto(content) != size:
             raise DataError("it changed while it was read")
         return content

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from ding.utils.errors import DataError
+from ding.utils.system_helper import fits_memory
 
 #: Words of eight bytes in a row: a page of memory, and of the disk's cache.
 _ROW = 512
@@ -82,22 +83,30 @@ def write_sealed(stream: IO[bytes], write: Callable[[Any], object]) -> None:
     stream.write(_COMMENT.to_bytes(2, "little") + _MAGIC + b"%08x" % checked.crc)
 
 
-def check_sealed(stream: IO[bytes]) -> None:
+def check_sealed(stream: IO[bytes]) -> bool:
     """Find out whether a file is as it was written; leaves the stream at its beginning.
 
     Archives without our checksum, which others wrote, are checked as far as the archive's own
     checksums reach. What is no archive is not checked at all.
 
+    Returns:
+        Whether it has our checksum.
+
     Raises:
-        DataError: It is cut short or damaged.
+        DataError: It is cut short or damaged, or larger than the memory, as it is or inflated.
     """
     size = stream.seek(0, os.SEEK_END)
+    if not fits_memory(size):
+        raise DataError(f"it does not fit into the memory: {size} bytes")
     stream.seek(0)
     start = stream.read(len(_START_MAGIC))
     stream.seek(max(size - _END - _COMMENT, 0))
     tail = stream.read()
     stream.seek(0)
-    if tail[-_COMMENT:].startswith(_MAGIC):
+    if _END_MAGIC in tail:
+        _check_sizes(stream, size)
+    is_ours = tail[-_COMMENT:].startswith(_MAGIC)
+    if is_ours:
         _check_crc(stream, size, tail)
     elif tail[-_END:].startswith(_END_MAGIC) and tail.endswith(bytes(2)):
         _check_records(stream)
@@ -106,6 +115,19 @@ def check_sealed(stream: IO[bytes]) -> None:
             f"it is cut short or damaged: its end is missing at {size} bytes, as when its writing "
             f"was interrupted"
         )
+    stream.seek(0)
+    return is_ours
+
+
+def _check_sizes(stream: IO[bytes], size: int) -> None:
+    # Archives of torch are not compressed, and no two records lie in one place.
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            inflated = sum(record.file_size for record in archive.infolist())
+    except Exception as error:  # damaged bytes make the parser raise anything
+        raise DataError(f"it is damaged: {error}") from error
+    if inflated > size:
+        raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
     stream.seek(0)
 
 

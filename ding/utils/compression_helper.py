@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 
 from ding.utils.errors import DataError, UnknownTypeError
+from ding.utils.system_helper import available_memory
+
+#: Bytes to which compressed data may inflate, and pixels of a picture.
+MAX_INFLATED = 1 << 30
+MAX_PIXELS = 1 << 26
 
 
 class CloudPickleWrapper:
@@ -68,22 +73,30 @@ def lz4_data_decompressor(compressed_data: bytes) -> Any:
     """What `lz4_data_compressor` was given.
 
     Raises:
-        DataError: The bytes are damaged or hold something other than plain data.
+        DataError: The bytes are damaged, inflate to more than `MAX_INFLATED`, or hold something
+            other than plain data.
     """
-    return _unpacked(_lz4().decompress, compressed_data)
+    return _unpacked(_lz4().LZ4FrameDecompressor(), compressed_data)
 
 
 def zlib_data_decompressor(compressed_data: bytes) -> Any:
     """What `zlib_data_compressor` was given.
 
     Raises:
-        DataError: The bytes are damaged or hold something other than plain data.
+        DataError: The bytes are damaged, inflate to more than `MAX_INFLATED`, or hold something
+            other than plain data.
     """
-    return _unpacked(zlib.decompress, compressed_data)
+    return _unpacked(zlib.decompressobj(), compressed_data)
 
 
 def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> np.ndarray:
-    """The picture, uint8 ``[H, W, 3]``, or ``[H, W]`` when `gray_scale`."""
+    """The picture, uint8 ``[H, W, 3]``, or ``[H, W]`` when `gray_scale`.
+
+    Raises:
+        DataError: The bytes are not a JPEG, or one of more than `MAX_PIXELS`.
+    """
+    if _jpeg_pixels(compressed_data) > MAX_PIXELS:
+        raise DataError(f"{len(compressed_data)} bytes declare a JPEG of over {MAX_PIXELS} pixels")
     cv2 = _cv2()
     mode = cv2.IMREAD_GRAYSCALE if gray_scale else cv2.IMREAD_COLOR
     picture = cv2.imdecode(np.frombuffer(compressed_data, np.uint8), mode)
@@ -117,11 +130,30 @@ def _by_name(table: dict[str, Callable], name: str) -> Callable:
     return table[name]
 
 
-def _unpacked(decompress: Callable[[bytes], bytes], content: bytes) -> Any:
+def _unpacked(inflator: Any, content: bytes) -> Any:
+    """
+    Args:
+        inflator: Has ``decompress(content, max_length)`` and ``eof``.
+    """
     try:
-        return _serial().loads(decompress(content))
+        inflated = inflator.decompress(content, min(MAX_INFLATED, available_memory() // 2))
+        if not inflator.eof:
+            raise DataError(f"it is cut short, or inflates to more than {len(inflated)} bytes")
+        return _serial().loads(inflated)
     except Exception as error:  # damaged bytes make the parsers raise anything
         raise DataError(f"{len(content)} bytes cannot be decompressed: {error}") from error
+
+
+def _jpeg_pixels(content: bytes) -> int:
+    """Height times width, as the frame's header has them; 0 if there is none."""
+    place = 2
+    while place + 9 <= len(content) and content[place] == 0xFF:
+        marker, length = content[place + 1], int.from_bytes(content[place + 2 : place + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = content[place + 5 : place + 7], content[place + 7 : place + 9]
+            return int.from_bytes(height, "big") * int.from_bytes(width, "big")
+        place += 2 + length if marker != 0xFF else 1
+    return 0
 
 
 def _lz4() -> Any:

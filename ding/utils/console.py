@@ -181,6 +181,13 @@ def _print(text: str) -> None:
     print(text, flush=True)
 
 
+def printable(text: str) -> str:
+    """Text that a terminal can show and does not obey, whatever its origin."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table whose columns stand below each other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

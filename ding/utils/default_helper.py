@@ -3,10 +3,11 @@
 import copy
 import functools
 import logging
+import operator
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -17,14 +18,23 @@ if TYPE_CHECKING:
     import torch
 
 
+#: Keys whose values are lists with one state for each sample.
+STATE_KEYS = ("prev_state", "prev_actor_state", "prev_critic_state")
+
+
 def get_shape0(data: Any) -> int:
-    """The leading length of a tensor, array, list, or of the first leaf of a dict of them."""
+    """The leading length of a tensor or array, or of the first one in lists and dicts of them.
+
+    That of a list of anything else is its own length.
+    """
     if isinstance(data, Mapping):
         return get_shape0(next(iter(data.values())))
     if hasattr(data, "shape"):
         return data.shape[0]
     if isinstance(data, list | tuple):
-        return len(data)
+        first = data[0] if data else None
+        nested = isinstance(first, Mapping | list | tuple) or bool(getattr(first, "shape", ()))
+        return get_shape0(first) if nested else len(data)
     raise TypeError(f"{type(data).__name__} has no leading length; pass a tensor, list or dict")
 
 
@@ -71,6 +81,37 @@ def override(cls: type) -> Callable[[Callable], Callable]:
         return method
 
     return check
+
+
+def sizes_of(shape: Any, name: str = "the shape") -> list[int]:
+    """A shape as a list of Python's integers: of a number, a sequence or an array of them.
+
+    Raises:
+        ConfigError: It is something else; names the argument or key ``name``.
+    """
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
+    sizes = [shape] if isinstance(shape, SupportsIndex) else shape
+    try:
+        return [operator.index(size) for size in sizes]
+    except TypeError:
+        raise ConfigError(
+            f"{name} is {shape!r}; expected a whole number or a list of such"
+        ) from None
+
+
+def one_size(shape: Any, name: str, meaning: str) -> int:
+    """The size that a shape has: ``5`` and ``[5]`` are 5.
+
+    Raises:
+        ConfigError: It has several, or none; says that ``name`` is ``meaning``.
+    """
+    sizes = sizes_of(shape, name)
+    if len(sizes) != 1 or sizes[0] < 1:
+        raise ConfigError(
+            f"{name} is {shape!r}; expected one whole number of at least 1: {meaning}"
+        )
+    return sizes[0]
 
 
 def squeeze(data: Any) -> Any:
@@ -270,7 +311,8 @@ def split_data_generator(data: dict, split_size: int, shuffle: bool = True) -> I
     """Minibatches of a batch: dicts of slices; the last may be smaller.
 
     Args:
-        data: Tensors or arrays [N, ...], lists of N, or dicts of them. None stays None.
+        data: Tensors or arrays [N, ...], lists of N, or dicts, lists and tuples of them; None and
+            words that are not N stay as they are. States (``prev_state``) are lists of N.
         shuffle: In random order (torch's global generator).
 
     Raises:
@@ -280,22 +322,44 @@ def split_data_generator(data: dict, split_size: int, shuffle: bool = True) -> I
 
     if split_size < 1:
         raise ValueError(f"split_size must be positive, got {split_size}")
-    lengths = {k: get_shape0(v) for k, v in data.items() if v is not None}
+    counted = {k: v for k, v in data.items() if v is not None and not _is_words(v)}
+    lengths = {k: _length(k, v) for k, v in (counted or data).items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"all values need the same leading length, got {lengths}")
     length = next(iter(lengths.values()))
     order = torch.randperm(length) if shuffle else torch.arange(length)
     for indices in order.split(split_size):
-        yield {k: _gather(v, indices) for k, v in data.items()}
+        yield {
+            k: v if _is_words(v) and len(v) != length else _gather(k, v, indices)
+            for k, v in data.items()
+        }
 
 
-def _gather(value: Any, indices: "torch.Tensor") -> Any:
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and isinstance(value[0], str)
+
+
+def _is_parts(name: Any, value: Any) -> bool:
+    """Whether a list holds columns, not rows."""
+    is_list = isinstance(value, list | tuple) and len(value) > 0 and name not in STATE_KEYS
+    return is_list and bool(getattr(value[0], "shape", ()))
+
+
+def _length(name: Any, value: Any) -> int:
+    if isinstance(value, list | tuple) and not _is_parts(name, value):
+        return len(value)
+    return get_shape0(value)
+
+
+def _gather(name: Any, value: Any, indices: "torch.Tensor") -> Any:
     if value is None:
         return None
     if isinstance(value, Mapping):
-        return {k: _gather(v, indices) for k, v in value.items()}
+        return {k: _gather(k, v, indices) for k, v in value.items()}
     if isinstance(value, np.ndarray):
         return value[indices.numpy()]
+    if _is_parts(name, value):
+        return [_gather(None, part, indices) for part in value]
     if isinstance(value, list | tuple):
         return [value[i] for i in indices.tolist()]
     return value[indices.to(value.device)]

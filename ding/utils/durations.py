@@ -132,12 +132,8 @@ DATA_RATE_SPAN = 5.0
 #: An evaluation waits for a collector to become idle by itself, and after a failed one.
 EVAL_GRACE = 0.5
 EVAL_RETRY = 1.0
-#: The operator in Kubernetes: between looks at it, after a failed request, and at the run's end.
-OPERATOR_LOOK = 3.0
+#: Before a request to the operator in Kubernetes is sent again.
 OPERATOR_RETRY = 0.5
-OPERATOR_JOIN = 1.0
-#: An answer of ``kubectl``.
-KUBECTL_TIMEOUT = 30.0
 #: An answer to ``ding status``.
 STATUS_TIMEOUT = 5.0
 
@@ -242,6 +238,8 @@ RAY_PLACE = 0.5
 #: Leaving a cluster; one to which a signal has kept the run from connecting has nothing to lose.
 RAY_LEAVE = 5.0
 RAY_LEAVE_EARLY = 1.5
+#: Between looks for processes that a Ray which is being given up has started meanwhile.
+RAY_KILL_LOOK = 0.1
 
 # ------------------------------------------------------------------ HTTP
 
@@ -294,6 +292,15 @@ ENV_SETTLE = 0.5
 
 #: Until what is told is on disk.
 LOG_FLUSH = 2.0
+#: A write to disk that makes no progress for so long is reported; a run that ends after a signal
+#: does not wait for it.
+DISK_STALL = 3.0
+#: Trackers: what a run's start waits for them, what one call may take until the tracker is called
+#: no more, and what the run's end waits for all of them, after a signal and otherwise.
+TRACKER_START = 5.0
+TRACKER_CALL = 60.0
+TRACKER_HASTE = 1.0
+TRACKER_END = 4.0
 #: From a file's making to its lock.
 FILE_LOCK = 1.0
 #: Closing waits for the files of used data, and for the threads of a data loader and of what

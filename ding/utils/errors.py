@@ -26,8 +26,10 @@
         `-- ActionError (ValueError)      an action outside the action space
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+from ding import _alone as _alone  # DI-engine may have overwritten ding/__init__.py, which has it
 
 
 class DingError(Exception):
@@ -76,6 +78,22 @@ class ChunkError(DataError):
 
 class CheckpointError(DingError, RuntimeError):
     """A checkpoint or data file that cannot be read or written."""
+
+
+def require_entries(whose: str, state: object, names: Iterable[str]) -> None:
+    """Refuse a state that lacks entries, before any of it is loaded.
+
+    Raises:
+        CheckpointError: It is not a mapping, or lacks one of ``names``.
+    """
+    lacks = [name for name in names if not isinstance(state, Mapping) or name not in state]
+    if lacks:
+        held = f"has {sorted(map(str, state))}" if isinstance(state, Mapping) else f"is {state!r}"
+        raise CheckpointError(
+            f"this state cannot be loaded into {whose}: it lacks {lacks} and {held}; another "
+            "program or an older version wrote it. Start without it, or load what this one's "
+            "state_dict() returned"
+        )
 
 
 class CheckpointNotFoundError(CheckpointError, FileNotFoundError):

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
 
-from ding.utils import durations
+from ding.utils import durations, strict_json
+from ding.utils.disk_writes import NotedFile, writing
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -113,11 +114,46 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
             FIFO or a device, is not waited for.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow_links:
+            raise OSError(errno.ELOOP, "it is a link", path) from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", path)
     return os.fdopen(descriptor, "rb")
+
+
+def open_to_write(path: str, flags: int, mode: int = 0o644) -> int:
+    """Open a file that is written in place, as logs and locks are; it is made if it is missing.
+
+    Where others may write into its folder, a link could lead to any file of this user.
+
+    Args:
+        flags: Of `os.open`: how it is opened.
+        mode: Permissions of a new file.
+
+    Returns:
+        Its descriptor.
+
+    Raises:
+        OSError: It cannot be opened, or is a link, a FIFO, a device or a folder.
+    """
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    name = os.path.basename(path)
+    try:
+        descriptor = os.open(path, flags, mode)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        cause = f"{name} is a link, and what it leads to is not written over: remove the link"
+        raise OSError(errno.ELOOP, cause, path) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{name} is no regular file", path)
+    return descriptor
 
 
 def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: bool = True) -> None:
@@ -159,21 +195,69 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
         OSError: It cannot be written; a previous file is unchanged.
     """
     temporary = temporary_name(path)
-    handle = os.open(temporary, _FRESH, 0o666)
+    with writing(path):
+        handle = os.open(temporary, _FRESH, 0o666)
     try:
         # The lock ends with this process, however it ends: see `remove_unfinished`.
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with os.fdopen(handle, "wb") as stream:
+        with io.BufferedWriter(NotedFile(handle, path, durable)) as stream:
             write(stream)
             stream.flush()
-            if durable:
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
+            put_in_place(temporary, path, durable)
     except BaseException:
         with suppress(OSError):
             os.remove(temporary)
         raise
+
+
+def write_secret(path: str | os.PathLike, text: str) -> bool:
+    """Write a file that its owner alone may read, from its first byte; its folder exists.
+
+    Returns:
+        Whether it is written; ``False`` if the path is taken.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    temporary = temporary_name(os.fspath(path))
+    handle = os.open(temporary, _FRESH, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            os.fchmod(handle, 0o600)  # whatever the umask is
+            file.write(text)
+        os.link(temporary, path)  # a reader of the file sees all of it
+    except FileExistsError:
+        return False
+    finally:
+        os.remove(temporary)
+    return True
+
+
+def put_in_place(temporary: str, path: str, durable: bool = True) -> None:
+    """Give a finished file its name, in place of a file that has it.
+
+    Args:
+        durable: Whether to wait until the file, and its name, are on disk.
+
+    Raises:
+        OSError: It cannot be done; a previous file is unchanged.
+    """
+    with writing(path):
+        if durable:
+            _sync(temporary)
+        os.replace(temporary, path)
+        if durable:
+            with suppress(OSError):  # some file systems cannot sync folders
+                _sync(os.path.dirname(os.path.abspath(path)))
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:
@@ -287,6 +371,8 @@ def _check_fs_type(fs_type: str | None) -> None:
 logger = logging.getLogger(__name__)
 
 _CHECKSUM = "checksum"
+#: Bytes of a file of facts; a larger one is something else.
+MAX_FACTS = 16 << 20
 #: What somebody wrote by hand has none of these. One alone may be what is damaged.
 _SIGNS = (b'"checksum"', b"crc32", b"other entries")
 
@@ -305,25 +391,34 @@ def write_facts(path: str | os.PathLike, facts: Mapping[str, Any]) -> None:
 
 
 def read_facts(path: str | os.PathLike) -> dict[str, Any]:
-    """What `write_facts` wrote, or somebody by hand; empty if there is no such file, or if it is
-    damaged, with a warning that names it."""
+    """`load_facts`; empty if there is no such file, or if it is damaged, with a warning that names
+    it."""
     try:
-        with open_regular(os.fspath(path)) as file:
-            content = file.read()
-        found = json.loads(content)
-        if not isinstance(found, dict):
-            raise ValueError(f"it holds a {type(found).__name__}, not facts")
-        if not any(sign in content for sign in _SIGNS):
-            return found
-        if found.pop(_CHECKSUM, None) == _checksum(found):
-            return found
-        cause = "its checksum is another"
+        return load_facts(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
-        cause = str(error)
-    logger.warning("%s cannot be used: %s", os.fspath(path), cause)
-    return {}
+    except (OSError, ValueError) as error:
+        logger.warning("%s cannot be used: %s", os.fspath(path), error)
+        return {}
+
+
+def load_facts(path: str | os.PathLike) -> dict[str, Any]:
+    """Read what `write_facts` wrote, or a user by hand.
+
+    Raises:
+        OSError: There is no such file, or it is a link or not a regular file.
+        ValueError: It is damaged or not JSON (`strict_json.loads`); states the cause.
+    """
+    with open_regular(os.fspath(path), follow_links=False) as file:
+        content = file.read(MAX_FACTS + 1)
+    if len(content) > MAX_FACTS:
+        raise ValueError(f"it has more than {MAX_FACTS} bytes")
+    found = strict_json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError(f"it holds a {type(found).__name__}, not facts")
+    if any(sign in content for sign in _SIGNS) and found.pop(_CHECKSUM, None) != _checksum(found):
+        raise ValueError("its checksum is another")
+    return found
 
 
 def _checksum(facts: Mapping[str, Any]) -> str:

@@ -92,10 +92,10 @@ def _optional(name: str) -> ModuleType | None:
 def with_planned(
     package: str, names: Iterable[str], getattr_: Callable[[str], Any] | None = None
 ) -> Callable[[str], Any]:
-    """A ``__getattr__`` of a package that says of some names that they are not there.
+    """A ``__getattr__`` of a package that explains which names it does not have.
 
-    As an `ImportError`: of an `AttributeError`, ``from package import name`` would not show the
-    words.
+    It raises an `AttributeError`, so that ``hasattr`` is False, but a `MissingNameError` (an
+    `ImportError`) for ``from package import name``, which would not show the other one's message.
 
     Args:
         package: Name of the package.
@@ -112,9 +112,12 @@ def with_planned(
         except AttributeError:
             if name not in planned:
                 raise
-        raise MissingNameError(
+        message = (
             f"{package}.{name} is not there: this version of ding does not have it. "
             "`ding -q policy` lists the policies that it has, README.md the other parts"
         )
+        if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+            raise MissingNameError(message)
+        raise AttributeError(message)
 
     return find

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import math
+import reprlib
 import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -225,4 +226,6 @@ _READERS: Mapping[Any, _Reader] = {
 
 
 def _unexpected(value: object, expected: str) -> BadMessageError:
-    return BadMessageError(f"{type(value).__name__} {str(value)[:80]!r}, expected {expected}")
+    # `repr` would walk all of it, and fail where it is nested deeply.
+    shown = value if isinstance(value, str) else reprlib.repr(value)
+    return BadMessageError(f"{type(value).__name__} {shown[:80]!r}, expected {expected}")

@@ -67,7 +67,8 @@ class FcntlContext:
         if self._handle is not None:
             raise RuntimeError(f"this object already holds {self.lock_path}; it is not re-entrant")
         os.makedirs(os.path.dirname(os.path.abspath(self.lock_path)), exist_ok=True)
-        handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT, 0o666)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(self.lock_path, flags, 0o666)
         try:
             self._wait(handle)
         except BaseException:

@@ -10,6 +10,8 @@ import warnings
 from typing import Any, NoReturn, Protocol
 
 from . import durations
+from .disk_writes import writing
+from .file_helper import open_to_write
 
 
 class AppendFile:
@@ -61,17 +63,18 @@ class AppendFile:
             pending, self._pending = self._pending, []
             release(self)
             try:
-                self._append(b"".join(pending))
+                with writing(self.path):
+                    self._append(b"".join(pending))
             except OSError as error:
                 self._warn(error)
 
     def _append(self, data: bytes) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        flags = os.O_RDWR | os.O_APPEND
         try:
-            fd = os.open(self.path, flags, 0o644)
+            fd = open_to_write(self.path, flags)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            fd = os.open(self.path, flags, 0o644)
+            fd = open_to_write(self.path, flags)
         try:
             size = os.fstat(fd).st_size
             if size == 0:
@@ -145,9 +148,13 @@ def leave_process(status: int) -> NoReturn:
 
 
 def redirect_output(path: str) -> None:
-    """Have what this process prints go to a file, also what C code prints."""
+    """Have what this process prints go to a file, also what C code prints.
+
+    Raises:
+        OSError: It cannot be opened, or is a link.
+    """
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    fd = open_to_write(path, os.O_WRONLY | os.O_APPEND)
     for target in (1, 2):
         os.dup2(fd, target)
     os.close(fd)

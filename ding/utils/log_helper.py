@@ -81,7 +81,7 @@ class LoggerFactory:
             logger = cls._loggers.get(file)
             if logger is None:
                 logger = cls._loggers[file] = TextLogger(name, file)
-            logger.setLevel(level)
+            logger.setLevel(level.upper() if isinstance(level, str) else level)
             return logger
 
     @staticmethod
@@ -112,8 +112,9 @@ class TextLogger(logging.Logger):
     def __init__(self, name: str, file: str, level: int | str = logging.INFO) -> None:
         super().__init__(name, level)
         self.file = file
-        self.addHandler(_FileHandler(file))
+        # The terminal first: the file's disk may be what a line is about.
         self.addHandler(_TerminalHandler())
+        self.addHandler(_FileHandler(file))
 
     def keep_off_terminal(self) -> None:
         """Write to the file only."""

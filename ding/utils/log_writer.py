@@ -1,8 +1,6 @@
 """The writer that components know as their `tb_logger`."""
 
 import functools
-import json
-import math
 import os
 import sys
 import threading
@@ -12,9 +10,8 @@ from typing import Any, Protocol
 
 from . import durations
 from .log_file import AppendFile, hold, release
-from .trackers.tensorboard import TensorBoardTracker
-
-METRICS_FILE = "metrics.jsonl"
+from .run_files import METRICS_FILE, Row, format_row
+from .trackers.tensorboard import TensorBoardFile
 
 
 class ScalarWriter(Protocol):
@@ -35,6 +32,14 @@ class Writer(ScalarWriter, Protocol):
     def flush(self) -> object: ...
 
     def close(self) -> object: ...
+
+
+class _Sink(Protocol):
+    """Takes the rows of a run; new ones are added in `DistributedWriter`."""
+
+    def take(self, row: Row) -> object: ...
+
+    def flush(self) -> object: ...
 
 
 class DistributedWriter:
@@ -64,12 +69,12 @@ class DistributedWriter:
         if metrics_path is None:
             metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
         self._enabled = is_writing_rank()
-        self._metrics = AppendFile(metrics_path)
         # Its file is opened later, when the process may have gone to another folder.
-        self._tensorboard = TensorBoardTracker(os.path.abspath(self.logdir))
+        self._tensorboard = TensorBoardFile(os.path.abspath(self.logdir))
+        self._sinks: tuple[_Sink, ...] = (_MetricsFile(metrics_path), self._tensorboard)
         self._lock = threading.RLock()
-        self._rows: list[_Row] = []
-        self._open: dict[tuple[str, int | None], _Row] = {}
+        self._rows: list[Row] = []
+        self._open: dict[tuple[str, int | None], Row] = {}
         self._due = time.monotonic() + durations.LOG_FLUSH
 
     def get_logdir(self) -> str:
@@ -100,7 +105,9 @@ class DistributedWriter:
                 # Only between rows, so that a row is not torn in two by the clock.
                 if time.monotonic() >= self._due:
                     self.flush()
-                row = self._open[key] = _Row(global_step, walltime)
+                step = None if global_step is None else int(global_step)
+                now = time.time() if walltime is None else walltime
+                row = self._open[key] = Row(now, step, {})
                 self._rows.append(row)
                 self._tensorboard.open()
                 hold(self)
@@ -124,11 +131,10 @@ class DistributedWriter:
             self._open = {}
             release(self)
             self._due = time.monotonic() + durations.LOG_FLUSH
-            for row in rows:
-                self._metrics.write(row.to_json())
-                self._tensorboard.scalars(row.values, row.step, row.time)
-            self._metrics.flush()
-            self._tensorboard.flush()
+            for sink in self._sinks:
+                for row in rows:
+                    sink.take(row)
+                sink.flush()
         if self.on_flush is not None:
             self.on_flush()
 
@@ -158,24 +164,17 @@ class DistributedWriter:
                 self._tensorboard.call(name, *args, **kwargs)
 
 
-class _Row:
-    """Scalars of one group at one step."""
+class _MetricsFile:
+    """The sink that writes rows as lines of ``metrics.jsonl``."""
 
-    __slots__ = ("step", "time", "values")
+    def __init__(self, path: str | os.PathLike) -> None:
+        self._file = AppendFile(path)
 
-    def __init__(self, step: int | None, wall_time: float | None) -> None:
-        self.step = None if step is None else int(step)
-        self.time = time.time() if wall_time is None else wall_time
-        self.values: dict[str, float] = {}
+    def take(self, row: Row) -> None:
+        self._file.write(format_row(row))
 
-    def to_json(self) -> str:
-        head = {"time": round(self.time, 3), "step": self.step}
-        values: dict[str, Any] = self.values
-        if head.keys() & values.keys():
-            values = {f"scalar/{tag}" if tag in head else tag: v for tag, v in values.items()}
-        if not all(map(math.isfinite, values.values())):  # JSON has no NaN and no infinity
-            values = {tag: v if math.isfinite(v) else None for tag, v in values.items()}
-        return json.dumps({**head, **values}, allow_nan=False) + "\n"
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def run_folder(log_path: str | os.PathLike) -> str:

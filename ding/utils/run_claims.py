@@ -13,10 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ding.utils.errors import ConfigError
-from ding.utils.file_helper import read_facts, write_facts
+from ding.utils.file_helper import open_to_write, read_facts, write_facts, write_secret
+from ding.utils.json_fields import json_object, parsed_json
 from ding.utils.processes import process_identity, still_runs
 
 LOCK_FILE = ".run_lock"
+#: Bytes of a lock that tell who holds it.
+MAX_HOLDER = 512
 
 # A forked child must not keep the lock of a parent that has died.
 _held: "weakref.WeakSet[RunLock]" = weakref.WeakSet()
@@ -63,18 +66,24 @@ class RunLock:
     def _take(self) -> int:
         while True:
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                descriptor = open_to_write(self._path, os.O_RDWR)
             except OSError as error:
                 raise ConfigError(
                     f"cannot write into the run's folder {os.path.abspath(self._exp)!r}: "
                     f"{error.strerror or error}; choose another exp_name"
                 ) from error
             if not _lock(descriptor):
-                holder = os.read(descriptor, 4096)
+                holder = os.read(descriptor, MAX_HOLDER)
                 os.close(descriptor)
                 raise ConfigError(
                     f"the run in {self._exp!r} is going on: {_named(holder)} has its folder; end "
                     "that first, or choose another exp_name"
+                )
+            if os.fstat(descriptor).st_nlink > 1:  # what is written would be in that file, too
+                os.close(descriptor)
+                raise ConfigError(
+                    f"{self._path!r} is another file's second name, which is not written over: "
+                    "remove it"
                 )
             if _is_at(self._path, descriptor):
                 os.ftruncate(descriptor, 0)
@@ -100,7 +109,7 @@ def _lock(descriptor: int) -> bool:
 
 def _is_at(path: str, descriptor: int) -> bool:
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
 
@@ -108,7 +117,8 @@ def _is_at(path: str, descriptor: int) -> bool:
 def is_locked(exp_name: str) -> bool:
     """Whether a process runs in the folder."""
     try:
-        descriptor = os.open(os.path.join(exp_name, LOCK_FILE), os.O_RDWR | os.O_CLOEXEC)
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(os.path.join(exp_name, LOCK_FILE), flags)
     except OSError:
         return False
     try:
@@ -119,9 +129,9 @@ def is_locked(exp_name: str) -> bool:
 
 def _named(holder: bytes) -> str:
     try:
-        facts = json.loads(holder)
-        return f"process {facts['pid']} on {facts['host']}"
-    except (ValueError, KeyError, TypeError):
+        facts = json_object(parsed_json(holder))
+        return f"process {int(facts['pid'])} on {str(facts['host'])[:100]!r}"
+    except (ValueError, KeyError, TypeError, OverflowError):
         return "another process"
 
 
@@ -241,25 +251,15 @@ def make_run_key(exp_name: str) -> str:
         return key
     path = os.path.join(exp_name, KEY_FILE)
     key = secrets.token_urlsafe(32)
-    temporary = os.path.join(exp_name, f".{KEY_FILE}.{secrets.token_hex(8)}")
     try:
         os.makedirs(exp_name, exist_ok=True)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(fd, "w", encoding="ascii") as file:
-                os.fchmod(fd, 0o600)  # whatever the umask says
-                file.write(key + "\n")
-            os.link(temporary, path)  # whoever sees the file sees all of it
-        finally:
-            os.remove(temporary)
-    except FileExistsError:  # another part was quicker
-        return make_run_key(exp_name)
+        is_mine = write_secret(path, key + "\n")
     except OSError as error:
         raise ConfigError(
             f"cannot write the run's key {path!r}: {error.strerror or error}; choose another "
             f"exp_name, or set {KEY_VARIABLE}"
         ) from error
-    return key
+    return key if is_mine else make_run_key(exp_name)  # another part was quicker
 
 
 def read_run_key(exp_name: str) -> str | None:

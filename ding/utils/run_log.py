@@ -1,7 +1,7 @@
 """One run, one folder: the place where everything that a run tells about itself is written."""
 
 import csv
-import math
+import logging
 import os
 import platform
 import shlex
@@ -15,15 +15,17 @@ from importlib import metadata
 from typing import Any
 
 from ding.utils import durations
-from ding.utils.file_helper import read_facts, write_facts
+from ding.utils.errors import DataError
+from ding.utils.file_helper import write_facts
 from ding.utils.log_file import AppendFile
 from ding.utils.log_helper import LoggerFactory, TBLoggerFactory
-from ding.utils.log_writer import METRICS_FILE, is_writing_rank
+from ding.utils.log_writer import is_writing_rank
+from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
+from ding.utils.strict_json import plain
 from ding.utils.trackers.base import Trackers
 
-RECORD_FILE = "run.json"
-STATUSES = ("running", "converged", "finished", "interrupted", "failed")
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
+logger = logging.getLogger(__name__)
 _PACKAGES = ("ding", "torch", "numpy", "gymnasium")
 
 
@@ -78,8 +80,7 @@ class RunLog:
         self._record = self._begin(exp_name, log_folder, starts, facts)
         self._config = config
         given = config.get("trackers") if config and self._enabled else None
-        metrics_path = os.path.join(self.folder, METRICS_FILE)
-        self._trackers = Trackers(given, self.folder, metrics_path) if given else None
+        self._trackers = Trackers(given, self.folder) if given else None
         self.writer = TBLoggerFactory.create_logger(log_folder)
         if self._trackers is not None:
             self.writer.on_flush = self._trackers.feed
@@ -202,7 +203,7 @@ class RunLog:
             "git": git_state(),
             **facts,
             "began": not starts,
-            "earlier_runs": _earlier_runs(self.record_path),
+            "earlier_runs": _earlier_runs(self.folder),
         }
         try:
             os.makedirs(log_folder, exist_ok=True)
@@ -242,7 +243,18 @@ class RunLog:
 
 def never_began(folder: str) -> bool:
     """Whether a folder is that of a run that ended, or was killed, before it had begun."""
-    return read_facts(os.path.join(folder, RECORD_FILE)).get("began") is False
+    return record_or_empty(folder).facts.get("began") is False
+
+
+def record_or_empty(folder: str) -> RunRecord:
+    """The record of a run; an empty one if there is none, or if it is damaged, with a warning."""
+    try:
+        return read_record(folder)
+    except FileNotFoundError:
+        pass
+    except DataError as error:
+        logger.warning("%s: %s", folder, error)
+    return RunRecord()
 
 
 def _versions() -> dict[str, str | None]:
@@ -259,25 +271,12 @@ def _versions() -> dict[str, str | None]:
     return versions
 
 
-def _earlier_runs(record_path: str) -> list[dict[str, Any]]:
-    before = read_facts(record_path)
-    if not before:
+def _earlier_runs(folder: str) -> list[Mapping[str, Any]]:
+    before = record_or_empty(folder)
+    if not before.facts:
         return []
     keys = ("started", "ended", "status", "reason", "seed", "command")
-    return [*before.get("earlier_runs", []), {key: before.get(key) for key in keys}]
-
-
-def plain(value: Any) -> Any:
-    """What JSON can hold: no NaN, no arrays, no objects."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, (int, str, bool, type(None))) else str(value)
+    return [*before.earlier_runs, {key: before.facts.get(key) for key in keys}]
 
 
 def iso_time(seconds: float) -> str:

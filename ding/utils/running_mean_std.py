@@ -43,21 +43,24 @@ class RunningMeanStd:
     def update(self, x: Any) -> None:
         """Take in a batch ``[N, *shape]`` (array, tensor or sequence).
 
-        Where an item is one number, its shape does not matter: ``[N]`` will do for ``[N, 1]``.
+        Where an item is one number, its shape does not matter: ``[N]`` will do for ``[N, 1]``, and
+        a number for a batch of one.
         """
         batch = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
-        if batch.ndim and batch.size == len(batch) and math.prod(self._shape) == 1:
+        if math.prod(self._shape) == 1 and (batch.ndim == 0 or batch.size == len(batch)):
             batch = batch.reshape(-1, *self._shape)
         if batch.ndim == 0 or batch.shape[1:] != self._shape:
             raise ValueError(f"expected a batch of [N, *{self._shape}], got {batch.shape}")
-        n = len(batch)
-        if n == 0:
-            return
-        total = self._count + n
-        shift = batch.mean(axis=0) - self._mean
-        squares = self._var * self._count + batch.var(axis=0) * n
-        self._var = (squares + shift**2 * (self._count * n / total)) / total
-        self._mean = self._mean + shift * (n / total)
+        if len(batch):
+            self.merge(len(batch), batch.mean(axis=0), batch.var(axis=0))
+
+    def merge(self, count: float, mean: Any, variance: Any) -> None:
+        """Take in ``count`` (at least one) items by their mean and their variance by n."""
+        total = self._count + count
+        shift = mean - self._mean
+        squares = self._var * self._count + variance * count
+        self._var = (squares + shift**2 * (self._count * count / total)) / total
+        self._mean = self._mean + shift * (count / total)
         self._count = total
 
     @property

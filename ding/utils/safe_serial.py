@@ -8,6 +8,7 @@ builtins read the same.
 """
 
 import io
+import math
 import pickle
 import warnings
 from collections import OrderedDict, deque
@@ -18,15 +19,22 @@ from typing import IO, Any
 import numpy as np
 import torch
 from easydict import EasyDict
+from torch.torch_version import TorchVersion
 
 from ding.utils.checksums import check_sealed, write_sealed
+from ding.utils.errors import DataError
 
 # Torch remarks upon files of plain `pickle`; whether they can be read is shown by reading them. For
 # good, as filters that are set for a moment are not safe among threads.
 warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
 
+#: The first release whose ``weights_only=True`` is safe: CVE-2025-32434 is fixed in 2.6, and
+#: CVE-2026-24747 in 2.10.
+_SAFE_TORCH = "2.10"
 _TAG = "__ding__"
 _MIN_ROWS = 16
+#: Bytes to which a tensor that repeats a few values may grow when it is copied.
+_MOST_EXPANDED = 256 << 20
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
     torch.Size, torch.dtype, torch.device,
@@ -75,15 +83,22 @@ def load(source: IO[bytes]) -> Any:
         DataError: The content is cut short or damaged.
         pickle.UnpicklingError: It names types that are not plain data.
     """
-    check_sealed(source)
-    return _decode(torch.load(source, map_location="cpu", weights_only=True))
+    return _decode(_load_plain(source))
 
 
 def load_columns(source: IO[bytes]) -> Any:
     """`load`, but a long list of uniform dicts comes as `UniformRows`."""
-    check_sealed(source)
-    content = torch.load(source, map_location="cpu", weights_only=True)
+    content = _load_plain(source)
     return _whole_column(content) if _is_tagged(content, "rows") else _decode(content)
+
+
+def _load_plain(source: IO[bytes]) -> Any:
+    if not check_sealed(source) and TorchVersion(torch.__version__) < TorchVersion(_SAFE_TORCH):
+        raise pickle.UnpicklingError(
+            "it was not written by this package, and such a file can execute code when torch "
+            f"{torch.__version__} reads it: pip install 'torch>={_SAFE_TORCH}'"
+        )
+    return torch.load(source, map_location="cpu", weights_only=True)
 
 
 def dumps(data: Any) -> bytes:
@@ -207,6 +222,9 @@ def _encode_dict(value: dict, place: str) -> Any:
 
 
 def _decode(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        _check_strides(value)
+        return value
     if isinstance(value, dict):
         if _TAG in value:
             return _decode_tagged(value)
@@ -219,6 +237,21 @@ def _decode(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(_decode(v) for v in value)
     return value
+
+
+def _check_strides(tensor: torch.Tensor) -> None:
+    """Refuse a tensor of strides 0 whose copy would be far larger than what is stored.
+
+    Raises:
+        DataError: It is one.
+    """
+    if tensor.layout is not torch.strided:
+        return
+    size, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if size > max(stored, _MOST_EXPANDED):
+        raise DataError(
+            f"a tensor of shape {tuple(tensor.shape)} has {size} bytes, but {stored} are stored"
+        )
 
 
 def _is_tagged(value: Any, kind: str) -> bool:
@@ -252,8 +285,11 @@ def _decode_tagged(value: dict[str, Any]) -> Any:
 def _decode_array(value: dict[str, Any]) -> np.ndarray:
     shape = tuple(value["shape"])
     if "items" in value:
-        array = np.empty(int(np.prod(shape)), dtype=object)
-        array[:] = _decode(value["items"])
+        items = _decode(value["items"])
+        if len(items) != math.prod(shape):
+            raise DataError(f"an array of shape {shape} has {len(items)} items")
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
         return array.reshape(shape)
     descr = value["dtype"]
     descr = [tuple(field) for field in descr] if isinstance(descr, list) else descr

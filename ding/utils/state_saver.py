@@ -1,5 +1,6 @@
 """When the state of something that goes on is saved, and what happens if it cannot be."""
 
+import logging
 import math
 import os
 import threading
@@ -7,7 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from .disk_writes import reporting_stall
 from .errors import CheckpointWriteError
+
+_logger = logging.getLogger(__name__)
 
 State = TypeVar("State")
 #: What a save may fail of: a full disk, no memory for the copy, a part that cannot be stored.
@@ -17,7 +21,8 @@ SAVE_ERRORS = (CheckpointWriteError, OSError, MemoryError, TypeError)
 class StateSaver(Generic[State]):
     """Saves a state every so many seconds, less often if that takes long.
 
-    A save that fails leaves the one before as it was; it is tried again, and work goes on.
+    A save that fails leaves the one before as it was; it is tried again, and work goes on. One that
+    a disk holds up is reported by the file's name.
 
     Args:
         take: Copies the state; what it is of stands still meanwhile.
@@ -27,6 +32,7 @@ class StateSaver(Generic[State]):
         max_share: Share of the time that saving may take.
         retry: Seconds after a failure, rather than the interval.
         in_background: Whether a thread writes.
+        on_stall: Called, in a thread, with one line about a write that makes no progress.
 
     Attributes:
         error: Why the latest save failed; ``None`` if it did not.
@@ -41,12 +47,13 @@ class StateSaver(Generic[State]):
         max_share: float,
         retry: float | None = None,
         in_background: bool = False,
+        on_stall: Callable[[str], object] = _logger.warning,
     ) -> None:
         self.error: Exception | None = None
         self._take, self._write, self._on_failure = take, write, on_failure
         self._interval, self._max_share = interval, max_share
         self._retry = interval if retry is None else retry
-        self._in_background = in_background
+        self._in_background, self._on_stall = in_background, on_stall
         self._writer: threading.Thread | None = None
         self._outcome: tuple[float, Exception | None] = (0.0, None)
         self._due = time.monotonic() + interval
@@ -100,7 +107,8 @@ class StateSaver(Generic[State]):
 
     def _written(self, state: State) -> Exception | None:
         try:
-            self._write(state)
+            with reporting_stall(self._on_stall):
+                self._write(state)
         except Exception as error:
             if self._in_background or isinstance(error, SAVE_ERRORS):
                 return error  # the edge of a thread reports everything

@@ -1,18 +1,26 @@
 """The process, its host, and threads that do not lose errors."""
 
+import contextlib
+import logging
 import os
 import secrets
 import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 #: What `get_ip` gives without a network.
 NO_NETWORK = "127.0.0.1"
+#: Characters of an error's text in the line of a thread that failed.
+MAX_CAUSE = 300
+_CGROUP = "/sys/fs/cgroup"
+_SMALL = 64 << 20
 _FOUND_NUM = 100
 _found: deque[int] = deque(maxlen=_FOUND_NUM)
 _found_lock = threading.Lock()
+_logger = logging.getLogger(__name__)
 
 
 def get_ip() -> str:
@@ -33,6 +41,64 @@ def get_pid() -> int:
 def get_task_uid() -> str:
     """A name that no other call gives, on any host."""
     return f"{secrets.token_hex(8)}_{time.time_ns()}"
+
+
+class ReportingThread(threading.Thread):
+    """A daemon thread that does not end in silence when its work fails.
+
+    Args:
+        target: The work.
+        name: Of the thread.
+        on_failure: Called in the thread with the cause, one line, when `target` has raised; the
+            traceback is logged before. Has to end what waits for the work.
+        args: Arguments of `target`.
+    """
+
+    def __init__(
+        self,
+        target: Callable[..., object],
+        name: str,
+        on_failure: Callable[[str], object],
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        super().__init__(target=target, name=name, args=args, daemon=True)
+        self._on_failure = on_failure
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except BaseException as error:  # the edge of the thread
+            _logger.exception("the thread %s failed", self.name)
+            what = " ".join(str(error).split())[:MAX_CAUSE]
+            self._on_failure(f"the thread {self.name} failed: {type(error).__name__}: {what}")
+
+
+def available_memory() -> int:
+    """Bytes of memory that can still be had: of the machine, or of the container if that is less.
+
+    2^63 where the system does not say.
+    """
+    found = [1 << 63]
+    with contextlib.suppress(OSError, ValueError):
+        with open("/proc/meminfo") as file:
+            line = next(line for line in file if line.startswith("MemAvailable:"))
+        found.append(int(line.split()[1]) << 10)
+    with contextlib.suppress(OSError, ValueError):  # "max" is not a number: there is no limit
+        limit, used = (int(_first_line(f"{_CGROUP}/memory.{one}")) for one in ("max", "current"))
+        with open(f"{_CGROUP}/memory.stat") as file:
+            cache = next(int(line.split()[1]) for line in file if line.startswith("inactive_file"))
+        found.append(max(0, limit - used + cache))
+    return min(found)
+
+
+def fits_memory(size: int) -> bool:
+    """Whether there is room for a number of bytes; small ones always fit."""
+    return size <= _SMALL or size <= available_memory()
+
+
+def _first_line(path: str) -> str:
+    with open(path) as file:
+        return file.readline()
 
 
 class PropagatingThread(threading.Thread):

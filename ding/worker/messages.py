@@ -56,7 +56,14 @@ class Resources(Told):
 
 @dataclass(frozen=True)
 class ResourceRequest(Request[Resources]):
-    """What do you have? It is the first question to every worker."""
+    """What do you have? It is the first question to every worker.
+
+    Attributes:
+        ours: Whether the answer may say that the worker speaks all of these messages; others ask
+            for numbers of CPUs and GPUs alone.
+    """
+
+    ours: bool = True
 
 
 @dataclass(frozen=True)

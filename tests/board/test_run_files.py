@@ -4,15 +4,7 @@ import os
 
 import pytest
 
-from ding.board.run_files import (
-    METRICS_CHUNK,
-    list_files,
-    read_config,
-    read_log,
-    read_metrics,
-    read_record,
-    video_path,
-)
+from ding.board.run_files import list_files, open_video, read_config, read_log
 
 from .run_folders import make_run
 
@@ -37,43 +29,14 @@ def test_config_of_a_script_is_flat_as_well(folder):
     assert read_config(str(folder)) == {"main_config.a.b": "[1, 2]", "main_config.c": "{}"}
 
 
-@pytest.mark.parametrize("text", ["exp_config = {", "\0", "(" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    ["exp_config = {", "\0", "(" * 5000, "exp_config = " + "-" * 5000 + "1", "#" * (2 << 20)],
+)
 def test_config_that_cannot_be_parsed_is_said(folder, text):
     (folder / "total_config.py").write_text(text)
     with pytest.raises(ValueError, match=r"total_config\.py cannot be read"):
         read_config(str(folder))
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"status": "con'])
-def test_record_that_is_damaged_is_empty(folder, text):
-    (folder / "run.json").write_text(text)
-    assert read_record(str(folder)) == {}
-
-
-def test_metrics_come_in_whole_lines(folder):
-    path = folder / "metrics.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"b"')
-    piece = read_metrics(str(folder), 0)
-    assert (piece.content, piece.offset) == (b'{"a": 1}\n', 9)
-    with open(path, "ab") as file:
-        file.write(b": 2}\n")
-    assert read_metrics(str(folder), piece.offset).content == b'{"b": 2}\n'
-
-
-def test_metrics_begin_anew_where_the_file_was_truncated(folder):
-    size = (folder / "metrics.jsonl").stat().st_size
-    assert read_metrics(str(folder), size).content == b""
-    (folder / "metrics.jsonl").write_bytes(b'{"a": 1}\n')
-    piece = read_metrics(str(folder), size)
-    assert piece.restarted
-    assert piece.content == b'{"a": 1}\n'
-
-
-def test_a_line_without_end_is_passed_over(folder):
-    (folder / "metrics.jsonl").write_bytes(b"x" * (METRICS_CHUNK + 5) + b"\n{}\n")
-    piece = read_metrics(str(folder), 0)
-    assert (piece.content, piece.offset) == (b"", METRICS_CHUNK)
-    assert read_metrics(str(folder), piece.offset).content.endswith(b"\n{}\n")
 
 
 def test_log_is_read_from_its_end_and_then_followed(folder):
@@ -97,24 +60,37 @@ def test_no_path_leads_out_of_the_folder(folder, path):
     with pytest.raises(FileNotFoundError):
         read_log(str(folder), path, None)
     with pytest.raises(FileNotFoundError):
-        video_path(str(folder), path)
+        open_video(str(folder), path)
 
 
-def test_linked_records_and_metrics_are_not_followed(folder):
-    secret = folder.parent / "secret.json"
-    secret.write_text('{"status": "secret"}')
-    for name in ("run.json", "metrics.jsonl"):
-        os.remove(folder / name)
-        os.symlink(secret, folder / name)
-    assert read_record(str(folder)) == {}
-    with pytest.raises(OSError):
-        read_metrics(str(folder), 0)
-
-
-def test_a_fifo_is_not_waited_for(folder):
-    os.mkfifo(folder / "log" / "pipe.txt")
-    with pytest.raises(OSError):
+def test_a_fifo_is_neither_listed_nor_waited_for(folder):
+    for name in ("pipe.txt", "pipe.mp4"):
+        os.mkfifo(folder / "log" / name)
+    files = list_files(str(folder))
+    assert not any("pipe" in file["path"] for kind in files.values() for file in kind)
+    with pytest.raises(FileNotFoundError):
         read_log(str(folder), "log/pipe.txt", None)
+    with pytest.raises(FileNotFoundError):
+        open_video(str(folder), "log/pipe.mp4")
+
+
+def test_names_that_are_not_utf8_have_a_path_that_leads_to_them(folder):
+    path = os.path.join(os.fsencode(folder), b"log", b"100%\xff.txt")
+    with open(path, "wb") as file:
+        file.write(b"content")
+    paths = [file["path"] for file in list_files(str(folder))["logs"]]
+    assert "log/100%25%FF.txt" in paths
+    assert read_log(str(folder), "log/100%25%FF.txt", None).content == b"content"
+
+
+def test_a_folder_of_very_many_files_is_looked_at_in_part(folder, monkeypatch):
+    monkeypatch.setattr("ding.board.run_files.MAX_ENTRIES", 10)
+    (folder / "many").mkdir()
+    for i in range(20):
+        (folder / "many" / str(i)).touch()
+    (folder / "many" / "sub").mkdir()
+    (folder / "many" / "sub" / "late.txt").touch()
+    assert "many/sub/late.txt" not in [f["path"] for f in list_files(str(folder))["logs"]]
 
 
 def test_files_are_logs_and_videos_without_checkpoints(folder):

@@ -9,7 +9,6 @@ import pytest
 
 from ding.board import run_list
 from ding.board.run_list import Curve, RunList
-from ding.plot import last_returns
 
 from .run_folders import add_rows, make_run, write_record
 
@@ -78,7 +77,7 @@ def test_evaluation_that_a_resumed_run_repeats_counts_once(tmp_path):
     folder = make_run(tmp_path / "run", returns=[1.0, 2.0, 3.0, 4.0])
     add_rows(folder, [4.0, 5.0], start=3)
     (row,) = RunList(str(tmp_path)).summaries()
-    assert row["last_return"] == last_returns(str(folder)) == 3.0
+    assert row["last_return"] == 3.0
     assert [step for step, _ in row["curve"]] == [0, 100, 200, 300, 400]
 
 
@@ -91,14 +90,23 @@ def test_run_whose_process_is_gone_was_killed(tmp_path):
     assert runs == {"run": "killed", "elsewhere": "running"}
 
 
-def test_damaged_runs_are_listed_without_facts(tmp_path):
+def test_damaged_runs_are_listed_with_the_cause(tmp_path):
     folder = make_run(tmp_path / "run", metrics=False)
     (folder / "run.json").write_text('{"status": "conv')
     (folder / "metrics.jsonl").write_bytes(
         b'\xff\xfe\n[1]\n{"step": "x", "evaluator_step/reward_mean": 1}\n{"a_mean'
     )
     (row,) = RunList(str(tmp_path)).summaries()
-    assert (row["status"], row["name"], row["curve"]) == ("unknown", "run", [])
+    assert (row["status"], row["name"], row["curve"]) == ("unreadable", "run", [])
+    assert row["reason"].startswith("run.json cannot be read: Unterminated string")
+    assert row["problem"] == "metrics.jsonl is damaged: 'step' is 'x', expected a number"
+
+
+def test_last_return_is_that_of_the_last_evaluations(tmp_path):
+    make_run(tmp_path / "run", returns=[100.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    make_run(tmp_path / "without", returns=())
+    rows = {row["id"]: row["last_return"] for row in RunList(str(tmp_path)).summaries()}
+    assert rows == {"run": 3.0, "without": None}
 
 
 def test_curve_begins_anew_where_the_file_was_truncated(tmp_path):

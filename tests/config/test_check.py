@@ -419,3 +419,14 @@ def test_each_policy_has_a_module_of_its_name():
 def test_no_config_at_all(cfg, create):
     with pytest.raises(ConfigError, match="main_config must be a dict"):
         compile_config(cfg, auto=True, create_cfg=create)
+
+
+def test_how_often_is_evaluated(main, create):
+    for freq in (1, -1):
+        put(main, "policy.eval.evaluator.eval_freq", freq)
+        assert compile_run_config(main, create).policy.eval.evaluator.eval_freq == freq
+    for wrong in (0, -2):
+        put(main, "policy.eval.evaluator.eval_freq", wrong)
+        assert f"or -1 for no evaluation between the first and the last, got {wrong}" in message(
+            main, create
+        )

@@ -17,7 +17,7 @@ from ding.config import (
 from ding.config.check import at
 from ding.entry.overrides import apply_overrides
 from ding.envs import BaseEnvManager, DingEnvWrapper
-from ding.policy import DQNPolicy, PPOPolicy
+from ding.policy import DQNPolicy, PPGOffPolicy, PPOPolicy
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.worker import (
@@ -467,3 +467,69 @@ def test_component_configs(main):
     collector = compile_collector_config(policy, user, SampleSerialCollector)
     assert collector.collect_print_freq == 7
     assert collector.deepcopy_obs is False
+
+
+BUFFERS = {"policy": AdvancedReplayBuffer, "value": NaiveReplayBuffer}
+
+
+def compiled_with(main, policy, buffer):
+    return compile_config(
+        EasyDict(main),
+        *(BaseEnvManager, policy, BaseLearner, SampleSerialCollector, InteractionSerialEvaluator),
+        buffer,
+        save_cfg=False,
+    )
+
+
+def test_a_dict_of_buffer_classes(main):
+    main["policy"]["other"]["replay_buffer"] = dict(
+        replay_buffer_size=300, value=dict(replay_buffer_size=77), policy=dict(alpha=0.5)
+    )
+    section = compiled_with(main, PPGOffPolicy, BUFFERS).policy.other.replay_buffer
+    own = dict(replay_buffer_size=300, alpha=0.5, max_use=float("inf"))
+    expected = {**AdvancedReplayBuffer.default_config(), **own, "type": "advanced"}
+    assert section.policy == expected
+    # The policy's default for the value buffer has this key, too.
+    own = dict(replay_buffer_size=77, max_use=float("inf"))
+    assert section.value == {**NaiveReplayBuffer.default_config(), **own, "type": "naive"}
+
+
+@pytest.mark.parametrize("policy", [DQNPolicy, PPGOffPolicy])
+def test_several_buffers_can_be_built_from_their_configs(main, policy):
+    cfg = compiled_with(main, policy, BUFFERS)
+    for name, cls in BUFFERS.items():
+        section = cfg.policy.other.replay_buffer[name]
+        assert section.replay_buffer_size == 20000  # what the config sets for all
+        cls(section, exp_name="run", instance_name=name).close()
+
+
+def test_several_buffers_that_create_config_names(main, create):
+    create["policy"]["type"] = "ppg_offpolicy"
+    create["replay_buffer"] = dict(policy=dict(type="advanced"), value=dict(type="naive"))
+    section = compiled(main, create).policy.other.replay_buffer
+    assert section == compiled_with(main, PPGOffPolicy, BUFFERS).policy.other.replay_buffer
+    assert section.value.cfg_type == "NaiveReplayBufferDict"
+
+
+def test_several_buffers_with_wrong_keys(main):
+    main["policy"]["other"]["replay_buffer"] = dict(value=dict(replay_buffer_sizee=77))
+    with pytest.raises(ConfigError, match=r"replay_buffer.value.replay_buffer_sizee: did you mean"):
+        compiled_with(main, PPGOffPolicy, BUFFERS)
+    with pytest.raises(ConfigError, match="replay_buffer must be a class, got str 'naive'"):
+        compiled_with(main, PPGOffPolicy, {"policy": "naive"})
+
+
+def test_compile_buffer_config_of_several(main):
+    own = PPGOffPolicy.default_config()
+    configs = compile_buffer_config(own, EasyDict(main), BUFFERS)
+    assert configs.policy.replay_buffer_size == own.other.replay_buffer.policy.replay_buffer_size
+    assert configs.value.cfg_type == "NaiveReplayBufferDict"
+
+
+@pytest.mark.parametrize("type_", ["bc", "bcq", "cql", "discrete_cql", "edac", "iql", "td3_bc"])
+def test_offline_configs_need_no_n_sample(main, create, type_):
+    main["policy"].update(
+        collect=dict(data_type="hdf5", data_path="expert_demos.hdf5"), learn=dict(train_epoch=3)
+    )
+    create["policy"]["type"] = type_
+    assert compiled(main, create).policy.collect.data_type == "hdf5"

@@ -94,6 +94,22 @@ def test_classes_and_functions_are_imported(tmp_path):
     assert main.wrappers == [os.path.join, pathlib.Path]
 
 
+def test_saved_values_are_read_as_they_were(tmp_path):
+    values = dict(
+        numbers=[float("inf"), float("-inf"), 1e-4, 3, True, None],
+        few=(1,),
+        none=((), [], {}, set()),
+        some=[{1, 2}, frozenset(["a"]), range(3), b"x", {os.path.join}],
+        text="it's " + "long " * 40,
+        many=list(range(100)),
+        deep=dict(a=dict(b=dict(c=[dict(d=(1, 2))]))),
+    )
+    path = str(tmp_path / "c.py")
+    save_config(dict(main_config=values, seed=0), path)
+    assert read_config_directly(path)["exp_config"]["main_config"] == values
+    assert max(map(len, (tmp_path / "c.py").read_text().splitlines())) <= 110
+
+
 def test_what_cannot_be_written_is_said(tmp_path):
     path = str(tmp_path / "formatted.py")
     save_config_formatted(dict(env=dict(wrapper=lambda env: env, size=3)), path)

@@ -232,6 +232,13 @@ def test_no_space_for_collectors_and_a_list_of_goals(configs):
     assert cfg.main.env.stop_value == [10, 5]
 
 
+def test_a_league_may_collect_with_one_player(configs):
+    configs[1].commander.update(type="one_vs_one")
+    assert configs[1].collector.type == "zergling"
+    cfg = compile_config_parallel(*configs, save_cfg=False)
+    assert cfg.main.policy.collect.collector.type == "zergling"
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -249,10 +256,6 @@ def test_unknown_types(configs, spoil, words):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (
-            lambda m, c, s: c.commander.update(type="one_vs_one"),
-            r"commander.type='one_vs_one' needs policy.collect.collector.type='marine'",
-        ),
         (
             lambda m, c, s: (c.commander.update(type="solo"), c.collector.update(type="marine")),
             r"needs policy.collect.collector.type='zergling', got 'marine'",
@@ -360,7 +363,7 @@ def test_no_slurm(configs, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError, match="no Slurm nodes"):
         job_nodes()
-    with pytest.raises(ConfigError, match="platform must be one of local, slurm, k8s"):
+    with pytest.raises(ConfigError, match="platform must be local or slurm"):
         compile_config_parallel(*configs, platform="slrm")
 
 
@@ -396,3 +399,11 @@ def test_the_serial_form(configs):
     assert not is_parallel(serial_create)
     assert "collector" not in serial_main["policy"]["collect"]
     assert "collector" in main.policy.collect
+
+
+def test_an_operator_is_not_asked_any_more(configs):
+    main, create, system = configs
+    system.setdefault("coordinator", {})["operator_server"] = {"system_addr": "operator:80"}
+    notes = Notes()
+    complete_parallel(main, create, system, notes=notes)
+    assert "join" in notes.unused["system_config.coordinator.operator_server"]

@@ -1,5 +1,6 @@
 """Data sets in HDF5."""
 
+import os
 import sys
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 import torch
 
 from ding.data import Columns, create_dataset
+from ding.data.offline.hdf5_dataset import is_hdf5
 from ding.data.offline.transition_dataset import transitions_of
+from ding.utils import save_file
 from ding.utils.data import offline_data_save_type
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError, DataError
 
@@ -51,6 +54,17 @@ class TestFiles:
             assert read.column("reward").tolist() == [0, 1, 2, 3]
             assert read.column("done").tolist() == [False, False, True, False]
 
+    def test_a_path_of_another_kind_becomes_that_of_offline_configs(self):
+        rows = [{"obs": np.zeros(2)}]
+        for given, written in [
+            ("a/expert.pkl", "a/expert_demos.hdf5"),
+            ("a/expert", "a/expert_demos.hdf5"),
+            ("a.b/x.y.npz", "a.b/x.y_demos.hdf5"),
+            ("a/expert.h5", "a/expert.h5"),
+        ]:
+            offline_data_save_type(rows, given, "hdf5")
+            assert is_hdf5(written)
+
     def test_the_beginning_tells(self):
         path = self.write(obs=np.zeros((3, 2)), action=np.zeros(3))["policy"]["collect"][
             "data_path"
@@ -76,6 +90,44 @@ class TestFiles:
         alive = ~read.column("done")
         assert read.column("next_obs")[alive][:, 0].tolist() == [1, 2, 4, 6]
         assert read.column("obs").dtype == read.column("action").dtype == torch.float32
+
+    def glued(self, form, **collect):
+        """Steps of episodes of at most 3: one of 3 that is cut off, one of 2 that terminates, and
+        4 rows of which nobody knows."""
+        fields = dict(
+            observations=np.arange(9.0)[:, None],
+            actions=np.zeros((9, 1)),
+            rewards=np.arange(9.0),
+            terminals=np.array([0, 0, 0, 0, 1, 0, 0, 0, 0], bool),
+        )
+        if form == "hdf5":
+            cfg = self.write(**fields)
+            cfg["policy"]["collect"].update(collect)
+        else:
+            save_file("demo.pkl", fields)
+            cfg = config("demo.pkl", **collect)
+            cfg["policy"]["collect"]["data_type"] = "naive"
+        return transitions_of(create_dataset(cfg))
+
+    @pytest.mark.parametrize("form", ["hdf5", "naive"])
+    def test_timeout_length_splits_what_has_no_timeouts(self, form, caplog):
+        read = self.glued(form, timeout_length=3)
+        assert read.column("reward").tolist() == [0, 1, 3, 4, 5, 6]
+        alive = ~read.column("done")
+        assert read.column("next_obs")[alive][:, 0].tolist() == [1, 2, 4, 6, 7]
+        assert not caplog.records
+
+    @pytest.mark.parametrize("form", ["hdf5", "naive"])
+    def test_episodes_that_may_be_glued_are_reported(self, form, caplog):
+        assert len(self.glued(form)) == 8
+        (record,) = caplog.records
+        for part in ("demo.", "9 rows without next_observations", "1 rows", "timeout_length"):
+            assert part in record.getMessage()
+
+    @pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", True])
+    def test_other_timeout_lengths_are_refused(self, wrong):
+        with pytest.raises(ConfigError, match=r"policy\.collect\.timeout_length.*at least 1"):
+            self.glued("hdf5", timeout_length=wrong)
 
     def test_observations_that_came_next_are_taken_as_they_are(self):
         cfg = self.write(
@@ -107,6 +159,173 @@ class TestFiles:
         with pytest.raises(CheckpointWriteError, match="cannot write"):
             path = str(tmp_path / "file" / "demo.hdf5")
             offline_data_save_type([{"obs": np.zeros(2)}], path, "hdf5")
+
+    # ------------------------------------------------------------------ hostile files
+
+    def make(self, build, **fields):
+        cfg = self.write(action=np.zeros(3), reward=np.zeros(3), done=np.zeros(3), **fields)
+        with self.h5py.File("demo.hdf5", "a") as file:
+            build(file)
+        return cfg
+
+    def refused(self, build, words):
+        with pytest.raises((DataError, CheckpointError), match=words):
+            create_dataset(self.make(build))
+
+    def test_a_fifo_is_not_waited_for(self):
+        os.mkfifo("demo.hdf5")
+        assert not is_hdf5("demo.hdf5")
+        for kind in ("hdf5", "naive", "d4rl"):
+            with pytest.raises(CheckpointError, match="no regular file"):
+                create_dataset(config("demo.hdf5", data_type=kind))
+
+    @pytest.mark.parametrize("options", [{}, {"chunks": (1 << 20,)}, {"compression": "gzip"}])
+    def test_more_is_declared_than_stored(self, options):
+        def build(file):
+            file.create_dataset("obs", (1 << 34,), np.float32, **options)
+
+        self.refused(
+            build,
+            r"data set 'obs' of shape \(17179869184,\) and float32 declares 68719476736 bytes",
+        )
+        assert os.path.getsize("demo.hdf5") < 300_000
+
+    def test_one_chunk_of_very_many_is_stored(self):
+        def build(file):
+            dataset = file.create_dataset("obs", (1 << 34,), np.float32, chunks=(1 << 10,))
+            dataset[0] = 1
+
+        self.refused(build, "declares")
+
+    def test_a_chunk_that_inflates(self):
+        def build(file):
+            file.create_dataset(
+                "obs", (3,), np.float32, chunks=(1 << 26,), maxshape=(None,), compression="gzip"
+            )
+
+        self.refused(build, "declares 268435456 bytes")
+
+    def test_more_than_the_memory(self, monkeypatch):
+        monkeypatch.setattr("ding.data.offline.hdf5_dataset.available_memory", lambda: 1000)
+        self.refused(
+            lambda file: file.create_dataset("obs", data=np.zeros((3, 100))),
+            r"'obs' of shape \(3, 100\) and float64 needs 2400 bytes of memory, but 1000",
+        )
+
+    @pytest.mark.parametrize(
+        ("values", "kind"),
+        [
+            (["a", "b", "c"], "text"),
+            (np.array([b"a", b"b", b"c"]), "text"),
+            (np.zeros(3, [("x", "f4"), ("y", "i4")]), "x"),
+            (np.zeros(3, np.complex64), "complex64"),
+        ],
+    )
+    def test_what_is_no_number(self, values, kind):
+        self.refused(
+            lambda file: file.create_dataset("obs", data=values),
+            f"data set 'obs' holds .*{kind}.*, expected numbers",
+        )
+
+    def test_nothing_outside_of_the_file_is_read(self):
+        with open("secret", "wb") as file:
+            file.write(bytes(range(24)))
+        with self.h5py.File("other.hdf5", "w") as file:
+            file["obs"] = np.arange(3.0)
+
+        def external(file):
+            file.create_dataset("obs", (3,), np.float64, external=[("secret", 0, 24)])
+
+        def virtual(file):
+            layout = self.h5py.VirtualLayout((3,), np.float64)
+            layout[:] = self.h5py.VirtualSource("other.hdf5", "obs", (3,))
+            file.create_virtual_dataset("obs", layout)
+
+        def inner(file):
+            file["obs/a"] = self.h5py.ExternalLink("other.hdf5", "obs")
+
+        self.refused(external, "'obs' is stored in other files")
+        self.refused(virtual, "'obs' is stored in other files")
+        self.refused(inner, "'obs/a' is a link")
+        for link in (self.h5py.ExternalLink("other.hdf5", "obs"), self.h5py.SoftLink("/action")):
+            self.refused(lambda file, link=link: file.__setitem__("obs", link), "'obs' is a link")
+
+    def test_groups_in_themselves_end(self):
+        def build(file):
+            group = file.create_group("obs")
+            for i in range(3):
+                group[str(i)] = group
+
+        self.refused(build, "nested too deeply, or in itself")
+
+    def test_other_things(self):
+        self.refused(lambda file: file.__setitem__("obs", np.dtype("f8")), "'obs' is a type")
+        self.refused(
+            lambda file: file.create_dataset("obs", data=self.h5py.Empty("f4")), "'obs' is empty"
+        )
+
+    # ------------------------------------------------------------------ damages
+
+    def written(self):
+        data = {
+            "obs": {"a": torch.rand(6, 2), "b": torch.arange(6, dtype=torch.uint8)},
+            "action": torch.arange(6),
+            "reward": np.arange(6, dtype=np.float32),
+            "next_obs": {"a": torch.rand(6, 2), "b": torch.arange(6, dtype=torch.uint8)},
+            "done": np.arange(6) == 5,
+        }
+        offline_data_save_type(Columns(data), "demo.hdf5", "hdf5")
+        with open("demo.hdf5", "rb") as file:
+            return file.read()
+
+    def check_damages(self, damages):
+        content = self.written()
+        whole = transitions_of(create_dataset(config("demo.hdf5")))
+        for place, bit in damages(len(content)):
+            changed = bytearray(content)
+            changed[place] ^= 1 << bit
+            with open("demo.hdf5", "wb") as file:
+                file.write(changed)
+            try:
+                read = transitions_of(create_dataset(config("demo.hdf5")))
+            except (DataError, CheckpointError):
+                continue
+            assert all(
+                torch.equal(torch.as_tensor(read.column(name)), torch.as_tensor(column))
+                for name, column in whole.columns.items()
+                if not isinstance(column, dict)
+            ), place
+            for name in ("obs", "next_obs"):
+                for part in ("a", "b"):
+                    assert torch.equal(read.column(name)[part], whole.column(name)[part]), place
+
+    def test_flipped_bits_are_found_or_harmless(self):
+        self.check_damages(lambda size: [(i, i % 8) for i in range(0, size, size // 150)])
+
+    @pytest.mark.slow
+    def test_a_flipped_bit_in_each_byte_is_found_or_harmless(self):
+        self.check_damages(lambda size: [(i, (i * 5) % 8) for i in range(size)])
+
+    def test_a_data_set_that_is_exchanged_added_or_missing_is_found(self):
+        def change(build):
+            self.written()
+            with self.h5py.File("demo.hdf5", "a") as file:
+                build(file)
+            with pytest.raises(DataError, match="damaged"):
+                create_dataset(config("demo.hdf5"))
+
+        change(lambda file: file.move("next_obs", "next_observation"))
+        change(lambda file: file.__delitem__("next_obs"))
+        change(lambda file: file["obs"].__delitem__("a"))
+        change(lambda file: file.__setitem__("timeouts", np.ones(6)))
+        change(lambda file: file["action"].__setitem__(0, 5))
+        change(lambda file: file.attrs.__setitem__("ding_checksums", np.void(b"{}")))
+        change(lambda file: file.attrs.__setitem__("ding_checksums", 5))
+
+    def test_other_programs_find_damages_as_well(self):
+        self.written()
+        with self.h5py.File("demo.hdf5") as file:
+            assert file["action"].fletcher32
 
     @pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
     def test_a_truncated_file(self, kept, tmp_path):

@@ -14,6 +14,7 @@ def test_every_page_is_in_the_menu():
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
     menu = set(re.findall(r"- (\w+\.md)$", CONFIG, re.M))
     made = {"index.md", "policies.md", "cli.md", "benchmarks.md", "contributing.md", "changelog.md"}
+    made.add("config_keys.md")
     assert menu - made == pages
 
 
@@ -32,6 +33,11 @@ def hooks():
 
 
 class TestMadePages:
+    def test_keys_have_their_meaning(self, hooks):
+        page = hooks._keys_page()
+        assert "| `env.stop_value` | Mean return of an evaluation" in page
+        assert "greater than 0" in page
+
     @pytest.mark.slow
     def test_each_policy_has_a_page_with_its_defaults(self, hooks):
         pages = dict(hooks._policy_pages())

@@ -1,6 +1,7 @@
 """An environment, and a policy's updates, that hang where ``HANG`` says."""
 
 import ctypes
+import os
 import time
 
 from ding.policy.dqn import DQNPolicy
@@ -73,3 +74,18 @@ def _forward_learn(self, data):
 
 
 DQNPolicy._forward_learn = _forward_learn
+
+fsync = os.fsync
+
+
+def _fsync(handle):
+    """The disk of the run's state hangs from the second state on."""
+    is_state = "resume.pth.tar" in os.readlink(f"/proc/self/fd/{handle}")
+    if HANG["where"] == "disk" and is_state and os.path.exists("run/ckpt/resume.pth.tar"):
+        with open("hangs", "w"):
+            pass
+        time.sleep(1000)
+    fsync(handle)
+
+
+os.fsync = _fsync

@@ -1,5 +1,6 @@
 """The command ``ding``."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -421,3 +422,15 @@ def test_dry_run_finds_what_is_wrong(config):
     assert status == 1
     assert "did you mean policy.learn.batch_size?" in err
     assert run("-c", config, "-m", "eval", "--dry-run")[0] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_a_command_swallows_ends_it_all_the_same(number, monkeypatch):
+    def swallowing(*_):
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), number)
+        return "all is well"
+
+    monkeypatch.setattr("ding.entry.run_report.report", swallowing)
+    done = CliRunner().invoke(ding, ["status", "x"])
+    assert done.exit_code == 128 + number

@@ -24,6 +24,7 @@ from ding.entry.dist_entry import (
 from ding.utils.errors import ConfigError, RunError
 from tests.children import descendants, forked, is_alive, wait_for
 from tests.entry.parallel_runs import small_configs
+from tests.worker.coordinator.test_operator_server import FakeOperator
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -208,58 +209,38 @@ def test_a_worker_that_the_config_does_not_have(parts):
 
 # ---------------------------------------------------------------------- Kubernetes
 
-KUBECTL = """#!/bin/sh
-echo "$@" > {folder}/arguments
-cat > {folder}/body
-{answer}
-"""
-
 
 @pytest.fixture
-def kubectl(tmp_path, monkeypatch):
-    """A fake; what it was told is in files."""
-
-    def make(answer="echo '{\"success\": true}'"):
-        path = tmp_path / "bin" / "kubectl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(KUBECTL.format(folder=tmp_path, answer=answer))
-        path.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
-
-    monkeypatch.delenv("KUBERNETES_SERVER_URL", raising=False)
-    return make
+def operator(monkeypatch):
+    operator = FakeOperator()
+    monkeypatch.setenv("KUBERNETES_SERVER_URL", f"127.0.0.1:{operator.port}")
+    yield operator
+    operator.close()
 
 
-def test_workers_are_added_through_the_operator(kubectl):
-    kubectl()
-    dist_add_replicas("collector", "k.yaml", 2, "job-coordinator", "space", 4, None, "10Gi")
-    root = "/api/v1/namespaces/di-system/services/di-server:8080/proxy/v1alpha1"
-    arguments = Path("arguments").read_text().split()
-    assert arguments == f"--kubeconfig k.yaml create --raw {root}/replicas -f -".split()
-    assert json.loads(Path("body").read_text()) == {
-        "namespace": "space",
-        "coordinator": "job-coordinator",
-        "collectors": {"replicas": 2, "cpus": 4, "memory": "10Gi"},
-    }
-    dist_delete_replicas("learner", None, 1, "job-coordinator", "space")
-    assert Path("arguments").read_text().split()[:2] == ["delete", "--raw"]
-    assert json.loads(Path("body").read_text())["learners"] == {"replicas": 1}
-    dist_restart_replicas("learner", None, "job-coordinator", "space", "job-learner-1")
-    assert Path("arguments").read_text().split()[2].endswith("/replicas/failed")
-    assert json.loads(Path("body").read_text())["learners"] == ["job-learner-1"]
+def test_workers_are_asked_of_the_operator(operator):
+    asker = {"namespace": "space", "coordinator": "c"}
+    dist_add_replicas("collector", None, 2, "c", "space", 4, None, "10Gi")
+    dist_delete_replicas("learner", None, 1, "c", "space")
+    dist_restart_replicas("learner", None, "c", "space", "job-learner-1")
+    wanted = {"replicas": 2, "cpus": 4, "memory": "10Gi"}
+    unused = {"collectors": {"replicas": 0}, "learners": {"replicas": 1}}
+    failed = {"collectors": [], "learners": ["job-learner-1"]}
+    assert operator.seen == [
+        ("POST", "/v1alpha1/replicas", {"collectors": wanted, **asker}),
+        ("DELETE", "/v1alpha1/replicas", {**unused, **asker}),
+        ("POST", "/v1alpha1/replicas/failed", {**failed, **asker}),
+    ]
 
 
-def test_what_kubernetes_refuses(kubectl, monkeypatch):
-    kubectl("echo 'no such service' >&2; exit 1")
-    with pytest.raises(RunError, match="kubectl failed with status 1: no such service"):
-        dist_delete_replicas("learner", None, 1, "c", "n")
-    kubectl('echo \'{"success": false, "message": "too many"}\'')
+def test_what_the_operator_refuses(operator, monkeypatch):
+    operator.refusal = "too many"
     with pytest.raises(RunError, match="the operator refuses: too many"):
         dist_delete_replicas("learner", None, 1, "c", "n")
-    with pytest.raises(ConfigError, match="must be collector or learner, got 'cat'"):
+    with pytest.raises(ConfigError, match="must be learner or collector, got 'cat'"):
         dist_delete_replicas("cat", None, 1, "c", "n")
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(ConfigError, match="kubectl is not installed"):
+    monkeypatch.delenv("KUBERNETES_SERVER_URL")
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVER_URL"):
         dist_delete_replicas("learner", None, 1, "c", "n")
 
 

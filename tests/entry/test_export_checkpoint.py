@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import ding
 from ding.entry import eval, export_checkpoint, serial_pipeline
 from ding.model import VAC
 from ding.utils import save_file
@@ -85,3 +86,55 @@ def test_a_checkpoint_of_something_else_is_refused_in_one_message(old):
     main["policy"]["model"]["dueling"] = False
     with pytest.raises(CheckpointError, match=r"(?s)old\.tar.*head\.Q\.0\.0.*head\.A\.0\.0"):
         export_checkpoint((main, create), old, "x.tar")
+
+
+def bdq_and_iqn():
+    """A policy that goes right in its old form, and left in ours."""
+    state = {}
+    for part in ("head.V", "head.branches.0"):
+        state |= {f"{part}.0.0.weight": torch.eye(4), f"{part}.0.0.bias": torch.zeros(4)}
+    encoder = {"encoder.init.weight": torch.zeros(4, 4), "encoder.init.bias": torch.ones(4)}
+    # Left is worth 1 of each unit, right 2.5: in the old form the units are half as large.
+    branch = {
+        "head.branches.0.1.0.weight": torch.tensor([[1.0] * 4, [0.0] * 4]),
+        "head.branches.0.1.0.bias": torch.tensor([0.0, 2.5]),
+        "head.V.1.0.weight": torch.zeros(1, 4),
+        "head.V.1.0.bias": torch.zeros(1),
+    }
+    model = dict(num_branches=1, action_bins_per_branch=2, layer_num=1)
+    yield "bdq", {**encoder, **state, **branch}, model
+    # cos(π i τ) is 1 for i = 0 alone, and as often above as below 0 for others.
+    yield (
+        "iqn",
+        {
+            **encoder,
+            "head.iqn_fc.weight": torch.tensor([[1.0, 0.0]] * 4),
+            "head.iqn_fc.bias": torch.zeros(4),
+            "head.Q.0.0.weight": torch.eye(4),
+            "head.Q.0.0.bias": torch.zeros(4),
+            "head.Q.1.0.weight": torch.tensor([[1.0] * 4, [0.0] * 4]),
+            "head.Q.1.0.bias": torch.tensor([0.0, 2.5]),
+        },
+        dict(action_shape=2, quantile_embedding_size=2),
+    )
+
+
+@pytest.mark.parametrize(("kind", "state", "model"), list(bdq_and_iqn()), ids=["bdq", "iqn"])
+def test_old_forms_act_as_they_did(tmp_path, monkeypatch, kind, state, model):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"model": state, "target_model": state}, "old.tar")
+    main, create = configs(load_ckpt_before_run="old.tar", save_ckpt_after_run=True)
+    main["policy"]["model"] = dict(obs_shape=4, encoder_hidden_size_list=[4], **model)
+    main["policy"]["learn"]["learning_rate"] = 1e-30
+    create["policy"]["type"] = kind
+    serial_pipeline((main, create), seed=0, max_train_iter=1)
+    obs = torch.zeros(4)
+    for checkpoint in ("old.tar", "run/ckpt/iteration_1.pth.tar"):
+        assert ding.load("run", checkpoint).act(obs) == 1
+    export_checkpoint((main, create), "run/ckpt/iteration_1.pth.tar", "again.tar")
+    exported = torch.load("again.tar", weights_only=True)["model"]
+    assert exported.keys() == state.keys()
+    for name, value in state.items():
+        torch.testing.assert_close(exported[name], value)
+    # Each episode that always goes the same way has as many steps.
+    assert eval((main, create), seed=0, load_path="old.tar") == pytest.approx(9.5, abs=1.5)

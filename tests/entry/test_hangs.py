@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from ding.entry.run_folder import read_record
 from ding.utils import read_file
+from ding.utils.run_files import read_record
 from tests.children import start_python
 from tests.entry.runs import run_json
 
@@ -25,6 +25,7 @@ if options.get("in_haste", True):
         setattr(durations, name, 0.5 * getattr(durations, name))
 if "limit" in options:
     durations.WARN_ENV, durations.ENV_LIMIT = 0.5, options["limit"]
+exec(options.get("durations", ""))
 hanging.HANG.update(options["hang"])
 config = walk_config(manager=options["manager"], policy=options.get("policy", "dqn"))
 config[0].env.manager.update(options.get("settings", {}))
@@ -101,6 +102,22 @@ def test_signal_ends_a_run_that_hangs(manager, where, how, in_haste):
 
 
 @pytest.mark.slow
+def test_a_disk_that_hangs_is_named_and_does_not_hold_up_a_signal():
+    settings = "durations.SAVE_INTERVAL = 0.5; durations.DISK_STALL = 0.5"
+    run = Run(hang=dict(where="disk"), durations=settings)
+    time.sleep(2)
+    os.kill(run.process.pid, signal.SIGINT)
+    code, output = run.end(within=10)
+    assert code == 130, output
+    path = os.path.abspath("run/ckpt/resume.pth.tar")
+    assert f"\nwriting {path} has made no progress for " in output
+    assert f"interrupted: Ctrl-C; not saved: writing {path} has made no progress" in output
+    assert read_record("run").reason.startswith(f"Ctrl-C; not saved: writing {path}")
+    assert "policy has been at one update" not in output
+    assert read_file(path)["learner"]["last_iter"] >= 1  # the state before
+
+
+@pytest.mark.slow
 def test_signal_ends_a_run_whose_interpreter_stands_still():
     run = Run(hang=dict(where="step", how="locked", at=60))
     time.sleep(0.3)
@@ -116,7 +133,7 @@ def test_env_that_keeps_the_interpreter_ends_the_run():
     run = Run(limit=2.0, hang=dict(where="step", how="locked", at=60))
     run.end_by_guard(within=20, words="failed: EnvTimeoutError")
     assert run_json()["status"] == "failed"
-    assert read_record("run")["reason"].startswith("EnvTimeoutError: no answer for 2 s")
+    assert read_record("run").reason.startswith("EnvTimeoutError: no answer for 2 s")
 
 
 @pytest.mark.slow

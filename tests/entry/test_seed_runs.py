@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main
-from ding.entry.run_folder import read_record
 from ding.entry.seed_runs import Commands, train_in_turn
+from ding.entry.stop_signal import StopNow
 from ding.utils import durations
+from ding.utils.run_files import read_record
+from ding.utils.run_log import record_or_empty
 from tests.board.run_folders import make_run
 from tests.children import wait_for
 from tests.docs.fences import ROOT
@@ -136,9 +138,9 @@ def test_side_by_side(config):
     assert process.returncode == 0, output
     for seed in (0, 1):
         record = read_record(f"run_seed{seed}")
-        assert (record["status"], record["seed"], record["train_iter"]) == ("finished", seed, 1)
+        assert (record.status, record.seed, record.train_iter) == ("finished", seed, 1)
     assert "last return (mean of 5 evaluations): mean" in output
-    assert read_record("run_seed0")["pid"] != read_record("run_seed1")["pid"]
+    assert read_record("run_seed0").pid != read_record("run_seed1").pid
 
 
 @pytest.mark.slow
@@ -170,30 +172,61 @@ def test_one_that_is_enough_and_does_not_end_is_killed(deaf):
 
 def test_those_that_do_not_end_with_this_process_are_killed(deaf):
     statuses = []
-    with Commands(2) as commands:
-        runs = [
-            threading.Thread(target=lambda: statuses.append(commands.run([])[0])) for _ in range(2)
-        ]
-        for run in runs:
-            run.start()
-        wait_for(lambda: deaf.exists() and len(commands._running) == 2)
-        commands.end()
-        for run in runs:
-            run.join(20)
+
+    def run_one():
+        statuses.append(commands.run([])[0])
+        return True
+
+    with pytest.raises(StopNow) as caught, Commands(2) as commands:
+        interrupt = threading.Thread(target=interrupt_when, args=(deaf, commands))
+        interrupt.start()
+        try:
+            commands.work(run_one)
+        finally:
+            interrupt.join(20)
+    assert caught.value.ending.exit_status == 130
     assert set(statuses) <= {-signal.SIGKILL, -signal.SIGTERM}
     assert -signal.SIGKILL in statuses
+    assert commands.run([]) == (1, "")  # nothing is started any more
+
+
+def interrupt_when(started, commands):
+    wait_for(lambda: started.exists() and len(commands._running) == 2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_error_of_one_ends_the_others(deaf):
+    def fail():
+        wait_for(lambda: len(commands._running) == 1)
+        raise RuntimeError("of a thread")
+
+    steps = iter([lambda: commands.run([]) is None, fail])
+    with pytest.raises(RuntimeError, match="of a thread"), Commands(2) as commands:
+        commands.work(lambda: next(steps)())
+    assert not commands._running
+
+
+def test_a_signal_that_is_swallowed_is_raised_later():
+    commands = Commands(1)
+    commands.__enter__()
+    with contextlib.suppress(KeyboardInterrupt):  # as a destructor does
+        os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(StopNow):
+        commands.__exit__(None, None, None)
 
 
 @pytest.mark.slow
 def test_all_end_with_a_signal(config):
     with _start(config) as process:
         records = {}
-        while any(record.get("began") is not True for record in records.values()) or not records:
-            records = {seed: read_record(f"run_seed{seed}") for seed in (0, 1)}
+        while (
+            any(record.facts.get("began") is not True for record in records.values()) or not records
+        ):
+            records = {seed: record_or_empty(f"run_seed{seed}") for seed in (0, 1)}
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 143, output
-    assert [read_record(f"run_seed{seed}")["status"] for seed in (0, 1)] == ["interrupted"] * 2
+    assert [read_record(f"run_seed{seed}").status for seed in (0, 1)] == ["interrupted"] * 2
     assert output.count("interrupted") >= 2

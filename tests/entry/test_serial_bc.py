@@ -16,11 +16,11 @@ from ding.utils import read_file, save_file
 from ding.utils.errors import DataError
 
 
-def demonstrations(count):
+def demonstrations(count, seed=0):
     """Observations of CartPole, and what a controller does that holds the pole."""
     env, rows = gymnasium.make("CartPole-v1"), []
-    rng = np.random.default_rng(0)
-    obs, _ = env.reset(seed=0)
+    rng = np.random.default_rng(seed)
+    obs, _ = env.reset(seed=seed)
     while len(rows) < count:
         action = int(obs[2] + 0.4 * obs[3] + 0.05 * obs[0] + 0.1 * obs[1] > 0)
         rows.append({"obs": torch.from_numpy(obs), "action": torch.tensor([action])})
@@ -142,10 +142,10 @@ def test_a_data_set_without_actions_leaves_no_folder():
 
 
 @pytest.mark.slow
-def test_acts_as_the_demonstrator():
-    save_file("demo.pkl", demonstrations(3000))
+def test_acts_as_the_demonstrator(learned):
+    save_file("demo.pkl", demonstrations(3000, learned.seed))
     main, create = configs(train_epoch=20, batch_size=64, optimizer="Adam", learning_rate=1e-3)
     main["env"].update(stop_value=475, n_evaluator_episode=8)
     main["policy"]["eval"]["evaluator"]["eval_freq"] = 100
-    _, converged = serial_pipeline_bc((main, create), 0, "demo.pkl")
-    assert converged
+    _, converged = serial_pipeline_bc((main, create), learned.seed, "demo.pkl")
+    learned.is_true(converged, f"{run_facts()}")

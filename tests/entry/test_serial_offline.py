@@ -210,14 +210,14 @@ def test_a_missing_or_empty_data_set_leaves_no_folder():
 
 
 @pytest.mark.slow
-def test_learns_better_than_its_demonstrations():
+def test_learns_better_than_its_demonstrations(learned):
     """The controller with 80 % random actions holds the pole for some 40 steps."""
-    save_file("demo.pkl", demonstrations(10000, noise=0.8))
+    save_file("demo.pkl", demonstrations(10000, noise=0.8, seed=learned.seed))
     learn = dict(batch_size=64, target_update_freq=100, learning_rate=5e-4)
     main, create = configs(learn=learn, discount_factor=0.97)
     main["policy"]["learn"].update(train_epoch=30)
     main["policy"]["model"]["encoder_hidden_size_list"] = [64, 64]
     main["policy"]["eval"]["evaluator"]["eval_freq"] = 200
     main["env"].update(stop_value=195, n_evaluator_episode=8)
-    serial_pipeline_offline((main, create), seed=0)
-    assert run_facts()["status"] == "converged"
+    serial_pipeline_offline((main, create), seed=learned.seed)
+    learned.at_most(195 / run_facts()["best_return"], 1.0, f"{run_facts()}")

@@ -1,6 +1,7 @@
 """A run from its start to its end: the folder, the limits, the closing words."""
 
 import os
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -76,7 +77,7 @@ def two_choices(cfg):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manager", ["base", "subprocess", "gym_vector"])
-def test_ppo_learns_several_choices_at_a_time(manager):
+def test_ppo_learns_several_choices_at_a_time(manager, learned):
     changes = dict(
         model=dict(obs_shape=5, action_shape=[3, 2]),
         learn=dict(epoch_per_collect=6, batch_size=32, learning_rate=5e-3),
@@ -86,8 +87,8 @@ def test_ppo_learns_several_choices_at_a_time(manager):
     for section, values in changes.items():
         config[0].policy[section].update(values)
     envs = [two_choices, [{}] * 2, [{}] * 2]
-    serial_pipeline_onpolicy(config, seed=0, env_setting=envs, max_env_step=10_000)
-    assert run_json()["status"] == "converged"
+    serial_pipeline_onpolicy(config, seed=learned.seed, env_setting=envs, max_env_step=10_000)
+    learned.converged(Path("run"), 10_000)
 
 
 def test_metrics_and_episodes_come_from_all_parts():

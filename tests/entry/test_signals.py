@@ -1,5 +1,6 @@
 """Signals end a run in good order: saved, closed, with its reason and its exit status."""
 
+import contextlib
 import json
 import os
 import signal
@@ -135,7 +136,23 @@ def test_killed_run_goes_on_from_its_last_state():
     assert episodes()
 
 
+def swallow(number):
+    """What a destructor does, or an import that catches everything."""
+    with contextlib.suppress(BaseException):
+        os.kill(os.getpid(), number)
+
+
 class TestStopSignal:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_what_was_swallowed_is_raised_by_the_next(self, number):
+        before = signal.getsignal(number)
+        with StopSignal():
+            swallow(number)
+            with pytest.raises(StopNow) as caught, StopSignal():
+                raise AssertionError("it is not entered")
+            assert caught.value.ending.exit_status == 128 + number
+        assert signal.getsignal(number) is before
+
     def test_impatient_signal_is_raised(self):
         with pytest.raises(StopNow), StopSignal():
             os.kill(os.getpid(), signal.SIGTERM)

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main
+from ding.entry.seed_runs import Commands
 from ding.entry.sweep import read_space, sweep
 from ding.utils.errors import ConfigError, RunError
 from tests.board.run_folders import make_run
@@ -24,23 +25,11 @@ def space(tmp_path):
     return str(path)
 
 
-class FakeCommands:
+class FakeCommands(Commands):
     """Runs that return as much as their ``nstep``."""
 
     commands: list
     is_watched = False
-
-    def __init__(self, jobs):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        pass
-
-    def end(self):
-        pass
 
     def run(self, args, is_enough):
         self.commands.append(args)

@@ -1,5 +1,6 @@
 """What a stranger can do who hears everything, answers in place of a peer, or passes it on."""
 
+import base64
 import contextlib
 import json
 import re
@@ -284,6 +285,135 @@ def test_it_authenticates_again_when_the_peer_was_started_anew():
         engine.close()
 
 
+def spellings(text: str) -> list[str]:
+    """Other texts that say, or nearly say, what the header of a session says."""
+    nonce, own, target = json.loads(text)
+    parts = [nonce, own, target]
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in own)
+    stamp, rest = own.split(".", 1)
+    return [
+        json.dumps(parts, separators=(",", ":")),
+        json.dumps(parts, indent=1).replace("\n", " "),
+        text.replace(", ", ",\t"),
+        text.replace(", ", ",\r\n "),  # a folded header
+        f"[ {text[1:]}",
+        f"{text[:-1]} ]",
+        text.replace(own, escaped),
+        text.replace(target, "".join(f"\\u{ord(letter):04X}" for letter in target)),
+        text.replace(nonce[0], f"\\u{ord(nonce[0]):04x}", 1),
+        text.replace(":", "\\u003a"),
+        text.replace("[", '["x", ', 1),
+        json.dumps([*parts, "x"]),
+        json.dumps([*parts, []]),
+        json.dumps([parts]),
+        json.dumps(parts[::-1]),
+        json.dumps({"nonce": nonce, "own": own, "target": target}),
+        f'{{"nonce": "x", "nonce": "{nonce}", "own": "{own}", "target": "{target}"}}',
+        json.dumps([nonce, own.upper(), target]),
+        json.dumps([nonce, f"0{own}", target]),
+        json.dumps([nonce, f"0x{own}", target]),
+        json.dumps([nonce, f"{stamp[0]}_{stamp[1:]}.{rest}", target]),
+        json.dumps([nonce, f" {own}", target]),
+        json.dumps([nonce, f"{own} ", target]),
+        json.dumps([nonce + " ", own, target]),
+        json.dumps([nonce.upper(), own, target]),
+        json.dumps([nonce, own, target.upper() + "."]),
+        json.dumps([nonce, own, target.replace("127.0.0.1", "localhost")]),
+        json.dumps(json.dumps(parts)),
+        text + " x",
+        text + ",",
+        text + text,
+        f"{text}, {text}",
+        "\ufeff".encode().decode("latin-1") + text,
+        base64.b64encode(text.encode()).decode(),
+        base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+        text.replace('"', "'"),
+    ]
+
+
+def test_another_spelling_of_a_session_is_no_new_session(slave):
+    with relayed(slave) as (relay, _, connection):
+        connection.connect()
+        connection.new_task({"n": 1}).start().join(10)
+        heard = re.split(rb"(?=(?:POST|DELETE) /)", b"".join(relay.requests))[1:]
+        task = next(one for one in heard if one.startswith(b"POST /task/new"))
+        text = re.search(rb"Auth-Session: ([^\r]+)\r", task)[1].decode()
+        seen = list(slave.seen)
+        variants = spellings(text)
+        assert text not in variants
+        for variant in [text, f"  {text}\t", *variants]:
+            again = task.replace(text.encode(), variant.encode("latin-1"))
+            answer = raw(slave.port, again)
+            assert re.match(rb"HTTP/1.1 40[0134] ", answer), (variant, answer)
+            assert (
+                re.match(rb"HTTP/1.1 400 ", answer)
+                or variant in (text, f"  {text}\t")
+                or (re.fullmatch(r'\["[^"\\]*", "[0-9a-f.]*", "[^"\\]*"\]', variant))
+            ), (variant, answer)
+        for name in ("Auth-Session", "Auth-Count", "Auth-Digest", "Auth-Proof"):
+            for again in (
+                task.replace(f"{name}:".encode(), name.upper().encode() + b":"),
+                task.replace(f"{name}:".encode(), name.replace("-", "_").encode() + b":"),
+                re.sub(rf"({name}: )([^\r]+)".encode(), rb"\1\2\r\n\1\2", task),
+                re.sub(rf"({name}: )([^\r]+)".encode(), rb"\g<1>0\2", task),
+                re.sub(rf"({name}: )([^\r]+)".encode(), rb"\1+\2", task),
+            ):
+                assert re.match(rb"HTTP/1.1 40[03] ", raw(slave.port, again)), again
+        assert slave.seen == seen
+        assert len(slave._key_server._sessions) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Auth-Session", "x"),
+        ("Auth-Session", "[" * 30_000),
+        ("Auth-Session", '["a", "' + "f" * 30_000 + '.0.0", "c"]'),
+        ("Auth-Session", "[1, 2, 3]"),
+        ("Auth-Session", "[" + "9" * 5000 + ", 1, 2]"),
+        ("Auth-Session", "[NaN, NaN, NaN]"),
+        ("Auth-Session", '["\\ud800", "\\ud800", "\\ud800"]'),
+        ("Auth-Session", "null"),
+        ("Auth-Count", "0"),
+        ("Auth-Count", "-1"),
+        ("Auth-Count", "1e3"),
+        ("Auth-Count", "9" * 5000),
+        ("Auth-Count", "\xb2"),
+        ("Auth-Digest", "F" * 64),
+        ("Auth-Proof", "0" * 63),
+        ("Auth-Proof", "\xfc" * 64),
+    ],
+)
+def test_a_malformed_head_is_the_senders_fault_and_logged_once(slave, caplog, name, value):
+    caplog.set_level("INFO")
+    parts = json.dumps(["n" * 64, f"1.{'0' * 32}.{'0' * 64}", f"127.0.0.1:{slave.port}"])
+    headers = {"Auth-Session": parts, "Auth-Count": "1"}
+    headers.update(dict.fromkeys(("Auth-Digest", "Auth-Proof"), "0" * 64))
+    headers.update({"Channel": "0", "Token": "x", name: value})
+    lines = "".join(f"{key}: {text}\r\n" for key, text in headers.items())
+    request = f"POST /connect HTTP/1.1\r\nHost: 127.0.0.1\r\n{lines}Content-Length: 0\r\n\r\n"
+    for _ in range(5):
+        assert raw(slave.port, request.encode("latin-1")).startswith(b"HTTP/1.1 400 ")
+    slave.close()
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("ding.")]
+    assert len([line for line in told if "malformed" in line]) == 1
+    assert len([line for line in told if "5 requests from 127.0.0.1 refused" in line]) == 1
+    assert sum(map(len, told)) < 500
+
+
+def test_a_bug_in_a_view_is_logged_once_and_counted(caplog, monkeypatch):
+    caplog.set_level("INFO")
+    with DoingSlave() as slave:
+        monkeypatch.setattr(slave, "_peer_token", lambda: {}["nothing"])
+        slave._server._server.app = slave._make_app()
+        for _ in range(4):
+            url = f"http://127.0.0.1:{slave.port}/connect"
+            headers = {"Channel": "0", "Token": "x"}
+            assert requests.post(url, headers=headers, timeout=10).status_code == 500
+    assert len([record for record in caplog.records if record.exc_info]) == 1
+    assert any("4 requests failed: KeyError at " in r.getMessage() for r in caplog.records)
+
+
 def test_strangers_are_logged_once(slave, caplog):
     for _ in range(3):
         requests.post(
@@ -365,6 +495,18 @@ class TestServer:
         for number in range(1000):
             server.greet({"nonce": f"{number:064d}", "target": "a:1"})
         assert not server._sessions
+
+    def test_a_session_is_one_clients(self, server):
+        """Another client's nonce, or another address, makes another key: no one may mix them."""
+        session, head = self.request(server)
+        server.judge(head, "GET", "/x")
+        nonce, own, target = json.loads(session._text)
+        for text in ([nonce[::-1], own, target], [nonce, own, "b:1"]):
+            _, head = self.request(server, session)
+            head["Auth-Session"] = json.dumps(text)
+            with pytest.raises(authentication.ResponsibleException, match="another client"):
+                server.judge(head, "GET", "/x")
+        assert len(server._sessions) == 1
 
     def test_resting_sessions_are_forgotten_and_those_at_work_kept(self, server, monkeypatch):
         monkeypatch.setattr(authentication, "MAX_SESSIONS", 3)

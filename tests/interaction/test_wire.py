@@ -12,8 +12,13 @@ from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, DoingSlave, Wire, eventually, pair
 
 ADDRESS = {"master": {"address": "127.0.0.1:1"}}
-#: Headers of a wrong proof that one has the run's key.
-PROOF = {"Auth-Session": "[]", "Auth-Count": "1", "Auth-Digest": "0", "Auth-Proof": "0"}
+#: Headers of a wrong proof that one has the run's key, in the form of a right one.
+PROOF = {
+    "Auth-Session": f'["{"n" * 64}", "1.{"0" * 32}.{"0" * 64}", "127.0.0.1:1"]',
+    "Auth-Count": "1",
+    "Auth-Digest": "0" * 64,
+    "Auth-Proof": "0" * 64,
+}
 
 
 class ForeignMaster:
@@ -169,7 +174,9 @@ class TestSlave:
             wire.headers["Run-Key"] = "secret"  # proofs alone count
             assert wire("POST", "connect", ADDRESS) == (400, 301)
             wire.headers.update(PROOF)
-            assert wire("POST", "connect", ADDRESS) == (403, 302)
+            assert wire("POST", "connect", ADDRESS) == (401, 302)  # no session of this process
+            wire.headers["Auth-Session"] = "[]"
+            assert wire("POST", "connect", ADDRESS) == (400, 302)
             assert slave.seen == []
 
     def test_what_does_not_exist(self, wire):
@@ -274,4 +281,6 @@ class TestMaster:
             wire = Wire(master.port, Channel="0", Token="any")
             assert wire("GET", "slave/heartbeat") == (400, 501)
             wire.headers.update(PROOF)
-            assert wire("GET", "slave/heartbeat") == (403, 502)
+            assert wire("GET", "slave/heartbeat") == (401, 502)
+            wire.headers["Auth-Session"] = "[]"
+            assert wire("GET", "slave/heartbeat") == (400, 502)

@@ -116,11 +116,6 @@ def test_config_that_cannot_work_is_named():
         make_payoff(decay=1.5)
 
 
-def test_ids_are_unique():
-    with pytest.raises(ValueError, match="'a'"):
-        make_payoff("aa")
-
-
 def test_counts_from_many_threads_add_up():
     payoff, (a, b, _) = make_payoff()
     threads = [

@@ -5,21 +5,21 @@ import torch
 from torch import nn
 
 from ding.model import BCQ, EDAC, ContinuousQVAC
-from ding.model.common.ensemble import EnsembleLinear, ensemble_mlp
+from ding.model.common.ensemble import EnsembleLinear, EnsembleMLP
 from ding.utils.errors import ConfigError
 
 
 def test_an_ensemble_is_as_many_single_networks():
-    many = ensemble_mlp(3, [4, 8, 8], 2, nn.ReLU())
+    many = EnsembleMLP(3, [4, 8, 8], 2, nn.ReLU())
     x = torch.randn(3, 5, 4)
     for e in range(3):
         alone = nn.Sequential(
             nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)
         )
         with torch.no_grad():
-            for layer, theirs in zip(many[::2], alone[::2]):
-                theirs.weight.copy_(layer.weight[e].T)
-                theirs.bias.copy_(layer.bias[e, 0])
+            for (layer, *_), theirs in zip(many.pred, alone[::2]):
+                theirs.weight.copy_(layer.weight.view(3, -1, theirs.in_features)[e])
+                theirs.bias.copy_(layer.bias.view(3, -1)[e])
         assert torch.allclose(many(x)[e], alone(x[e]), atol=1e-6)
         assert torch.allclose(many(x[0])[e], alone(x[0]), atol=1e-6)
 
@@ -28,7 +28,7 @@ def test_an_ensemble_starts_as_linear_layers_do():
     layer = EnsembleLinear(200, 16, 16)
     assert layer.weight.abs().max() <= 0.25
     assert layer.weight.std().item() == pytest.approx(0.25 / 3**0.5, rel=0.05)
-    assert not torch.equal(layer.weight[0], layer.weight[1])
+    assert not torch.equal(layer.weight[:16], layer.weight[16:32])
 
 
 def test_edac():
@@ -40,7 +40,7 @@ def test_edac():
     assert q_value.shape == (5, 7)
     each = {"obs": obs.expand(5, -1, -1), "action": action.expand(5, -1, -1)}
     assert torch.allclose(model(each, mode="compute_critic")["q_value"], q_value)
-    assert len(list(model.critic.parameters())) == 8  # weights and biases of four layers
+    assert len(list(model.critic.parameters())) == 6  # weights and biases of three layers
     again = EDAC(4, 2, ensemble_num=5, critic_head_layer_num=2)
     again.load_state_dict(model.state_dict())
     assert torch.equal(again(each, mode="compute_critic")["q_value"][0], q_value[0])

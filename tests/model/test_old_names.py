@@ -1,316 +1,24 @@
 """Checkpoints of DI-engine: the names of parameters, and what is computed from them."""
 
-import itertools
+import math
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from ding.model import (
-    ACER,
-    C51DQN,
-    DQN,
-    DRQN,
-    IQN,
-    MAVAC,
-    PDQN,
-    PG,
-    PPG,
-    QACDIST,
-    QRDQN,
-    VAC,
-    ContinuousQAC,
-    DiscreteBC,
-    DiscreteQAC,
-    QMix,
-    RainbowDQN,
-    with_old_names,
-)
+from ding.model import BDQ, IQN, PDQN, VAC, with_old_names
+from ding.utils.errors import CheckpointError
+from tests.old_checkpoints import OLD, old_state
 
-
-def linear(name, n_out, *n_in):
-    return {f"{name}.weight": [n_out, *n_in], f"{name}.bias": [n_out]}
-
-
-def encoder(name="encoder"):
-    layers = linear(f"{name}.init", 128, 4), linear(f"{name}.main.0", 128, 128)
-    return {**layers[0], **layers[1], **linear(f"{name}.main.2", 64, 128)}
-
-
-def images(name, first, mid):
-    return {
-        **linear(f"{name}.main.0", first, 4, 8, 8),
-        **linear(f"{name}.main.2", first, first, 4, 4),
-        **linear(f"{name}.main.4", mid, first, 3, 3),
-        **linear(f"{name}.mid", mid, 49 * mid),
-    }
-
-
-def branch(name, n_out, width=64):
-    return {**linear(f"{name}.0.0", width, width), **linear(f"{name}.1.0", n_out, width)}
-
-
-def dueling(name, n, width=64):
-    return {**branch(f"{name}.A", n, width), **branch(f"{name}.V", 1, width)}
-
-
-def regression(name, n_out, n_in=64):
-    return {**linear(f"{name}.main.0", 64, n_in), **linear(f"{name}.last", n_out, 64)}
-
-
-def gaussian(name, *last):
-    sigma = {} if last else {f"{name}.log_sigma_param": [1, 2]}
-    layers = [linear(f"{name}.{layer}", 2, 64) for layer in ("mu", *last)]
-    return {
-        **sigma,
-        **linear(f"{name}.main.0", 64, 64),
-        **{k: v for x in layers for k, v in x.items()},
-    }
-
-
-def noisy(name, *sizes):
-    shapes = {"weight": list(sizes), "bias": [sizes[0]]}
-    own = {f"{name}.{k}_{kind}": v for k, v in shapes.items() for kind in ("mu", "sigma")}
-    return {**own, **{f"{name}.{k}_eps": v for k, v in shapes.items()}}
-
-
-def twice(state, share=True):
-    """The names through ``actor`` and ``critic``."""
-    more = {}
-    for part in ("actor", "critic"):
-        home = "encoder" if share else f"{part}_encoder"
-        for i, own in enumerate((home, f"{part}_head")):
-            more |= {
-                f"{part}.{i}{name.removeprefix(own)}": shape
-                for name, shape in state.items()
-                if name.startswith(f"{own}.")
-            }
-    return {**state, **more}
-
-
-HYBRID = {
-    "actor_head.0": "dis_head",
-    "actor_head.1": "cont_head",
-    "encoder.0": "dis_encoder",
-    "encoder.1": "cont_encoder",
-}
-
-
-def hybrid_twice(state):
-    """The names through ``actor_head`` and ``encoder``."""
-    more = {
-        alias + name.removeprefix(own): shape
-        for alias, own in HYBRID.items()
-        for name, shape in state.items()
-        if name.startswith(f"{own}.")
-    }
-    return {**state, **more}
-
-
-def through(name, shapes, *n_in):
-    return {**linear(f"{name}.0", 64, *n_in), **{f"{name}.2.{k}": v for k, v in shapes.items()}}
-
-
-def headed(shapes):
-    return {k.removeprefix("x."): v for k, v in shapes.items()}
-
-
-ENCODERS = {**encoder("actor_encoder"), **encoder("critic_encoder")}
-CRITIC = regression("critic_head", 1)
-ACTOR = branch("actor_head.Q", 2)
-DEEP_ACTOR = {
-    **linear("actor_head.Q.0.0", 64, 64),
-    **linear("actor_head.Q.0.2", 64, 64),
-    **linear("actor_head.Q.1.0", 2, 64),
-}
-IMAGES = (4, 84, 84)
-OLD = {
-    "dqn dueling": (lambda: DQN(4, 2), {**encoder(), **dueling("head", 2)}),
-    "dqn": (lambda: DQN(4, 2, dueling=False), {**encoder(), **branch("head.Q", 2)}),
-    "dqn two actions": (
-        lambda: DQN(4, [2, 3]),
-        {**encoder(), **dueling("head.pred.0", 2), **dueling("head.pred.1", 3)},
-    ),
-    "dqn images": (
-        lambda: DQN(IMAGES, 6, [128, 128, 512]),
-        {**images("encoder", 128, 512), **dueling("head", 6, 512)},
-    ),
-    "c51": (lambda: C51DQN(4, 2), {**encoder(), **branch("head.Q", 102)}),
-    "qrdqn": (lambda: QRDQN(4, 2), {**encoder(), **branch("head.Q", 64)}),
-    "iqn": (
-        lambda: IQN(4, 2),
-        {**encoder(), **branch("head.Q", 2), **linear("head.iqn_fc", 64, 128)},
-    ),
-    "mavac": (
-        lambda: MAVAC(4, 6, 2, 3),
-        twice(
-            {
-                **linear("actor_encoder.0", 256, 4),
-                **linear("critic_encoder.0", 512, 6),
-                **linear("critic_head.main.0", 512, 512),
-                **linear("critic_head.last", 1, 512),
-                **linear("actor_head.Q.0.0", 256, 256),
-                **linear("actor_head.Q.0.2", 256, 256),
-                **linear("actor_head.Q.1.0", 2, 256),
-            },
-            share=False,
-        ),
-    ),
-    "pg": (lambda: PG(4, 2), {**encoder(), **branch("head.Q", 2)}),
-    "ppg": (
-        lambda: PPG(4, 2),
-        {
-            f"{part}.{name}": shape
-            for part, state in {
-                "actor_critic": twice({**encoder(), **CRITIC, **DEEP_ACTOR}),
-                "aux_critic": {**encoder("0"), **regression("1", 1)},
-            }.items()
-            for name, shape in state.items()
-        },
-    ),
-    "rainbow": (
-        lambda: RainbowDQN(4, 2),
-        {
-            **encoder(),
-            **noisy("head.A.0.0", 64, 64),
-            **noisy("head.A.1.0", 102, 64),
-            **noisy("head.Q.0.0", 64, 64),
-            **noisy("head.Q.1.0", 51, 64),
-        },
-    ),
-    "drqn": (
-        lambda: DRQN(4, 2),
-        {
-            **encoder(),
-            "rnn.bias": [1, 256],
-            **{f"rnn.norm.{i}.{kind}": [256] for i in range(2) for kind in ("weight", "bias")},
-            "rnn.wx.0": [64, 256],
-            "rnn.wh.0": [64, 256],
-            **dueling("head", 2),
-        },
-    ),
-    "qmix": (
-        lambda: QMix(3, 4, 6, 2, [32, 32]),
-        {
-            **linear("_q_network.encoder.init", 32, 4),
-            **linear("_q_network.encoder.main.0", 32, 32),
-            **{f"_q_network.rnn.weight_{kind}": [96, 32] for kind in ("ih", "hh")},
-            **{f"_q_network.rnn.bias_{kind}": [96] for kind in ("ih", "hh")},
-            **branch("_q_network.head.Q", 2, 32),
-            **linear("_mixer.hyper_w_1.0", 64, 6),
-            **linear("_mixer.hyper_w_1.2", 96, 64),
-            **linear("_mixer.hyper_w_final.0", 64, 6),
-            **linear("_mixer.hyper_w_final.2", 32, 64),
-            **linear("_mixer.hyper_b_1", 32, 6),
-            **linear("_mixer.V.0", 32, 6),
-            **linear("_mixer.V.2", 1, 32),
-        },
-    ),
-    "bc discrete": (lambda: DiscreteBC(4, 2), {**encoder(), **dueling("head", 2)}),
-    "vac": (lambda: VAC(4, 2), twice({**encoder(), **CRITIC, **ACTOR})),
-    "acer": (
-        lambda: ACER(4, 2),
-        twice({**ENCODERS, **regression("critic_head", 2), **ACTOR}, share=False),
-    ),
-    "pdqn": (
-        lambda: PDQN(4, {"action_type_shape": 3, "action_args_shape": 2}),
-        hybrid_twice(
-            {
-                **encoder("dis_encoder"),
-                **encoder("cont_encoder"),
-                **regression("cont_head", 2),
-                **dueling("dis_head", 3, 66),
-            }
-        ),
-    ),
-    "qac dist": (
-        lambda: QACDIST(4, 2),
-        {
-            **through("actor", headed(regression("x", 2)), 4),
-            **through("critic", headed(branch("x.Q", 51)), 6),
-        },
-    ),
-    "vac two encoders": (
-        lambda: VAC(4, 2, share_encoder=False),
-        twice({**ENCODERS, **CRITIC, **ACTOR}, share=False),
-    ),
-    "vac images": (
-        lambda: VAC(IMAGES, 6, encoder_hidden_size_list=[64, 64, 128]),
-        twice(
-            {
-                **images("encoder", 64, 128),
-                **regression("critic_head", 1, 128),
-                **linear("actor_head.Q.0.0", 64, 128),
-                **linear("actor_head.Q.1.0", 6, 64),
-            }
-        ),
-    ),
-    "vac continuous": (
-        lambda: VAC(4, 2, action_space="continuous"),
-        twice({**encoder(), **CRITIC, **gaussian("actor_head")}),
-    ),
-    "vac continuous two encoders": (
-        lambda: VAC(4, 2, "continuous", False, sigma_type="independent", bound_type="tanh"),
-        twice({**ENCODERS, **CRITIC, **gaussian("actor_head")}, share=False),
-    ),
-    "vac hybrid": (
-        lambda: VAC(4, {"action_type_shape": 3, "action_args_shape": 2}, action_space="hybrid"),
-        twice({**encoder(), **CRITIC, **branch("actor_head.0.Q", 3), **gaussian("actor_head.1")}),
-    ),
-    "qac regression": (
-        lambda: ContinuousQAC(4, 2, "regression"),
-        twice(
-            {
-                **through("actor_head", headed(regression("x", 2)), 4),
-                **through("critic_head", headed(regression("x", 1)), 6),
-            }
-        ),
-    ),
-    "qac gaussian twin": (
-        lambda: ContinuousQAC(4, 2, "reparameterization", twin_critic=True),
-        twice(
-            {
-                **through("actor_head", headed(gaussian("x", "log_sigma_layer")), 4),
-                **through("critic_head.0", headed(regression("x", 1)), 6),
-                **through("critic_head.1", headed(regression("x", 1)), 6),
-            }
-        ),
-    ),
-    "qac discrete twin": (
-        lambda: DiscreteQAC(4, 2, twin_critic=True),
-        twice(
-            {
-                **through("actor_head", headed(branch("x.Q", 2)), 4),
-                **through("critic_head.0", headed(branch("x.Q", 2)), 4),
-                **through("critic_head.1", headed(branch("x.Q", 2)), 4),
-            }
-        ),
-    ),
-}
 EACH = pytest.mark.parametrize("name", OLD)
-
-
-def old_state(shapes, seed=0):
-    """Values for the names; those of one parameter are the same."""
-    generator = torch.Generator().manual_seed(seed)
-    values = {name: torch.randn(shape, generator=generator) * 0.1 for name, shape in shapes.items()}
-    homes = dict(HYBRID) if "dis_head.A.0.0.weight" in values else {}
-    for within, part in itertools.product(("", "actor_critic."), ("actor", "critic")):
-        shared = f"{within}encoder.main.0.weight" in values
-        encoder = "encoder" if shared else f"{part}_encoder"
-        homes[f"{within}{part}.0"] = within + encoder
-        homes[f"{within}{part}.1"] = f"{within}{part}_head"
-    for alias, own in homes.items():
-        for name in [n for n in values if n.startswith(f"{alias}.")]:
-            twin = values.get(own + name.removeprefix(alias))
-            values[name] = values[name] if twin is None else twin.clone()
-    return values
 
 
 @EACH
 def test_names_and_shapes_are_the_old_ones(name):
     make, shapes = OLD[name]
-    state = with_old_names(make())
+    model = make()
+    model.load_state_dict(old_state(shapes))
+    state = with_old_names(model)
     assert {name: list(value.shape) for name, value in state.items()} == shapes
 
 
@@ -324,7 +32,8 @@ def test_old_states_load_and_come_out_again(name):
     assert given.keys() == state.keys()
     again = with_old_names(model)
     for key in state:
-        if not key.endswith("_eps"):
+        # Noise, and an encoder that old networks do not use.
+        if not key.endswith("_eps") and not key.startswith("dis_encoder."):
             assert torch.equal(again[key], state[key]), key
 
 
@@ -441,3 +150,177 @@ def test_one_parameter_with_two_values_is_refused():
     state["actor.0.init.bias"] += 1
     with pytest.raises(RuntimeError, match=r"actor\.0\.init\.bias and encoder\.init\.bias"):
         make().load_state_dict(state)
+
+
+# ---------------------------------------------------------------------- other forms of a network
+
+
+def test_an_iqn_embeds_with_the_old_multiples():
+    model, state = loaded("iqn")
+    output = model(OBS)
+    torch.testing.assert_close(output["q"], old_iqn(OBS, output["tau"], state))
+
+
+def old_iqn(obs, tau, state):
+    """Quantiles ``[B, N, Q]``: cosines of the multiples 1 to n."""
+    multiples = torch.arange(1, 129) * math.pi
+    embedding = _mlp(torch.cos(tau * multiples), state, "head.iqn_fc")
+    x = _encode(obs, state).unsqueeze(1) * embedding
+    return _last(_mlp(x, state, "head.Q.0.0"), state, "head.Q.1.0").transpose(1, 2)
+
+
+def test_a_bdq_divides_what_its_encoder_gives():
+    model, state = loaded("bdq")
+    x = _encode(OBS, state) / 3
+
+    def part(name):
+        names = [f"{name}.0.{i}" for i in (0, 2, 4)]
+        return _last(_mlp(x, state, *names), state, f"{name}.1.0")
+
+    a = torch.stack([part("head.branches.0"), part("head.branches.1")], 1)
+    logit = part("head.V").unsqueeze(1) + a - a.mean(-1, keepdim=True)
+    for training in (True, False):
+        torch.testing.assert_close(model.train(training)(OBS)["logit"], logit)
+
+
+@pytest.mark.parametrize("multi_pass", [False, True])
+def test_both_networks_of_a_pdqn_encode_with_one_encoder(multi_pass):
+    _, shapes = OLD["pdqn"]
+    state = old_state(shapes)
+    action_shape = {"action_type_shape": 3, "action_args_shape": 2}
+    model = PDQN(4, action_shape, multi_pass=multi_pass)
+    model.load_state_dict(state)
+    x = _encode(OBS, state, "cont_encoder")
+    args = _last(_mlp(x, state, "cont_head.main.0"), state, "cont_head.last").tanh()
+    torch.testing.assert_close(model(OBS, mode="compute_continuous")["action_args"], args)
+
+    def values(args):
+        y = torch.cat([x, args], 1)
+        a = _last(_mlp(y, state, "dis_head.A.0.0"), state, "dis_head.A.1.0")
+        v = _last(_mlp(y, state, "dis_head.V.0.0"), state, "dis_head.V.1.0")
+        return v + a - a.mean(1, keepdim=True)
+
+    wanted = values(args)
+    if multi_pass:
+        own = [args * torch.eye(3, 2)[i] for i in range(3)]
+        wanted = torch.stack([values(own[i])[:, i] for i in range(3)], 1)
+    inputs = {"state": OBS, "action_args": args}
+    torch.testing.assert_close(model(inputs, mode="compute_discrete")["logit"], wanted)
+
+
+def test_a_pdqn_with_two_encoders_is_not_exported():
+    model = PDQN(4, {"action_type_shape": 3, "action_args_shape": 2})
+    with pytest.raises(CheckpointError, match=r"dis_encoder\.init\.weight differs"):
+        with_old_names(model)
+
+
+def test_a_pdqn_that_was_exported_with_two_encoders_keeps_both():
+    model = PDQN(4, {"action_type_shape": 3, "action_args_shape": 2})
+    state = dict(model.state_dict())
+    for i, name in enumerate(("dis_encoder", "cont_encoder")):
+        state |= {
+            f"encoder.{i}.{k.removeprefix(name + '.')}": v
+            for k, v in model.state_dict().items()
+            if k.startswith(f"{name}.")
+        }
+    again = PDQN(4, {"action_type_shape": 3, "action_args_shape": 2})
+    again.load_state_dict(state)
+    for name, value in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value)
+
+
+def test_an_edac_has_its_critics_side_by_side():
+    model, state = loaded("edac")
+    action = torch.rand(7, 2) * 2 - 1
+    q_value = model({"obs": OBS, "action": action}, mode="compute_critic")["q_value"]
+    x = torch.cat([OBS, action], 1)
+    first, last = (state[f"critic.pred.{i}.0.weight"].squeeze(-1) for i in (0, 1))
+    for k in range(3):
+        rows = slice(64 * k, 64 * (k + 1))
+        hidden = F.relu(F.linear(x, first[rows], state["critic.pred.0.0.bias"][rows]))
+        wanted = hidden @ last[k] + state["critic.pred.1.0.bias"][k]
+        torch.testing.assert_close(q_value[k], wanted)
+    x = _mlp(OBS, state, "actor.0", "actor.2.main.0")
+    mu, sigma = model(OBS, mode="compute_actor")["logit"]
+    torch.testing.assert_close(mu, _last(x, state, "actor.2.mu"))
+    log_sigma = _last(x, state, "actor.2.log_sigma_layer")
+    torch.testing.assert_close(sigma, log_sigma.clamp(-20, 2).exp())
+
+
+def team():
+    """One step of two teams of two agents: observations, actions, and memories after it."""
+    generator = torch.Generator().manual_seed(4)
+    obs = {
+        "agent_state": torch.randn(3, 2, 6, generator=generator),
+        "global_state": torch.randn(3, 8, generator=generator),
+    }
+    return obs, torch.tensor([[0, 4], [1, 2], [3, 3]])
+
+
+def agents_step(obs, state, name):
+    """Memories and values of agents after their first step."""
+    x = _mlp(obs["agent_state"], state, f"{name}.encoder.init", f"{name}.encoder.main.0")
+    cell = torch.nn.GRUCell(32, 32)
+    cell.load_state_dict({k: state[f"{name}.rnn.{k}"] for k in cell.state_dict()})
+    with torch.no_grad():
+        hidden = cell(x.flatten(0, 1), torch.zeros(6, 32)).view(3, 2, 32)
+    return hidden, _last(_mlp(hidden, state, f"{name}.head.Q.0.0"), state, f"{name}.head.Q.1.0")
+
+
+def test_a_qtran_judges_joint_actions_as_it_did():
+    model, state = loaded("qtran")
+    obs, action = team()
+    output = model({"obs": obs, "action": action})
+    hidden, q = agents_step(obs, state, "_q_network")
+    torch.testing.assert_close(output["logit"], q)
+    chosen = q.gather(-1, action.unsqueeze(-1)).sum((-1, -2))
+    torch.testing.assert_close(output["total_q"], chosen)
+    pairs = torch.cat([hidden, F.one_hot(action, 5).float()], -1)
+    pairs = _last(_mlp(pairs, state, "action_encoding.0"), state, "action_encoding.2").sum(1)
+    x = torch.cat([obs["global_state"], pairs], -1)
+    joint = _last(_mlp(x, state, "Q.0", "Q.2"), state, "Q.4").squeeze(-1)
+    torch.testing.assert_close(output["joint_q"], joint)
+    value = _last(_mlp(obs["global_state"], state, "V.0", "V.2"), state, "V.4").squeeze(-1)
+    torch.testing.assert_close(output["value"], value)
+
+
+def test_a_wqmix_mixes_freely_as_it_did():
+    model, state = loaded("wqmix")
+    obs, action = team()
+    output = model({"obs": obs, "action": action})
+    for name, key in (("_q_network", "logit"), ("_q_network_star", "free_logit")):
+        torch.testing.assert_close(
+            output.get(key, output["logit"]), agents_step(obs, state, name)[1]
+        ) if key in output else None
+    _, q = agents_step(obs, state, "_q_network_star")
+    chosen = q.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    x = torch.cat([chosen, obs["global_state"]], -1)
+    names = [f"_mixer_star.net.{i}" for i in (0, 2, 4)]
+    mixed = _last(_mlp(x, state, *names), state, "_mixer_star.net.6")
+    value = _last(_mlp(obs["global_state"], state, "_mixer_star.V.0"), state, "_mixer_star.V.2")
+    torch.testing.assert_close(output["free_q"], (mixed + value).squeeze(-1))
+
+
+#: Networks that compute in a form of their own here, and their outputs.
+@pytest.mark.parametrize("make", [lambda: IQN(4, 3), lambda: BDQ(4, 2, 3), lambda: BDQ(4, 1, 2, 0)])
+class TestTwoForms:
+    def test_own_states_load_as_they_are(self, make):
+        model, again = make().eval(), make().eval()
+        again.load_state_dict(model.state_dict())
+        assert torch.equal(again(OBS)["logit"], model(OBS)["logit"])
+
+    def test_exported_states_compute_the_same(self, make):
+        model, again = make().eval(), make().eval()
+        exported = with_old_names(model)
+        assert exported.keys() < model.state_dict().keys()
+        again.load_state_dict(exported)
+        torch.testing.assert_close(again(OBS)["logit"], model(OBS)["logit"])
+
+    def test_old_states_stay_in_their_form(self, make):
+        old, again, third = make().eval(), make().eval(), make().eval()
+        old.load_state_dict(with_old_names(old))
+        again.load_state_dict(old.state_dict())
+        assert torch.equal(again(OBS)["logit"], old(OBS)["logit"])
+        exported = with_old_names(again)
+        third.load_state_dict(exported)
+        assert torch.equal(third(OBS)["logit"], old(OBS)["logit"])

@@ -9,9 +9,9 @@ from ding.policy.command_mode_policy_instance import DQNCommandModePolicy, PPOCo
 from ding.utils import deep_merge_dicts
 
 
-def _build(cls, model, overrides, **kwargs):
+def _build(cls, model, overrides, seed=0, **kwargs):
     cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides))
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     return cls(cfg, model=model, **kwargs)
 
 
@@ -19,10 +19,10 @@ def _build(cls, model, overrides, **kwargs):
 def make_dqn():
     """``make_dqn(network=None, cls=DQNPolicy, enable_field=None, **config)``."""
 
-    def make(network=None, cls=DQNCommandModePolicy, enable_field=None, **overrides):
+    def make(network=None, cls=DQNCommandModePolicy, enable_field=None, seed=0, **overrides):
         overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
         assert issubclass(cls, DQNPolicy)
-        return _build(cls, network, overrides, enable_field=enable_field)
+        return _build(cls, network, overrides, seed, enable_field=enable_field)
 
     return make
 
@@ -31,9 +31,9 @@ def make_dqn():
 def make_ppo():
     """As ``make_dqn``."""
 
-    def make(network=None, cls=PPOCommandModePolicy, enable_field=None, **overrides):
+    def make(network=None, cls=PPOCommandModePolicy, enable_field=None, seed=0, **overrides):
         overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
         assert issubclass(cls, PPOPolicy)
-        return _build(cls, network, overrides, enable_field=enable_field)
+        return _build(cls, network, overrides, seed, enable_field=enable_field)
 
     return make

@@ -1,6 +1,5 @@
 """A2C and off-policy PPO against numbers worked out by hand, and learning on a small task."""
 
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,9 @@ from torch import nn
 
 from ding.data import Columns
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
-from ding.policy import A2CPolicy, PPOOffPolicy
+from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
+from ding.policy._counted_steps import CountedSteps
+from ding.rl_utils import ppo_value_error
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 
@@ -53,7 +54,7 @@ def samples(obs, action, adv, **more):
 def test_a2c_by_hand():
     network = FixedActorCritic()
     policy = build(A2CPolicy, network, learn=dict(learning_rate=0.0, grad_norm=1e9))
-    (log,) = policy.learn_mode.forward(samples([1.0, 2.0], [0, 1], [2.0, -1.0]))
+    log = policy.learn_mode.forward(samples([1.0, 2.0], [0, 1], [2.0, -1.0]))
     # Probabilities 1/4 and 3/4; returns are value + adv, so that the value's error is adv.
     policy_loss = -(2 * math.log(0.25) - math.log(0.75)) / 2
     value_loss = (2.0**2 + 1.0**2) / 2
@@ -77,8 +78,11 @@ def test_a2c_clips_its_gradient():
 
 def test_a2c_passes_over_its_data_once():
     policy = build(A2CPolicy, FixedActorCritic(), learn=dict(batch_size=4))
-    logs = policy.learn_mode.forward(samples([1.0] * 10, [0] * 10, [1.0] * 10))
-    assert len(logs) == 3
+    updates = []
+    policy._optimizer.register_step_post_hook(lambda *args: updates.append(args))
+    log = policy.learn_mode.forward(samples([1.0] * 10, [0] * 10, [1.0] * 10))
+    assert len(updates) == 3
+    assert log["adv_abs_max"] == 1
 
 
 def test_offpolicy_ppo_by_hand():
@@ -109,6 +113,80 @@ def test_offpolicy_ppo_weighs_samples():
     log = policy.learn_mode.forward(samples([1.0, 2.0], [1, 0], [2.0, -2.0], **more))
     assert log["policy_loss"] == pytest.approx(0.8 * 2 / 2, rel=1e-5)
     assert log["priority"].tolist() == [2, 2]
+
+
+def one_step_episodes(policy, rng, n=32):
+    """Episodes of a step, whose returns are their rewards, 49 on average with a deviation of 10."""
+    obs = rng.normal(size=(n, 3)).astype(np.float32)
+    columns = {"obs": obs, "next_obs": obs, "done": np.ones(n, bool)}
+    columns |= {name: np.asarray(part) for name, part in policy._collect_columns(obs).items()}
+    columns["reward"] = (49 + 10 * rng.normal(size=n)).astype(np.float32)
+    made = policy.collect_mode.batched.get_train_columns(columns, np.ones(n, np.int64))
+    return {name: torch.as_tensor(np.asarray(part)) for name, part in made.items()}
+
+
+@pytest.mark.parametrize("cls", [PPOOffPolicy, PPGOffPolicy])
+def test_stored_values_stay_right_while_their_unit_moves(cls, monkeypatch):
+    policy = build(cls, learn=dict(value_norm=True, learning_rate=0.01, ppo_param_init=True))
+    seen = []
+
+    def error(data, *args):
+        seen.append(data)
+        return ppo_value_error(data, *args)
+
+    monkeypatch.setattr("ding.policy.ppo.ppo_value_error", error)
+    monkeypatch.setattr("ding.policy.ppg.ppo_value_error", error)
+    rng, buffer, drawn = np.random.default_rng(0), [], set()
+    for _ in range(8):
+        buffer.append(one_step_episodes(policy, rng))
+        stored = {name: torch.cat([part[name] for part in buffer]) for name in buffer[0]}
+        for _ in range(3):
+            index = torch.from_numpy(rng.integers(len(stored["reward"]), size=64))
+            policy.learn_mode.forward({name: part[index] for name, part in stored.items()})
+            std = policy._running_mean_std.std
+            _, value_old, return_, _ = seen.pop()
+            torch.testing.assert_close(return_ * std, stored["reward"][index, 0], rtol=1e-4, atol=0)
+            torch.testing.assert_close(value_old * std, stored["value"][index])
+            drawn |= set(index.tolist())
+    # Each sample counts once, however often it was drawn.
+    returns = stored["reward"][sorted(drawn), 0]
+    statistics = policy._running_mean_std.state_dict()
+    assert statistics["count"] == pytest.approx(len(drawn), abs=0.01)
+    assert statistics["mean"] == pytest.approx(returns.mean().item(), rel=1e-3)
+    assert policy._running_mean_std.std == pytest.approx(returns.std().item(), rel=0.01)
+
+
+def test_a_collectors_copy_stores_values_in_the_unit_of_the_reward():
+    policy, collector = (build(PPOOffPolicy) for _ in range(2))
+    policy.learn_mode.forward(one_step_episodes(policy, np.random.default_rng(0)))
+    collector.collect_mode.load_state_dict(policy.learn_mode.state_dict())
+    obs = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    value = collector.collect_mode.batched.forward(obs)["value"]
+    raw = policy._model(torch.from_numpy(obs), mode="compute_critic")["value"]
+    std = policy._running_mean_std.std
+    assert std > 5
+    torch.testing.assert_close(value, raw.detach() * std)
+
+
+def test_a_resumed_policy_counts_no_sample_again():
+    policy, resumed = (build(PPOOffPolicy) for _ in range(2))
+    data = one_step_episodes(policy, np.random.default_rng(0))
+    policy.learn_mode.forward(dict(data))
+    resumed.learn_mode.load_state_dict(policy.learn_mode.state_dict())
+    resumed.learn_mode.forward(dict(data))
+    assert resumed._running_mean_std.state_dict()["count"] == pytest.approx(32, abs=0.01)
+    # Nor are its next samples taken for those.
+    more = one_step_episodes(resumed, np.random.default_rng(1))
+    assert not set(more["step_id"].tolist()) & set(data["step_id"].tolist())
+
+
+def test_counted_steps_are_forgotten_when_no_buffer_can_have_them():
+    counted = CountedSteps(buffer_size=2)
+    assert counted.take_new(torch.tensor([3, 1, 3])).tolist() == [0, 1]
+    assert counted.take_new(torch.tensor([1, 5, 6])).tolist() == [1, 2]
+    assert counted.take_new(torch.tensor([7, 3])).tolist() == [0]
+    assert counted.take_new(torch.tensor([3])).tolist() == [0]  # the oldest of five
+    assert counted.take_new(None) == slice(None)
 
 
 @pytest.mark.parametrize("cls", [A2CPolicy, PPOOffPolicy])
@@ -144,7 +222,7 @@ class TestFamily:
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["a2c", "ppo_offpolicy"])
 @pytest.mark.timeout(120)
-def test_learns_to_balance(policy, tmp_path):
+def test_learns_to_balance(policy, tmp_path, learned):
     learn = dict(batch_size=40, learning_rate=0.003, grad_norm=0.5, adv_norm=True)
     if policy == "ppo_offpolicy":
         learn = dict(batch_size=64, update_per_collect=20, learning_rate=0.001, adv_norm=True)
@@ -170,6 +248,5 @@ def test_learns_to_balance(policy, tmp_path):
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
     )
     pipeline = serial_pipeline_onpolicy if policy == "a2c" else serial_pipeline
-    pipeline((main, create), seed=0, max_env_step=60_000)
-    end = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert end["status"] == "converged", end
+    pipeline((main, create), seed=learned.seed, max_env_step=60_000)
+    learned.converged(tmp_path / "run", 60_000)

@@ -28,7 +28,6 @@ def test_network_and_target_are_compiled(make_dqn, compiled):
     policy = make_dqn(learn=dict(compile=True))
     assert [mode for _, mode in compiled] == [None, None]
     assert compiled[0][0] is policy._model
-    assert policy._quick_learner is None
 
 
 def test_modes_are_handed_on(make_ppo, compiled):

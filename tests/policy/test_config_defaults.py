@@ -20,6 +20,7 @@ DQN = {
     "on_policy": False,
     "priority": False,
     "priority_IS_weight": False,
+    "priority_form": "absolute",
     "discount_factor": 0.97,
     "nstep": 1,
     "noisy_net": False,

@@ -20,9 +20,9 @@ from ding.utils.errors import ConfigError
 STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, auto_alpha=False)
 
 
-def build(cls, network=None, **overrides):
+def build(cls, network=None, seed=0, **overrides):
     overrides.setdefault("model", {"obs_shape": 1, "action_shape": 1})
-    set_pkg_seed(0, use_cuda=False)
+    set_pkg_seed(seed, use_cuda=False)
     cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides))
     return cls(cfg, model=network)
 
@@ -66,7 +66,8 @@ def by_quadrature(critics, data, gaps_to=0.0):
 def losses(**learn):
     network, data = Gaussian(), transitions()
     policy = build(CQLPolicy, network, learn={**STILL, "num_actions": 20_000, **learn})
-    return policy.learn_mode.forward(data)["critic_loss"], network, data, policy
+    log = policy.learn_mode.forward(data)
+    return log["critic_loss"] + log.get("twin_critic_loss", 0.0), network, data, policy
 
 
 def test_penalty_is_the_integral_over_actions():
@@ -97,7 +98,7 @@ def test_penalty_moves_q_down_where_there_are_no_data():
 
 def test_lagrange_multiplier_follows_the_gap():
     for threshold, rises in ((-5.0, True), (5.0, False)):
-        _, network, data, policy = losses(with_lagrange=True, lagrange_thresh=threshold)
+        *_, data, policy = losses(with_lagrange=True, lagrange_thresh=threshold)
         policy = build(
             CQLPolicy,
             Gaussian(),
@@ -106,12 +107,26 @@ def test_lagrange_multiplier_follows_the_gap():
         for _ in range(5):
             policy.learn_mode.forward(data)
         assert (policy._log_multiplier.item() > 1e-3) == rises
-    # At multiplier 1 the first loss has the gap beyond the threshold.
-    with_, network, data, _ = losses(with_lagrange=True, lagrange_thresh=0.5, discount_factor=0.0)
+
+
+def test_the_threshold_is_that_of_the_authors():
+    """They subtract it from the weighted gap, whose logarithm is of a sum over actions."""
+    learn = dict(with_lagrange=True, lagrange_thresh=0.5, discount_factor=0.0)
+    with_, network, data, _ = losses(min_q_weight=2.0, **learn)
     plain, *_ = losses(min_q_weight=0.0, discount_factor=0.0, num_actions=1)
-    assert with_ - plain == pytest.approx(
-        by_quadrature(network.c.tolist(), data, gaps_to=0.5), abs=0.02
-    )
+    gaps = by_quadrature(network.c.tolist(), data)
+    number = 3 * 20_000
+    # At multiplier 1, and of two critics.
+    assert with_ - plain == pytest.approx(2.0 * (gaps + 2 * math.log(number)) - 2 * 0.5, abs=0.04)
+
+
+def test_the_multiplier_stays_where_the_weighted_gap_is_the_threshold():
+    _, network, data, _ = losses(min_q_weight=0.0, discount_factor=0.0, num_actions=1)
+    gap = by_quadrature(network.c.tolist(), data) / 2 + math.log(3 * 20_000)
+    for threshold, rises in ((3 * gap - 0.1, True), (3 * gap + 0.1, False)):
+        learn = dict(with_lagrange=True, lagrange_thresh=threshold, min_q_weight=3.0)
+        *_, policy = losses(**learn, learning_rate_q=1e-3)
+        assert (policy._log_multiplier.item() > 0) == rises
 
 
 def test_targets_have_no_entropy_unless_wanted():
@@ -190,9 +205,10 @@ def test_discrete_cql_by_hand():
     assert logs[1]["priority"].tolist() == logs[0]["priority"].tolist()
 
 
-def test_discrete_cql_avoids_what_the_data_lack():
+def test_discrete_cql_avoids_what_the_data_lack(learned):
     policy = build(
         DiscreteCQLPolicy,
+        seed=learned.seed,
         discount_factor=0.9,
         model=dict(obs_shape=1, action_shape=3, encoder_hidden_size_list=[16]),
         learn=dict(learning_rate=0.01),
@@ -211,8 +227,9 @@ def test_discrete_cql_avoids_what_the_data_lack():
     for _ in range(150):
         policy.learn_mode.forward(data)
     q_value = policy._forward_eval_batch(torch.ones(1, 1))["logit"][0]
-    assert q_value.argmax() == 1
-    assert q_value[2] < q_value[:2].min() - 0.5
+    learned.is_true(q_value.argmax() == 1, f"{q_value}")
+    gap = (q_value[:2].min() - q_value[2]).item()
+    learned.at_most(0.5 / gap, 1.0)
 
 
 def test_by_name():

@@ -1,6 +1,5 @@
 """Actions that are a choice and its arguments, from the environment to the losses."""
 
-import json
 import math
 
 import numpy as np
@@ -184,7 +183,7 @@ def test_agents_have_no_hybrid_actions():
 
 
 @pytest.mark.parametrize("type_", ["ppo", "ppo_offpolicy"])
-def test_learns(type_, tmp_path):
+def test_learns(type_, tmp_path, learned):
     main = EasyDict(
         exp_name=str(tmp_path / "run"),
         env=dict(
@@ -206,6 +205,5 @@ def test_learns(type_, tmp_path):
         main.policy.learn.update_per_collect = 20
     create = EasyDict(env=dict(type="aim"), env_manager=dict(type="base"), policy=dict(type=type_))
     pipeline = serial_pipeline_onpolicy if type_ == "ppo" else serial_pipeline
-    pipeline((main, create), seed=0, max_env_step=30_000)
-    end = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert end["status"] == "converged", end
+    pipeline((main, create), seed=learned.seed, max_env_step=30_000)
+    learned.converged(tmp_path / "run", 30_000)

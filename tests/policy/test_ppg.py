@@ -1,7 +1,6 @@
 """Phasic policy gradient against numbers worked out by hand, and its phases."""
 
 import copy
-import json
 import math
 
 import numpy as np
@@ -121,12 +120,12 @@ def test_auxiliary_phase_by_hand(cls):
     first, second = samples([1.0], [1], [2.0]), samples([2.0], [0], [4.0])
     logs = [policy.learn_mode.forward(part) for part in (first, second)]
     logs = [log if isinstance(log, dict) else log[-1] for log in logs]
-    assert "aux_value_loss" not in logs[0]
+    assert "auxiliary_loss" not in logs[0]
     # Returns 3 and 6 against 0.5 and 1, and against 1 and 2.
-    assert logs[1]["aux_value_loss"] == pytest.approx(0.5 * (2.5**2 + 5.0**2) / 2)
-    assert logs[1]["aux_critic_loss"] == pytest.approx(0.5 * (2.0**2 + 4.0**2) / 2)
+    assert logs[1]["auxiliary_loss"] == pytest.approx(0.5 * (2.5**2 + 5.0**2) / 2)
+    assert logs[1]["aux_value_loss"] == pytest.approx(0.5 * (2.0**2 + 4.0**2) / 2)
     # The policy is the one of the phase's beginning.
-    assert logs[1]["clone_loss"] == pytest.approx(0, abs=1e-7)
+    assert logs[1]["behavioral_cloning_loss"] == pytest.approx(0, abs=1e-7)
     assert network.actor_critic.critic_head.number.grad.item() == pytest.approx(-(2.5 + 2 * 5) / 2)
     assert network.aux_critic.number.grad.item() == pytest.approx(-(2 + 2 * 4) / 2)
     assert policy._memory.phases == 0
@@ -153,7 +152,7 @@ def test_auxiliary_phase_holds_the_policy(weight, moves):
     after = policy._model(obs, mode="compute_actor")["logit"]
     change = kl(before, after).mean().item()
     assert change > 1e-3 if moves else change < 1e-4
-    assert math.isfinite(log["clone_loss"])
+    assert math.isfinite(log["behavioral_cloning_loss"])
 
 
 def test_divergences():
@@ -258,7 +257,7 @@ def test_network_shares_nothing_between_its_two():
 
 @pytest.mark.parametrize("policy", ["ppg", "ppg_offpolicy"])
 @pytest.mark.timeout(120)
-def test_learns_to_balance(policy, tmp_path):
+def test_learns_to_balance(policy, tmp_path, learned):
     learn = dict(batch_size=64, learning_rate=0.002, adv_norm=True, aux_train_epoch=2)
     if policy == "ppg":
         learn |= dict(actor_epoch_per_collect=4, critic_epoch_per_collect=4, value_norm=True)
@@ -292,6 +291,5 @@ def test_learns_to_balance(policy, tmp_path):
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
     )
     pipeline = serial_pipeline_onpolicy_ppg if policy == "ppg" else serial_pipeline
-    pipeline((main, create), seed=0, max_env_step=30_000)
-    end = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert end["status"] == "converged", end
+    pipeline((main, create), seed=learned.seed, max_env_step=30_000)
+    learned.converged(tmp_path / "run", 30_000)

@@ -12,7 +12,6 @@ from ding.policy.sequences import (
     sequence_windows,
     stack_states,
 )
-from ding.utils.errors import DataError
 
 
 def trajectories(lengths):
@@ -85,6 +84,15 @@ def test_dict_observations():
     assert (out["b"]["c"] == 2 * out["a"]).all()
 
 
+@pytest.mark.parametrize("lengths", [[1], [4], [5], [3, 12, 1, 4], [9, 2, 30]])
+@pytest.mark.parametrize("burnin", [0, 3])
+def test_without_overlap_each_step_comes_once(lengths, burnin):
+    windows = sequence_windows(np.array(lengths), 4, burnin, overlap=False)
+    learned, null = windows.rows[:, burnin:], windows.null[:, burnin:]
+    assert learned[~null].tolist() == list(range(sum(lengths)))
+    assert len(learned) == sequence_counts(np.array(lengths), 4).sum()
+
+
 def test_padding_points_into_its_own_trajectory():
     windows = sequence_windows(np.array([2, 3]), 4, 1)
     assert windows.rows.tolist() == [[0, 0, 1, 1, 1], [2, 2, 3, 4, 4]]
@@ -117,11 +125,10 @@ def test_batches_have_time_first(kind):
     assert sequence_batch(samples(), ignore_done=True)["done"].sum() == 0
 
 
-def test_batches_need_their_padding():
+def test_batches_without_null_have_no_padding():
     data = samples().columns
     del data["null"]
-    with pytest.raises(DataError, match="null"):
-        sequence_batch(Columns(data))
+    assert bool((sequence_batch(Columns(data))["mask"] == 1).all())
 
 
 def test_states_there_and_back():

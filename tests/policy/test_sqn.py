@@ -97,7 +97,7 @@ def test_old_place_of_nstep():
     ("wrong", "message"),
     [
         (dict(learn=dict(alpha=0)), "alpha"),
-        (dict(model=dict(obs_shape=3, action_shape=[2, 2])), "a whole number"),
+        (dict(model=dict(obs_shape=3, action_shape=[2, 2])), "one whole number"),
     ],
 )
 def test_what_does_not_fit_is_refused(wrong, message):

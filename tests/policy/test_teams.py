@@ -1,6 +1,7 @@
 """QMIX and its kin, and COMA: losses against loops and numbers worked out by hand; modes."""
 
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -21,7 +22,7 @@ from ding.policy import (
     QTRANPolicy,
     WQMIXPolicy,
 )
-from ding.policy.coma import lambda_returns
+from ding.policy.coma import lambda_returns, others_actions
 from ding.policy.qmix import nstep_targets
 from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts, set_pkg_seed
@@ -271,8 +272,8 @@ def test_qmix_by_hand():
     policy = build(QMIXPolicy, Table(VALUES), learn={"discount_factor": 0.5})
     log = policy.learn_mode.forward(one_step())
     # Done: 1 + 0. Next: the best are 5 and 7, so that the target is 1 + 0.5 * 12.
-    assert log["q_value"] == 1
-    assert log["target_q_value"] == 7
+    assert log["total_q"] == 1
+    assert log["target_reward_total_q"] == 7
     assert log["total_loss"] == pytest.approx(36)
     assert log["priority"].tolist() == [6]
     # d/dq of (q - y)^2 is -12, for each of the two actions that were done; the step is clipped.
@@ -285,7 +286,7 @@ def test_qmix_by_hand():
 def test_targets_leave_out_what_is_forbidden_next():
     policy = build(QMIXPolicy, Table(VALUES), learn={"discount_factor": 0.5})
     log = policy.learn_mode.forward(one_step(next_mask=((0, 1), (1, 1))))
-    assert log["target_q_value"] == 1 + 0.5 * (4 + 7)
+    assert log["target_reward_total_q"] == 1 + 0.5 * (4 + 7)
 
 
 def test_double_q_values_what_the_online_network_would_do():
@@ -293,7 +294,7 @@ def test_double_q_values_what_the_online_network_would_do():
     with torch.no_grad():
         policy._model.table[1, 0] = torch.tensor([0.0, 9.0])
     log = policy.learn_mode.forward(one_step())
-    assert log["target_q_value"] == 1 + 0.5 * (4 + 7)
+    assert log["target_reward_total_q"] == 1 + 0.5 * (4 + 7)
 
 
 def test_padding_counts_for_nothing():
@@ -329,7 +330,7 @@ def test_weights_of_wqmix(ow, action, reward, weight):
     target = reward + 3.5
     mix = VALUES[0][0][action[0]] + VALUES[0][1][action[1]]
     free = FREE[0][0][action[0]] + FREE[0][1][action[1]]
-    assert log["target_q_value"] == pytest.approx(target)
+    assert log["target_reward_total_q"] == pytest.approx(target)
     assert log["weighted_loss"] == pytest.approx(weight * (mix - target) ** 2)
     assert log["free_loss"] == pytest.approx((free - target) ** 2)
 
@@ -352,7 +353,7 @@ def test_attribution_of_collaq():
     learn = {"discount_factor": 0.5, "collaq_loss_weight": 10}
     policy = build(CollaQPolicy, Table(VALUES), learn=learn)
     log = policy.learn_mode.forward(one_step((1, 0)))
-    assert log["collaq_loss"] == pytest.approx((2**2 + 0) / 2)
+    assert log["colla_loss"] == pytest.approx((2**2 + 0) / 2)
     assert log["total_loss"] == pytest.approx((2 - 7) ** 2 + 10 * 2)
 
 
@@ -415,9 +416,52 @@ def test_coma_by_hand():
     second = 2 - (3 / 8 * 2 + 5 / 8 * 6)
     expected = -(math.log(1 / 2) * first + math.log(3 / 8) * second) / 2
     assert log["policy_loss"] == pytest.approx(expected, abs=1e-5)
-    # What is done next is most likely: of the first agent any (here the first), value 1; of the
-    # second the other, value 6. Targets 1 + 0.5 * 1 and 1 + 0.5 * 6.
-    assert log["value_loss"] == pytest.approx(((3 - 1.5) ** 2 + (2 - 4) ** 2) / 2)
+    # What is done next is not known: the values' means are 2 and 3/8 * 2 + 5/8 * 6 = 4.5. Targets
+    # are 1 + 0.5 * 2 and 1 + 0.5 * 4.5.
+    assert log["value_loss"] == pytest.approx(((3 - 2) ** 2 + (2 - 3.25) ** 2) / 2)
+
+
+class OthersDecide(TableActorCritic):
+    """What an agent's actions are worth is what the others do, read as a number with base N."""
+
+    def __init__(self, agents=2, number=2):
+        super().__init__()
+        self.agent_num, self.number = agents, number
+        self.scores = nn.Parameter(torch.linspace(-1, 1, agents * number).view(agents, number))
+
+    def unroll(self, obs, state):
+        shape = obs["agent_state"].shape[:2]
+        return {"logit": self.scores.expand(*shape, *self.scores.shape), "next_state": state}
+
+    def compute_critic(self, inputs):
+        action = inputs["action"].float()
+        place = self.number ** torch.arange(self.agent_num).float()
+        others = (action * place).sum(-1, keepdim=True) - action * place
+        own = torch.arange(self.number).float()
+        return {"q_value": others.unsqueeze(-1).square() + own + 0 * self.q.sum()}
+
+
+@pytest.mark.parametrize(("agents", "number"), [(1, 3), (2, 2), (3, 3), (4, 4)])
+def test_coma_bootstraps_with_means_under_the_policy(agents, number):
+    network = OthersDecide(agents, number)
+    policy = build(COMAPolicy, network)
+    probability = torch.softmax(torch.randn(2, agents, number), -1)
+    obs = {"agent_state": torch.zeros(2, agents, 1)}
+    expected = torch.zeros(2, agents)
+    for joint in itertools.product(range(number), repeat=agents):
+        action = torch.tensor(joint).expand(2, agents)
+        chance = of_action(probability, action).prod(-1, keepdim=True)
+        q_value = network.compute_critic({"action": action})["q_value"]
+        expected += chance * of_action(q_value, action)
+    torch.testing.assert_close(policy._mean_value(obs, probability), expected.detach())
+
+
+def test_of_many_others_coma_draws_one_joint_action():
+    probability = torch.zeros(3, 8, 4)
+    probability[..., 2] = 1
+    action, weight = others_actions(probability)
+    assert action.shape == weight.shape == (1, 3, 8)
+    assert bool((action == 2).all() and (weight == 1).all())
 
 
 # ------------------------------------------------------------------ modes

@@ -16,13 +16,13 @@ from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 
 T = 4
-#: Trajectories: terminated and shorter than a piece, cut and shorter, two pieces that overlap.
+#: Trajectories: terminated and shorter than a piece, cut and shorter, two pieces.
 LENGTHS, ENDS = np.array([3, 2, 7]), [True, False, True]
-PIECES = [range(3), range(3, 5), range(5, 9), range(8, 12)]
+PIECES = [range(3), range(3, 5), range(5, 9), range(9, 12)]
 KINDS = ["discrete", "choices", "continuous", "acer"]
 
 
-def build(kind, **overrides):
+def build(kind, seed=0, **overrides):
     model = {"obs_shape": 3, "action_shape": 2, "encoder_hidden_size_list": [8]}
     cls = IMPALAPolicy
     if kind == "acer":
@@ -33,7 +33,7 @@ def build(kind, **overrides):
         overrides["action_space"] = "continuous"
     overrides["model"] = {**model, **overrides.get("model", {})}
     overrides.setdefault("unroll_len", T)
-    set_pkg_seed(0, use_cuda=False)
+    set_pkg_seed(seed, use_cuda=False)
     return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)))
 
 
@@ -203,7 +203,7 @@ def test_samples_hold_each_observation_once():
     assert "next_obs" not in columns
     assert np.array_equal(columns["obs"][0, 3], data["next_obs"][2])
     assert np.array_equal(columns["obs"][2, 4], data["next_obs"][8])
-    assert columns["null"].sum(1).tolist() == [1, 2, 0, 0]
+    assert columns["null"].sum(1).tolist() == [1, 2, 0, 1]
 
 
 def test_padding_has_the_value_of_what_came_last():
@@ -284,12 +284,12 @@ class TestFamily:
         ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
         assert all(torch.equal(ours[i]["action"], theirs[i]["action"]) for i in obs)
 
-    def test_the_critic_learns(self, kind):
-        policy = build(kind, learn=dict(discount_factor=0.0))
+    def test_the_critic_learns(self, kind, learned):
+        policy = build(kind, seed=learned.seed, learn=dict(discount_factor=0.0))
         name = "critic_loss" if kind == "acer" else "value_loss"
         data = pieces(policy, kind)
-        losses = [policy.learn_mode.forward(data)[name] for _ in range(150)]
-        assert losses[-1] < 0.7 * losses[0]
+        losses = [policy.learn_mode.forward(data)[name] for _ in range(300)]
+        learned.at_most(losses[-1] / losses[0], 0.7)
 
     def test_priorities_and_weights(self, kind):
         policy = build(kind, priority=True, priority_IS_weight=True)

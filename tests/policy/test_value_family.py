@@ -24,9 +24,9 @@ from ding.utils.errors import ConfigError
 FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
 
 
-def build(cls, network=None, **overrides):
+def build(cls, network=None, seed=0, **overrides):
     overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    set_pkg_seed(0, use_cuda=False)
+    set_pkg_seed(seed, use_cuda=False)
     return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
 
 
@@ -130,9 +130,10 @@ def test_iqn_draws_to_learn_and_not_to_act():
 
 
 @pytest.mark.slow
-def test_iqn_learns_the_quantiles_of_a_noisy_reward():
+def test_iqn_learns_the_quantiles_of_a_noisy_reward(learned):
     policy = build(
         IQNPolicy,
+        seed=learned.seed,
         discount_factor=0.0,
         # A loss that is linear nearly everywhere, as that of quantiles without Huber's.
         learn=dict(learning_rate=0.003, kappa=0.02),
@@ -144,7 +145,8 @@ def test_iqn_learns_the_quantiles_of_a_noisy_reward():
         policy.learn_mode.forward(samples(zeros, zeros, [0] * 64, reward, done))
     out = policy._forward_eval_batch(torch.zeros(1, 1))
     # Of a uniform reward, the quantile at τ is τ.
-    assert torch.allclose(out["q"][0, 0], out["tau"][0, :, 0], atol=0.12)
+    deviation = (out["q"][0, 0] - out["tau"][0, :, 0]).abs()
+    learned.at_most(deviation.mean().item(), 0.08, "mean deviation")
 
 
 def wasserstein_distance(fractions, quantile):
@@ -213,7 +215,7 @@ def test_fqf_learns_shares_and_values_apart():
     log = policy.learn_mode.forward(random_samples(16))
     assert changed(shares, parameters(True))
     assert not changed(values, parameters(False))
-    assert {"cur_lr_fraction", "fraction_loss"} <= log.keys()
+    assert {"cur_lr_fraction_loss", "fraction_loss", "quantile_loss"} <= log.keys()
 
 
 def test_fqf_resumes_both_optimisers():
@@ -295,12 +297,14 @@ def random_samples(n, n_action=2, obs_dim=3, nstep=1, parts=None):
 
 @pytest.mark.parametrize("cls", FAMILY)
 class TestFamily:
-    def test_update_lowers_the_loss(self, cls):
+    def test_update_lowers_the_loss(self, cls, learned):
         rates = dict.fromkeys(("learning_rate", "learning_rate_quantile"), 0.003)
-        policy = build(cls, learn=rates, nstep=3)
+        policy = build(cls, seed=learned.seed, learn=rates, nstep=3)
         data = random_samples(64, nstep=3)
-        losses = [policy.learn_mode.forward(data)["total_loss"] for _ in range(60)]
-        assert np.mean(losses[-5:]) < np.mean(losses[:5])
+        logs = [policy.learn_mode.forward(data) for _ in range(60)]
+        # FQF's fractions have a loss that may be negative.
+        losses = [log["total_loss"] - log.get("fraction_loss", 0) for log in logs]
+        learned.lowered(losses, 1.0)
 
     def test_priorities(self, cls):
         log = build(cls, nstep=1).learn_mode.forward(random_samples(16))

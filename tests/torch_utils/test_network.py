@@ -19,6 +19,7 @@ from ding.torch_utils import (
     is_differentiable,
     noise_block,
 )
+from ding.torch_utils.model_helper import set_training
 from ding.torch_utils.network import set_noise_mode
 
 
@@ -171,3 +172,21 @@ def test_blocks_take_activations_by_name(make) -> None:
     assert any(isinstance(layer, nn.Softsign) for layer in make("softsign").modules())
     with pytest.raises(KeyError, match="did you mean 'softsign'"):
         make("softsing")
+
+
+def test_training_is_set_in_all_layers_and_by_custom_methods():
+    class Frozen(nn.Linear):
+        def train(self, mode=True):
+            return super().train(False)
+
+    patched = nn.Dropout()
+    calls = []
+    patched.train = calls.append
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(), Frozen(2, 2)), patched)
+    model.register_module("absent", None)
+    for training in (False, True):
+        set_training(model, training)
+        assert [m.training for m in model.modules() if m is not patched] == [
+            *(training, training, training, training, False)
+        ]
+    assert calls == [False, True]

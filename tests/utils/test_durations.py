@@ -20,6 +20,12 @@ CHAINS = {
     "the state of a lost main thread is saved in time": (
         *(d.MAIN_THREAD_LOST, d.MAIN_THREAD_LOST + d.LAST_SAVE, d.END_PROMISE),
     ),
+    "a disk that does not answer is known when the main thread is given up": (
+        *(d.DISK_STALL, d.MAIN_THREAD_LOST),
+    ),
+    "trackers end within a run's end": (d.TRACKER_HASTE, d.END_PROMISE - d.MAIN_THREAD_LOST),
+    "a tracker's start does not outlast a part's": (d.TRACKER_START, d.FORK_START),
+    "a tracker's end is shorter than a call": (d.TRACKER_HASTE, d.TRACKER_END, d.TRACKER_CALL),
     "closing is looked at before its limit": (d.CLOSE_LOOK, d.CLOSE_LIMIT),
     "the guard hears of a run that lives": (d.WATCH_LOOK, d.GUARD_LOOK, d.GUARD_SILENCE),
     "the user is warned of a slow env before it ends the run": (d.WARN_ENV, d.ENV_LIMIT),

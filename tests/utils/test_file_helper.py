@@ -11,9 +11,10 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.utils import get_file_lock, read_file, read_from_path, remove_file, save_file
+from ding.utils import file_helper, get_file_lock, read_file, read_from_path, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, CheckpointWriteError
-from ding.utils.file_helper import write_atomically
+from ding.utils.file_helper import open_to_write, write_atomically, write_secret
+from ding.utils.log_file import AppendFile, redirect_output
 
 PLAIN = {
     "none": None,
@@ -316,13 +317,14 @@ def test_full_disk_keeps_the_previous_file_and_leaves_no_other(tmp_path, monkeyp
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_disk_that_fills_up_in_the_middle_of_writing(tmp_path, monkeypatch):
-    real = os.fdopen
+    real = file_helper.NotedFile
 
-    def full(handle, mode):
-        real(handle, mode).close()
-        return open("/dev/full", mode)
+    def full(handle, path, durable):
+        with open("/dev/full", "wb") as target:
+            os.dup2(target.fileno(), handle)
+        return real(handle, path, durable)
 
-    monkeypatch.setattr(os, "fdopen", full)
+    monkeypatch.setattr(file_helper, "NotedFile", full)
     with pytest.raises(CheckpointWriteError, match="No space left"):
         save_file(str(tmp_path / "x"), torch.ones(1_000_000))
     assert os.listdir(tmp_path) == []
@@ -407,3 +409,78 @@ def test_writers_in_several_processes_take_turns(tmp_path):
     for worker in workers:
         worker.join(30)
     assert read_file(path, use_lock=True) == 30
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "fifo", "folder"])
+def test_what_is_written_in_place_is_a_file_of_its_own(tmp_path, kind):
+    path, other = tmp_path / "log.txt", tmp_path / "other"
+    other.write_text("precious")
+    make = {
+        "link": lambda: path.symlink_to(other),
+        "dangling": lambda: path.symlink_to(tmp_path / "made"),
+        "fifo": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+    }
+    make[kind]()
+    for flags in (os.O_RDWR, os.O_WRONLY | os.O_APPEND):
+        with pytest.raises(OSError, match=r"link|regular|directory|No such device"):
+            open_to_write(str(path), flags)
+    with pytest.raises(OSError, match=r"log\.txt"):
+        redirect_output(str(path))
+    log = AppendFile(path, flush_seconds=0)
+    with pytest.warns(RuntimeWarning, match=r"cannot write the log file .*log\.txt") as warned:
+        log.write("line\n")
+    log.write("line\n")  # one line is enough
+    assert len(warned) == 1
+    assert "\n" not in str(warned[0].message)
+    assert other.read_text() == "precious"
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_secret_is_readable_by_its_owner_alone_from_its_first_byte(tmp_path, monkeypatch):
+    made = []
+    real = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, flags, mode=0o777: made.append(mode) or real(path, flags, mode)
+    )
+    before = os.umask(0)
+    try:
+        assert write_secret(tmp_path / "key", "secret")
+        assert not write_secret(tmp_path / "key", "another")
+    finally:
+        os.umask(before)
+    assert made == [0o600, 0o600]
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "key").read_text() == "secret"
+    assert os.listdir(tmp_path) == ["key"]
+
+
+def test_older_torch_reads_our_own_files_alone(tmp_path, monkeypatch):
+    ours, other = str(tmp_path / "ours.pth.tar"), str(tmp_path / "other.pth.tar")
+    save_file(ours, {"model": torch.zeros(2)})
+    torch.save({"model": torch.zeros(2)}, other)
+    for version in ("2.10.0", "2.10.1+cu128", "3.0"):
+        monkeypatch.setattr(torch, "__version__", version)
+        assert set(read_file(other)) == {"model"}
+    for version in ("2.9.1+cpu", "2.1.0"):
+        monkeypatch.setattr(torch, "__version__", version)
+        assert set(read_file(ours)) == {"model"}
+        with pytest.raises(
+            CheckpointError, match=r"not written by this .*pip install 'torch>=2.10'"
+        ):
+            read_file(other)
+        assert set(read_file(other, allow_pickle=True)) == {"model"}
+
+
+def test_a_new_name_is_on_disk_before_it_is_relied_on(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def noting(handle):
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    save_file(str(tmp_path / "a.pth.tar"), {"a": 1})
+    (content, folder) = synced
+    assert os.path.dirname(content) == folder == str(tmp_path)
+    assert os.path.basename(content) != "a.pth.tar"  # before it got its name

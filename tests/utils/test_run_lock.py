@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ding.utils.errors import ConfigError
-from ding.utils.run_claims import RunLock
+from ding.utils.run_claims import RunLock, is_locked
 
 HOLDER = """
 import sys, time
@@ -94,3 +94,49 @@ def test_child_may_not_enter_while_the_parent_holds_it():
 def test_folder_that_cannot_be_written_is_named():
     with pytest.raises(ConfigError, match="missing"), RunLock("missing"):
         pass
+
+
+def a_file_elsewhere():
+    with open("precious", "w") as file:
+        file.write("precious")
+    return os.path.abspath("precious")
+
+
+def a_link():
+    os.symlink(a_file_elsewhere(), "run/.run_lock")
+
+
+def a_second_name():
+    os.link(a_file_elsewhere(), "run/.run_lock")
+
+
+def a_link_to_nothing():
+    os.symlink(os.path.abspath("made"), "run/.run_lock")
+
+
+def a_fifo():
+    os.mkfifo("run/.run_lock")
+
+
+@pytest.mark.parametrize("make", [a_link, a_second_name, a_link_to_nothing, a_fifo])
+def test_what_is_no_lock_of_ours_is_not_written_to(make):
+    make()
+    with pytest.raises(ConfigError, match=r"\.run_lock'? is ") as caught, RunLock("run"):
+        pass
+    assert "\n" not in str(caught.value)
+    assert not is_locked("run")
+    assert not os.path.exists("made")
+    if os.path.exists("precious"):
+        with open("precious") as file:
+            assert file.read() == "precious"
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 2000, '{"pid": 1e999, "host": 1}', '{"pid": "x\\ny"}', ""]
+)
+def test_a_holder_that_says_nonsense_is_another_process(content):
+    with RunLock("run"):
+        with open("run/.run_lock", "w") as file:
+            file.write(content)
+        with pytest.raises(ConfigError, match="another process has its folder"), RunLock("run"):
+            pass

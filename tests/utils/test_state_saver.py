@@ -1,10 +1,14 @@
 """When states are saved, and what happens to those that cannot be."""
 
 import errno
+import os
+import threading
 import time
 
 import pytest
 
+from ding.utils import durations, read_file, save_file
+from ding.utils.disk_writes import stalled_write
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.state_saver import StateSaver
 
@@ -73,3 +77,44 @@ def test_a_state_that_cannot_be_taken_is_a_failure(make, disk):
     saver = make(take)
     assert not saver.save_if_due()
     assert isinstance(disk.failures[0], MemoryError)
+
+
+@pytest.mark.parametrize("at", ["open", "fsync", "replace"])
+@pytest.mark.parametrize("in_background", [False, True])
+def test_a_disk_that_does_not_answer_is_reported_by_name(at, in_background, tmp_path, monkeypatch):
+    monkeypatch.setattr(durations, "DISK_STALL", 0.05)
+    over, lines, call = threading.Event(), [], getattr(os, at)
+
+    def hanging(*arguments, **keywords):
+        if threading.current_thread().name in ("save-state", "MainThread"):
+            over.wait(10)
+        return call(*arguments, **keywords)
+
+    def report(line):
+        lines.append(line)
+        over.set()
+
+    path = str(tmp_path / "state.pth.tar")
+    saver = StateSaver(
+        *(lambda: {"a": 1}, lambda state: save_file(path, state), pytest.fail, 0.0, 1.0),
+        in_background=in_background,
+        on_stall=report,
+    )
+    monkeypatch.setattr(os, at, hanging)
+    saver.save()
+    monkeypatch.undo()
+    (line,) = lines
+    assert f"writing {path} has made no progress for 0 s, since " in line
+    assert read_file(path) == {"a": 1}
+
+
+def test_a_disk_that_answers_is_not_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(durations, "DISK_STALL", 0.05)
+    path = str(tmp_path / "state.pth.tar")
+
+    def write(state):
+        time.sleep(0.2)  # not the disk
+        save_file(path, state)
+
+    StateSaver(lambda: 1, write, pytest.fail, 0.0, 1.0, on_stall=pytest.fail).save()
+    assert stalled_write() is None

@@ -79,19 +79,12 @@ export class Metrics {
 
   add(text) {
     for (const line of text.split("\n")) {
-      if (!line) continue;
-      let row;
-      try {
-        row = JSON.parse(line);
-      } catch {
-        continue; // torn by a crash
-      }
-      if (row && typeof row === "object") this.addRow(row);
+      if (line) this.addRow(JSON.parse(line));
     }
   }
 
   addRow({ time, step, ...values }) {
-    if (typeof time !== "number") return;
+    if (!Number.isFinite(time)) return;
     this.start ??= time;
     this.version++;
     for (const [name, value] of Object.entries(values)) {
@@ -105,7 +98,7 @@ export class Metrics {
       const columns = (this.tags.get(tag)[kind] ??= { x: [], time: [], y: [] });
       columns.x.push(step);
       columns.time.push(time);
-      columns.y.push(typeof value === "number" ? value : null);
+      columns.y.push(Number.isFinite(value) ? value : null);
     }
   }
 

@@ -60,7 +60,7 @@ export function ago(iso) {
 }
 
 const SIGNS = {
-  running: "●", converged: "✓", finished: "■", interrupted: "‖", failed: "✕", killed: "✕", unknown: "?",
+  running: "●", converged: "✓", finished: "■", interrupted: "‖", failed: "✕", killed: "✕", unreadable: "✕", unknown: "?",
 };
 
 export function badge(status) {

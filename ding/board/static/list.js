@@ -3,7 +3,7 @@
 import { ago, badge, count, duration, h, number, setText, sparkline } from "./dom.js";
 import { fetchRuns, groupBy, spreadOf } from "./data.js";
 
-const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed"];
+const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed", "unreadable"];
 
 const speed = (run) => {
   const seconds = run.status === "running" ? run.last_time - Date.parse(run.started) / 1000 : run.seconds;
@@ -11,6 +11,8 @@ const speed = (run) => {
 };
 const elapsed = (run) =>
   run.seconds ?? (run.status === "running" ? (Date.now() - Date.parse(run.started)) / 1000 : null);
+
+const endOf = (run) => [run.reason, run.problem].filter(Boolean).join("; ");
 
 // key, title, value to sort by, whether more is first
 const COLUMNS = [
@@ -23,7 +25,7 @@ const COLUMNS = [
   ["speed", "Steps/s", speed, true],
   ["time", "Took", elapsed, true],
   ["started", "Started", (run) => run.started, true],
-  ["reason", "End", (run) => run.reason, false],
+  ["reason", "End", endOf, false],
 ];
 
 export const address = (ids, tab) =>
@@ -103,7 +105,7 @@ export class RunListView {
     return this.runs
       .filter((run) => !this.status.value || run.status === this.status.value)
       .filter((run) => {
-        const text = `${run.id} ${run.status} seed ${run.seed} ${run.reason ?? ""}`.toLowerCase();
+        const text = `${run.id} ${run.status} seed ${run.seed} ${endOf(run)}`.toLowerCase();
         return words.every((word) => text.includes(word));
       })
       .sort((a, b) => {
@@ -189,8 +191,8 @@ export class RunListView {
         sparkline(run.curve, `return, mean of the last five ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3)));
       setText(cells.get("steps"), count(run.envstep));
       setText(cells.get("speed"), count(speed(run)));
-      setText(cells.get("reason"), run.reason || "");
-      cells.get("reason").title = run.reason || "";
+      setText(cells.get("reason"), endOf(run));
+      cells.get("reason").title = endOf(run);
       cells.get("started").title = run.started ?? "";
     }
     setText(cells.get("time"), duration(elapsed(run)));

@@ -98,12 +98,13 @@ export class RunView {
       ["Steps/s", count(summary.envstep / seconds)], ["Took", duration(seconds)],
       ["Seed", `${summary.seed ?? "–"}`], ["Started", ago(summary.started)],
     ];
-    const bad = summary.status === "failed" || summary.status === "killed";
+    const bad = ["failed", "killed", "unreadable"].includes(summary.status);
     const reason = summary.status === "killed" ? "its process has gone without a word; resume it with --resume" : summary.reason;
     this.head.replaceChildren(
       this.state.single ? null ?? "" : h("a", { class: "back", href: "#/" }, "← all runs"),
       h("h1", {}, summary.folder === "." ? summary.name : summary.folder, " ", badge(summary.status)),
       reason ? h("p", { class: bad ? "alert" : "reason" }, reason) : "",
+      summary.problem ? h("p", { class: "alert" }, summary.problem) : "",
       h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value)))),
       h("details", { class: "more" }, h("summary", {}, "Command, versions, machine"),
         h("pre", {}, [record.command, record.cwd && `in ${record.cwd}`, record.host && `${record.host}, ${record.platform}, ${record.cpus} CPUs`,

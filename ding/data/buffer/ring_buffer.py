@@ -19,6 +19,7 @@ from ding.data.kinds import Item, Items, State
 from ding.data.priorities import Slots
 from ding.data.row_journal import RowJournal
 from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.errors import require_entries
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.log_writer import ScalarWriter
 
@@ -242,6 +243,12 @@ class RingBuffer(IBuffer):
             }
 
     def load_state_dict(self, _state_dict: State) -> None:
+        """Go on where the buffer stood that gave this state.
+
+        Raises:
+            CheckpointError: It is no state of such a buffer.
+        """
+        require_entries(type(self).__name__, _state_dict, self._entries)
         with self._lock:
             self._load(_state_dict)
 
@@ -257,6 +264,9 @@ class RingBuffer(IBuffer):
                 yield
             finally:
                 self._ring.journal = None
+
+    #: What a state holds at least.
+    _entries: tuple[str, ...] = ("ring", "slots", "push_count", "draw")
 
     def _load(self, state: State) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])

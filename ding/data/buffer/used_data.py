@@ -19,7 +19,7 @@ class UsedDataRemover:
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         #: Errors of files that could not be removed, the last 16.
-        self.errors: list[OSError] = []
+        self.errors: list[Exception] = []
 
     def start(self) -> None:
         """Start the thread; again does nothing."""
@@ -54,6 +54,6 @@ class UsedDataRemover:
         while (path := self._queue.get()) is not None:
             try:
                 remove_file(path)
-            except OSError as error:
+            except Exception as error:  # of names that are none, too: the next ones are waited for
                 # The run goes on with a file too many; who looks at the disk finds the cause.
                 self.errors = [*self.errors[-15:], error]

@@ -10,6 +10,7 @@ import torch
 from ding.data.columns import Columns
 from ding.data.tree import tree_paths
 from ding.utils import POLICY_REGISTRY
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import DataError
 
 _BOUNDED = ("regression", "reparameterization")
@@ -65,7 +66,7 @@ def _require(required: Sequence[str], rows: Sequence[Any], source: str) -> None:
 def _check_obs(column: Any, shape: Any, name: str, source: str) -> None:
     if isinstance(column, Mapping) or isinstance(shape, Mapping) or shape is None:
         return
-    wanted = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    wanted = sizes_of(shape)
     if list(column.shape[1:]) != wanted:
         raise DataError(
             f"{name!r} of {source} has the shape {list(column.shape[1:])}; expected {wanted}, by "
@@ -86,7 +87,7 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
     space = model.get("action_space") or policy.get("action_space")
     if policy.get("multi_agent") or isinstance(shape, Mapping) or shape is None:
         return
-    sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    sizes = sizes_of(shape)
     is_bounded = policy.get("continuous") or space in _BOUNDED or _has_no_choices(policy)
     if is_bounded or space == "continuous":
         _check_width(action, math.prod(sizes), source)

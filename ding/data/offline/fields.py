@@ -1,5 +1,6 @@
 """The names that other formats have for the columns of transitions."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -7,8 +8,10 @@ import numpy as np
 import torch
 
 from ding.data.columns import Columns
-from ding.data.tree import tree_length, tree_map, tree_take
+from ding.data.tree import tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
+
+_logger = logging.getLogger(__name__)
 
 #: Our name, and what D4RL, Minari and others call it.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -24,16 +27,24 @@ _OPTIONAL = ("value_gamma",)
 _CUTS = ("timeouts", "truncations", "truncated", "timeout")
 
 
-def read_fields(there: Collection[str], read: Callable[[str], Any], source: str) -> Columns:
+def read_fields(
+    there: Collection[str],
+    read: Callable[[str], Any],
+    source: str,
+    timeout_length: int | None = None,
+) -> Columns:
     """Columns of transitions out of what a file has, one at a time.
 
     Without observations of what came next, they are those of the next transition; transitions after
-    which none is known (the last one, and those where an episode was cut off) are left out.
+    which none is known (the last one, and those where an episode was cut off) are left out. If the
+    file does not say where episodes were cut off, and ``timeout_length`` is not given either, a
+    warning says that their ends and the next beginnings are taken for one episode.
 
     Args:
         there: Names of the file's fields.
         read: A field by its name.
         source: The file, for messages.
+        timeout_length: Rows after which an episode that has not terminated was cut off.
 
     Raises:
         DataError: There is no field that is known, or fields differ in their lengths.
@@ -42,7 +53,9 @@ def read_fields(there: Collection[str], read: Callable[[str], Any], source: str)
         ours: next((name for name in names if name in there), None) for ours, names in NAMES.items()
     }
     found |= {name: name for name in _OPTIONAL if name in there}
-    columns = {ours: read(name) for ours, name in found.items() if name is not None}
+    columns = {
+        ours: _numbers(read(name), name, source) for ours, name in found.items() if name is not None
+    }
     if not columns:
         raise DataError(
             f"{source} has no transitions, but {', '.join(sorted(there)) or 'nothing'}; expected "
@@ -59,10 +72,54 @@ def read_fields(there: Collection[str], read: Callable[[str], Any], source: str)
     if "done" in columns:
         columns["done"] = np.asarray(columns["done"]).reshape(-1).astype(bool)
     if "obs" in columns and "next_obs" not in columns and "done" in columns:
+        done = columns["done"]
         cut = next((name for name in _CUTS if name in there), None)
-        is_cut = np.zeros(len(columns["done"]), bool) if cut is None else np.ravel(read(cut)) != 0
+        if cut is not None:
+            is_cut = np.ravel(_numbers(read(cut), cut, source)) != 0
+        elif timeout_length is not None:
+            is_cut = _cut_after(done, timeout_length)
+        else:
+            _warn_of_glue(done, source)
+            is_cut = np.zeros(len(done), bool)
         columns = _with_next_obs(columns, is_cut.astype(bool))
     return Columns({name: tree_map(as_column, column) for name, column in columns.items()})
+
+
+def _numbers(column: Any, name: str, source: str) -> Any:
+    """The column, if it is rows of numbers.
+
+    Raises:
+        DataError: It is text, a single value, or something else.
+    """
+    for leaf in tree_leaves(column):
+        array = np.asarray(leaf)
+        if array.dtype.kind not in "biuf":
+            raise DataError(f"{source}: {name!r} holds {array.dtype}, expected numbers")
+        if not array.ndim:
+            raise DataError(f"{source}: {name!r} is one value, expected rows")
+    return column
+
+
+def _cut_after(done: np.ndarray, length: int) -> np.ndarray:
+    """Where episodes have gone on for ``length`` rows, bool ``[N]``."""
+    rows = np.arange(len(done))
+    # The row at which the episode of each row began.
+    begins = np.concatenate([[True], done[:-1]])
+    began = np.maximum.accumulate(np.where(begins, rows, 0))
+    return (rows - began) % length == length - 1
+
+
+def _warn_of_glue(done: np.ndarray, source: str) -> None:
+    ends = np.flatnonzero(done)
+    longest = int(np.diff(ends, prepend=-1, append=len(done) - 1).max())
+    _logger.warning(
+        "%s: %d rows without next_observations and without timeouts. The next observation of each "
+        "row is taken from the row after it, unless an episode terminated there (%d rows; the "
+        "longest run without one has %d rows): where time limits ended episodes, the last row of "
+        "one is glued to the first of the next. Set policy.collect.timeout_length to the limit in "
+        "steps, which splits such runs",
+        *(source, len(done), len(ends), longest),
+    )
 
 
 def _with_next_obs(columns: dict[str, Any], is_cut: np.ndarray) -> dict[str, Any]:

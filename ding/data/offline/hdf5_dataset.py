@@ -1,8 +1,9 @@
 """Data sets in HDF5 files, as D4RL has them."""
 
+import math
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
-from ding.data.offline.transition_dataset import TransitionDataset, data_path
-from ding.data.tree import tree_map, tree_paths
+from ding.data.offline.transition_dataset import TransitionDataset, data_path, timeout_length
+from ding.data.tree import tree_paths
+from ding.utils import strict_json
+from ding.utils.checksums import BlockChecksum
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -19,10 +22,21 @@ from ding.utils.errors import (
     ConfigError,
     DataError,
 )
-from ding.utils.file_helper import temporary_name
+from ding.utils.file_helper import open_regular, put_in_place, temporary_name
 from ding.utils.registry_factory import DATASET_REGISTRY
+from ding.utils.system_helper import available_memory
 
+#: How the names of such files end.
+HDF5_ENDINGS = (".hdf5", ".h5")
 _MAGIC = b"\x89HDF\r\n\x1a\n"
+#: The attribute that holds the checksums of all data sets, and its most bytes.
+_SUMS = "ding_checksums"
+_LONGEST_SUMS = 1 << 20
+#: How many times larger than what is stored of it a data set may be: deflate reaches 1,032. Small
+#: ones may be larger, as HDF5 stores nothing of zeros.
+_MOST_COMPRESSED = 1100
+_SMALL = 64 << 20
+_MOST_NODES, _DEEPEST = 100_000, 8
 
 
 @DATASET_REGISTRY.register("hdf5")
@@ -35,6 +49,8 @@ class HDF5Dataset(TransitionDataset):
 
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
+            ``policy.collect.timeout_length`` says after how many steps episodes were cut off, for
+            files with neither ``next_observations`` nor ``timeouts``.
 
     Raises:
         ConfigError: No path, or h5py is not installed.
@@ -43,52 +59,171 @@ class HDF5Dataset(TransitionDataset):
     """
 
     def __init__(self, cfg: str | Mapping[str, Any]) -> None:
-        super().__init__(read_hdf5(data_path(cfg)))
+        super().__init__(read_hdf5(data_path(cfg), timeout_length(cfg)))
 
 
 def is_hdf5(path: str) -> bool:
     """Whether a file is there and begins as HDF5 files do."""
-    if not os.path.isfile(path):
-        return False
-    with suppress(OSError), open(path, "rb") as stream:
+    with suppress(OSError), open_regular(path) as stream:
         return stream.read(len(_MAGIC)) == _MAGIC
     return False
 
 
-def read_hdf5(path: str) -> Columns:
-    """The transitions of a file; errors as for `HDF5Dataset`."""
-    h5py = _h5py()
+def read_hdf5(path: str, timeout_length: int | None = None) -> Columns:
+    """The transitions of a file; errors as for `HDF5Dataset`, ``timeout_length`` as there."""
+    with _opened(path) as file:
+        if any(name.startswith("episode_") for name in file.names):
+            raise DataError(
+                f"{path} holds episodes, as Minari's files do: set "
+                "policy.collect.data_type='minari' and data_path to the data set's id"
+            )
+        return read_fields(file.names, file.read, path, timeout_length)
+
+
+def check_hdf5(path: str) -> None:
+    """Look through a file that another library is to read: errors as for `HDF5Dataset`."""
+    with _opened(path) as file:
+        for name in file.names:
+            file.check(name)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator["_File"]:
+    h5py = require_h5py()
     if not os.path.exists(path):
         raise CheckpointNotFoundError(f"there is no file {path}")
     try:
+        with open_regular(path) as stream:  # a FIFO would be waited for
+            size = os.fstat(stream.fileno()).st_size
         with h5py.File(path, "r") as file:
-            if any(name.startswith("episode_") for name in file):
-                raise DataError(
-                    f"{path} holds episodes, as Minari's files do: set "
-                    "policy.collect.data_type='minari' and data_path to the data set's id"
-                )
-            return read_fields(list(file), lambda name: tree_map(_read, file[name]), path)
-    except (OSError, RuntimeError, KeyError) as error:
-        # h5py says the first when a file is cut short, and the others when its inside is damaged.
+            yield _File(h5py, file, path, size)
+    except (DataError, CheckpointError):
+        raise
+    except Exception as error:  # a file that is cut short, or damaged, makes h5py raise anything
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CheckpointError(
-            f"{path} cannot be read as HDF5: {error}. It is damaged, cut short or no such file "
+            f"{path} cannot be read as HDF5: {cause}. It is damaged, cut short or no such file "
             "(policy.collect.data_type)"
         ) from error
 
 
-def _read(dataset: Any) -> Any:
-    return dataset[()]
+class _File:
+    """The data sets of an untrusted file: nothing outside of it is read, and no more memory is
+    taken than its content justifies.
+
+    Attributes:
+        names: Of its fields.
+    """
+
+    def __init__(self, h5py: Any, file: Any, path: str, size: int) -> None:
+        self._h5py, self._root, self._path, self._size = h5py, file, path, size
+        self._memory = available_memory()
+        self._nodes = 0
+        self._sums = self._read_sums()
+        self._check_names("", file)
+        self.names = list(file)
+
+    def read(self, name: str) -> Any:
+        """A field: an array, or a dict of arrays."""
+        return self._visit(self._root, name, name, self._read_array)
+
+    def check(self, name: str) -> None:
+        """Refuse what `read` would refuse for its size or place."""
+        self._visit(self._root, name, name, self._check_size)
+
+    def _visit(self, group: Any, key: str, name: str, visit: Callable[[Any, str], Any]) -> Any:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or name.count("/") > _DEEPEST:
+            raise DataError(f"{self._path}: {name!r} is nested too deeply, or in itself")
+        if not isinstance(group.get(key, getlink=True), self._h5py.HardLink):
+            raise DataError(f"{self._path}: {name!r} is a link, which is not followed")
+        node = group[key]
+        if isinstance(node, self._h5py.Group):
+            self._check_names(f"{name}/", node)
+            return {inner: self._visit(node, inner, f"{name}/{inner}", visit) for inner in node}
+        if not isinstance(node, self._h5py.Dataset):
+            raise DataError(f"{self._path}: {name!r} is a type, expected a data set")
+        return visit(node, name)
+
+    def _read_array(self, dataset: Any, name: str) -> np.ndarray:
+        if dataset.dtype.kind not in "biuf":
+            raise DataError(
+                f"{self._path}: data set {name!r} holds {self._kind(dataset)}, expected numbers"
+            )
+        self._check_size(dataset, name)
+        array: np.ndarray = dataset[()]
+        if self._sums is not None and self._sums[name] != _sum(array):
+            raise DataError(f"{self._path} is damaged: the checksum of {name!r} is another")
+        return array
+
+    def _check_size(self, dataset: Any, name: str) -> None:
+        layout = dataset.id.get_create_plist()
+        if layout.get_external_count() or layout.get_layout() == self._h5py.h5d.VIRTUAL:
+            raise DataError(f"{self._path}: data set {name!r} is stored in other files")
+        if dataset.shape is None:
+            raise DataError(f"{self._path}: data set {name!r} is empty, expected rows")
+        width = dataset.dtype.itemsize
+        declared = math.prod(dataset.shape) * width
+        at_once = max(declared, math.prod(dataset.chunks or ()) * width)
+        stored = min(dataset.id.get_storage_size(), self._size)
+        what = f"{self._path}: data set {name!r} of shape {dataset.shape} and {self._kind(dataset)}"
+        if at_once > max(_SMALL, _MOST_COMPRESSED * stored):
+            raise DataError(f"{what} declares {at_once} bytes, but {stored} are stored for it")
+        if at_once > self._memory:
+            raise DataError(
+                f"{what} needs {at_once} bytes of memory, but {self._memory} are available"
+            )
+        self._memory -= declared
+
+    def _kind(self, dataset: Any) -> str:
+        is_text = self._h5py.check_string_dtype(dataset.dtype) is not None
+        return "text" if is_text else str(dataset.dtype)
+
+    def _check_names(self, prefix: str, group: Any) -> None:
+        if self._sums is None:
+            return
+        inside = (name for name in self._sums if name.startswith(prefix))
+        written = {name.removeprefix(prefix).partition("/")[0] for name in inside}
+        if written != set(group):
+            raise DataError(
+                f"{self._path} is damaged: {prefix or 'it'} holds {sorted(group)}, "
+                f"but {sorted(written)} were written"
+            )
+
+    def _read_sums(self) -> dict[str, Any] | None:
+        """The checksums of all data sets by name; ``None`` in a file of another program."""
+        if _SUMS not in self._root.attrs:
+            return None
+        try:
+            if self._root.attrs.get_id(_SUMS).get_storage_size() > _LONGEST_SUMS:
+                raise ValueError(f"they have more than {_LONGEST_SUMS} bytes")
+            found = strict_json.loads(bytes(self._root.attrs[_SUMS]))
+            if not isinstance(found, dict):
+                raise ValueError(f"they are a {type(found).__name__}")
+            return found
+        except Exception as error:  # damaged bytes make h5py raise anything
+            raise DataError(f"{self._path} is damaged: its checksums: {error}") from error
+
+
+def _sum(array: np.ndarray) -> list[Any]:
+    """What an array is known by: type, shape and content."""
+    checksum = BlockChecksum()
+    checksum.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return [array.dtype.str, list(array.shape), checksum.digest().hex()]
 
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write transitions column by column, under our names; the file appears when it is complete.
+
+    Each data set, and the file's structure, carries the checksums of HDF5 itself; an attribute
+    carries those over the type, shape and content of each data set by its name.
 
     Raises:
         ConfigError: h5py is not installed.
         DataError: Transitions of shapes that differ.
         CheckpointWriteError: Also an `OSError`.
     """
-    h5py = _h5py()
+    h5py = require_h5py()
     data = as_columns(rows)
     if data is None:
         raise DataError(
@@ -97,15 +232,19 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
         )
     path = os.path.abspath(path)
     temporary = temporary_name(path)
+    sums: dict[str, Any] = {}
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with h5py.File(temporary, "x") as file:
-            for name, leaf in tree_paths(data.columns):
+        with h5py.File(temporary, "x", libver=("v110", "latest")) as file:
+            for place, leaf in tree_paths(data.columns):
                 if isinstance(leaf, np.ndarray | torch.Tensor):
-                    is_number = name == ("reward",) and leaf.shape[1:] == (1,)
+                    is_number = place == ("reward",) and leaf.shape[1:] == (1,)
                     array = np.asarray(leaf[:, 0] if is_number else leaf)
-                    file.create_dataset("/".join(name), data=array)
-        os.replace(temporary, path)
+                    name = "/".join(place)
+                    file.create_dataset(name, data=array, fletcher32=array.size > 0)
+                    sums[name] = _sum(array)
+            file.attrs[_SUMS] = np.void(strict_json.dumps(sums).encode())
+        put_in_place(temporary, path)
     except OSError as error:
         raise CheckpointWriteError(
             f"cannot write {path}: {error.strerror or error}", error.errno
@@ -115,7 +254,12 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
             os.remove(temporary)
 
 
-def _h5py() -> Any:
+def require_h5py() -> Any:
+    """The module h5py.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
     try:
         import h5py
     except ImportError as error:

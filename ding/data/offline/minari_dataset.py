@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,14 @@ import torch
 
 from ding.data.columns import Columns
 from ding.data.offline.fields import as_column, as_index, as_plain
+from ding.data.offline.hdf5_dataset import HDF5_ENDINGS, check_hdf5
 from ding.data.offline.naive_dataset import read_saved
 from ding.data.offline.transition_dataset import (
     TransitionDataset,
     collect_section,
     data_path,
     path_key,
+    timeout_length,
 )
 from ding.data.tree import tree_map, tree_take
 from ding.utils.errors import ConfigError, DataError
@@ -77,7 +80,7 @@ class D4RLDataset(TransitionDataset):
         name = _name(cfg)
         if os.path.exists(name):
             allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
-            super().__init__(read_saved(name, bool(allow)))
+            super().__init__(read_saved(name, bool(allow), timeout_length(cfg)))
             return
         minari_id = minari_id_of(name)
         super().__init__(read_minari(minari_id))
@@ -147,6 +150,7 @@ def read_minari(dataset_id: str) -> Columns:
             f"the data set {dataset_id!r} needs Minari, which is not installed: "
             'pip install "ding[minari]", then minari download ' + dataset_id
         ) from error
+    _check_files(dataset_id)
     try:
         dataset = minari.load_dataset(dataset_id)
     except (FileNotFoundError, ValueError) as error:
@@ -163,6 +167,24 @@ def read_minari(dataset_id: str) -> Columns:
         action: Any = data.column("action")
         data = data.with_columns(action=action / torch.from_numpy(scale))
     return data
+
+
+def _check_files(dataset_id: str) -> None:
+    """Refuse what Minari would wait for, or inflate, or read elsewhere.
+
+    Raises:
+        DataError: A file of the data set is hostile; names it.
+        CheckpointError: One is damaged.
+    """
+    from minari.storage.datasets_root_dir import get_dataset_path  # an extra
+
+    for where, folders, names in os.walk(get_dataset_path(dataset_id)):
+        for path in (os.path.join(where, name) for name in [*folders, *names]):
+            mode = os.lstat(path).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise DataError(f"{path} is neither a file nor a folder, expected Minari's data")
+            if path.endswith(HDF5_ENDINGS):
+                check_hdf5(path)
 
 
 def _columns_of(episode: Any) -> dict[str, Any]:

@@ -11,7 +11,12 @@ from ding.data.columns import Columns, stack
 from ding.data.offline.fields import NAMES, read_fields
 from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
 from ding.data.offline.saved_items import items_of_ring, items_of_run
-from ding.data.offline.transition_dataset import TransitionDataset, collect_section, data_path
+from ding.data.offline.transition_dataset import (
+    TransitionDataset,
+    collect_section,
+    data_path,
+    timeout_length,
+)
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.registry_factory import DATASET_REGISTRY
@@ -29,7 +34,7 @@ class NaiveRLDataset(TransitionDataset):
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
             With ``policy.collect.allow_pickle`` pickled objects are read as well: such a file can
-            execute any code.
+            execute any code. ``policy.collect.timeout_length`` as for HDF5 files.
 
     Raises:
         ConfigError: No path.
@@ -40,13 +45,15 @@ class NaiveRLDataset(TransitionDataset):
     def __init__(self, cfg: str | Mapping[str, Any]) -> None:
         path = data_path(cfg)
         allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
-        super().__init__(read_saved(path, bool(allow)))
+        super().__init__(read_saved(path, bool(allow), timeout_length(cfg)))
 
 
-def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
+def read_saved(
+    path: str, allow_pickle: bool = False, timeout_length: int | None = None
+) -> Columns | list[Any]:
     """The transitions of a file, or of the run of a folder; errors as for `NaiveRLDataset`."""
     if is_hdf5(path):
-        return read_hdf5(path)
+        return read_hdf5(path, timeout_length)
     if os.path.isdir(path):
         data: Any = items_of_run(path)
     else:
@@ -59,7 +66,7 @@ def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
     if isinstance(data, dict) and isinstance(data.get("items"), dict):
         data = items_of_ring(data["items"])
     if isinstance(data, dict) and any(_is_array(data.get(name)) for name in NAMES["obs"]):
-        return read_fields(data, data.__getitem__, path)
+        return read_fields(data, data.__getitem__, path, timeout_length)
     if not isinstance(data, list) or not len(data):
         what = "an empty list" if isinstance(data, list) else f"a {type(data).__name__}"
         raise DataError(f"{path} holds {what}, expected a list of transitions")

@@ -1,7 +1,8 @@
 """The items of replay buffers that were saved: in files of their own, or with a run's state."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from ding.data.columns import Columns
 from ding.data.item_ring import ItemRing
 from ding.data.kinds import State
 from ding.data.row_journal import RowJournal
-from ding.utils.errors import DataError
+from ding.utils.errors import CheckpointError, DataError
 from ding.utils.file_helper import read_file
+from ding.utils.system_helper import fits_memory
 
 #: In a run's folder: the run's state, and the rows of its replay buffer.
 STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
 ROWS_FOLDER = os.path.join("ckpt", "rows")
+#: Bytes that a row takes at least while it is read: its number, twice.
+_LEAST_ROW = 16
 
 
 def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | list[Any]:
@@ -24,12 +28,38 @@ def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | lis
     Args:
         state: What `ItemRing.state_dict` gave.
         rows_folder: Where its rows are if they are not in the state.
+
+    Raises:
+        DataError: It is not such a state, or of another version, or declares more rows than are
+            stored or fit into the memory.
+        CheckpointError: Its rows are damaged.
     """
-    ring = ItemRing(max(int(state["filled"]), 1), columnar=state["objects"] is None)
-    if rows_folder is not None:
-        ring.journal = RowJournal(rows_folder)
-    ring.load_state_dict(state)
-    return ring.take(ring.by_age())
+    with _of_this_version("a replay buffer"):
+        count = int(state["filled"])
+        if rows_folder is not None and state["journal"] is not None:
+            names = os.listdir(rows_folder) if os.path.isdir(rows_folder) else []
+            stored = sum(os.lstat(os.path.join(rows_folder, name)).st_size for name in names)
+            if count > stored:  # a row has a byte at least
+                raise DataError(f"its state declares {count} rows, but stores {stored} bytes")
+        if not fits_memory(_LEAST_ROW * count):
+            raise DataError(f"its state declares {count} rows, which do not fit into the memory")
+        ring = ItemRing(max(count, 1), columnar=state["objects"] is None)
+        if rows_folder is not None:
+            ring.journal = RowJournal(rows_folder)
+        ring.load_state_dict(state)
+        return ring.take(ring.by_age())
+
+
+@contextmanager
+def _of_this_version(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (DataError, CheckpointError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, MemoryError, RuntimeError) as error:
+        raise DataError(
+            f"its state is not that of {what} of this version: {type(error).__name__}: {error}"
+        ) from error
 
 
 def items_of_run(folder: str) -> Columns | list[Any]:
@@ -52,7 +82,8 @@ def items_of_run(folder: str) -> Columns | list[Any]:
             f"the run {folder} has no replay buffer: expected one of an off-policy policy (serial)"
         )
     items = items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
-    return _kept(items, buffer)
+    with _of_this_version("a replay buffer"):
+        return _kept(items, buffer)
 
 
 def _kept(items: Columns | list[Any], buffer: Mapping[str, Any]) -> Columns | list[Any]:

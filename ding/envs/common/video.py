@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ding.utils.errors import DingError
+from ding.utils.file_helper import put_in_place, temporary_name
 
 _INSTALL = 'pip install "ding[video]"'
 _GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
@@ -116,7 +117,7 @@ class _GifWriter:
 
 def _write_gif(images: list[Any], path: Path, fps: float) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    part = temporary_name(str(path))
     images[0].save(
         part,
         format="GIF",
@@ -125,7 +126,7 @@ def _write_gif(images: list[Any], path: Path, fps: float) -> None:
         duration=round(1000 / fps),
         loop=0,
     )
-    os.replace(part, path)
+    put_in_place(part, str(path), durable=False)
 
 
 def _pillow() -> Any:

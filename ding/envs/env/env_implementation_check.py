@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.utils.env_checker import data_equivalence
 
 from ding.utils.errors import EnvError
@@ -22,7 +21,7 @@ def check_all(env: BaseEnv) -> None:
         EnvError: Names the first rule that is broken.
     """
     for name in ("observation_space", "action_space", "reward_space"):
-        _expect(isinstance(getattr(env, name, None), spaces.Space), f"it has no {name}")
+        _expect(_is_space(getattr(env, name, None)), f"it has no {name}")
     check_reset(env)
     check_step(env)
     check_obs_deepcopy(env)
@@ -66,15 +65,19 @@ def check_obs_deepcopy(env: BaseEnv) -> None:
         before = env.reset() if done else obs
 
 
-def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, name: str) -> None:
+def _is_space(value: Any) -> bool:
+    """Whether it is a space, of gymnasium or of the package gym, which has the same methods."""
+    return callable(getattr(value, "contains", None)) and hasattr(value, "shape")
+
+
+def check_array_space(ndarray: Any, space: Any, name: str) -> None:
     """The array, or each in a nest of them, has its space's shape and dtype and lies within.
 
     Raises:
         EnvError: Names `name`, what came and what was expected.
     """
     if isinstance(ndarray, np.ndarray):
-        _expect(isinstance(space, spaces.Space), f"{name} is an array, but its space is {space!r}")
-        assert isinstance(space, spaces.Space)
+        _expect(_is_space(space), f"{name} is an array, but its space is {space!r}")
         _expect(
             ndarray.dtype == space.dtype,
             f"{name} has dtype {ndarray.dtype}, expected {space.dtype}",
@@ -85,7 +88,7 @@ def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, na
         )
         _expect(space.contains(ndarray), f"{name} is {ndarray}, which lies outside of {space}")
     elif isinstance(ndarray, Mapping):
-        inner = space.spaces if isinstance(space, spaces.Dict) else space
+        inner = getattr(space, "spaces", space)
         _expect(
             isinstance(inner, Mapping) and set(inner) == set(ndarray),
             f"{name} has the keys {list(ndarray)}, its space is {space}",
@@ -93,7 +96,7 @@ def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, na
         for key, value in ndarray.items():
             check_array_space(value, inner[key], f"{name}[{key!r}]")  # type: ignore[index]
     elif isinstance(ndarray, (list, tuple)):
-        parts = space.spaces if isinstance(space, spaces.Tuple) else space
+        parts = getattr(space, "spaces", space)
         _expect(
             isinstance(parts, Sequence) and len(parts) == len(ndarray),
             f"{name} has {len(ndarray)} parts, its space is {space}",

@@ -6,9 +6,6 @@ from .base_env_manager import (
     get_env_manager_cls as get_env_manager_cls,
     timeout_wrapper as timeout_wrapper,
 )
-from .env_supervisor import (
-    EnvSupervisor as EnvSupervisor,
-)
 from .envpool_env_manager import (
     PoolEnvManager as PoolEnvManager,
 )
@@ -17,6 +14,7 @@ from .gym_vector_env_manager import (
 )
 from .subprocess_env_manager import (
     AsyncSubprocessEnvManager as AsyncSubprocessEnvManager,
+    EnvSupervisor as EnvSupervisor,
     SubprocessEnvManagerV2 as SubprocessEnvManagerV2,
     SyncSubprocessEnvManager as SyncSubprocessEnvManager,
 )

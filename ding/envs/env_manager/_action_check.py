@@ -47,6 +47,8 @@ class ActionCheck:
             # The space of a battle may be that of all players together.
             if axes == 1 and actions.shape[1:] != shape:
                 if actions.size != len(actions) * math.prod(shape):
+                    if actions.dtype.kind in "iub" and actions.size == len(actions):
+                        return actions  # choices: users' environments may declare a Box for them
                     raise ActionError(
                         f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
                         f"expected: the action space is {self._space}"

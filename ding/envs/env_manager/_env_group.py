@@ -3,6 +3,7 @@
 The base manager has one group; each worker process of the subprocess managers has one.
 """
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,22 +25,22 @@ from ding.envs.env_manager._env_types import (
     env_error,
     env_name,
     find_space,
+    fn_name,
     is_abnormal,
     offers,
     positional_count,
 )
-from ding.envs.env_manager._generators import (
+from ding.envs.env_manager._obs_store import holds_nan
+from ding.envs.env_manager._steps import GroupStep
+from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.running_statistics import NormaliserGroup, Statistics
+from ding.envs.seeds import (
+    episode_seed,
     generator_states,
     load_generator_states,
     load_process_generator_states,
     process_generator_states,
 )
-from ding.envs.env_manager._obs_store import holds_nan
-from ding.envs.env_manager._settings import fn_name
-from ding.envs.env_manager._steps import GroupStep
-from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.envs.running_statistics import NormaliserGroup, Statistics
-from ding.envs.seeds import episode_seed
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class EnvGroup:
         """Start an episode; with ``max_retry`` > 1, try that often.
 
         Returns:
-            The first observation, perhaps the environment's own array.
+            A copy of the first observation.
 
         Raises:
             EnvError: The last try failed.
@@ -380,7 +381,8 @@ class EnvGroup:
         self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
-        return obs
+        # Environments may share what they hand out.
+        return obs.copy() if type(obs) is np.ndarray else copy.deepcopy(obs)
 
     def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
         place = self._places[env_id]

@@ -1,10 +1,14 @@
-"""The env manager's own copy of every environment's observation."""
+"""The env manager's own copy of every environment's observation.
+
+It is filled in one way: by `put`. Callers keep what they are given (a collector writes what a
+policy saw into its log after the step that follows), so no array that was handed out is written to
+again: before one row changes, all rows are copied into another array.
+"""
 
 import copy
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -30,169 +34,175 @@ def layout_of(obs: Any) -> Layout | None:
     return None
 
 
-def layout_bytes(layout: Layout, env_num: int) -> int:
-    """Size of the buffer that `ObsColumns` needs."""
-    return sum(_leaf_bytes(leaf, env_num) for leaf in tree_leaves(layout))
-
-
 class ObsColumns:
-    """Observations of equal layout in preallocated arrays.
-
-    There are two slots of all environments' observations, written in turns, so that what was
-    handed out before a step still holds while the step's outcome is worked on.
+    """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``.
 
     Args:
         layout: See `layout_of`.
         env_num: Number of environments.
-        buffer: Memory of `layout_bytes` to live in; the store's own if ``None``.
     """
 
-    def __init__(self, layout: Layout, env_num: int, buffer: Any = None) -> None:
+    def __init__(self, layout: Layout, env_num: int) -> None:
         self.layout = layout
-        self.slot = 0
-        self._env_num = env_num
         self._all_rows = list(range(env_num))
-        memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
-        offset = 0
+        self._latest = tree_map(np.zeros_like, _empty(layout, env_num))
+        self._is_held = False  # callers may have these arrays
 
-        def both_slots(leaf: tuple) -> np.ndarray:
-            nonlocal offset
-            array: np.ndarray = np.ndarray((2, env_num, *leaf[0]), leaf[1], memory, offset)
-            offset += _leaf_bytes(leaf, env_num)
-            return array
+    def put(self, rows: list[int], columns: Any) -> None:
+        """Take in observations.
 
-        arrays = tree_map(both_slots, layout)
-        # Made once, for making views costs more than the copies.
-        self._views = [tree_map(itemgetter(slot), arrays) for slot in (0, 1)]
-        self._shape, self._casting = None, _casting(np.dtype(np.float32))
-        if isinstance(layout, tuple):
-            self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
-        self._rows = [[_row_of(view, row) for row in self._all_rows] for view in self._views]
-        self._joined = [_joined(view) for view in self._views]
-        self._sums = [
-            [(leaf.reshape(-1).dot, np.ones(leaf.size, leaf.dtype)) for leaf in _floats(view)]
-            for view in self._views
-        ]
+        Args:
+            rows: Ids of their environments.
+            columns: What `stacked` or `copied` returned.
+        """
+        if rows == self._all_rows:
+            # The caller has them, too: they are what the step returns.
+            self._latest, self._is_held = columns, True
+            return
+        if self._is_held:
+            self._latest, self._is_held = copy_columns(self._latest), False
+        put_rows(self._latest, rows, columns)
 
-    def write(self, row: int, obs: Any, slot: int | None = None) -> None:
-        """Copy the observation of one environment.
+    def stacked(self, rows: Sequence[int], observations: Sequence[Any]) -> Any:
+        """Single observations, perhaps the environments' own arrays, as new columns.
 
         Raises:
-            DataError: It has another layout.
+            DataError: One has another layout.
         """
-        self._write_row(self._rows[self.slot if slot is None else slot][row], obs, row)
+        return stacked(self.layout, rows, observations)
 
-    def write_step(self, rows: list[int], observations: Sequence[Any]) -> Any:
-        """Copy what a step gave: if it is for all environments in order, into the other slot.
+    def copied(self, columns: Any) -> Any:
+        """Columns, perhaps in memory that a library writes to again, as new columns.
 
-        Returns:
-            The observations as columns: a view until the next but one step, or a copy.
+        Raises:
+            DataError: They have another layout.
         """
-        if rows != self._all_rows:
-            for row, obs in zip(rows, observations):
-                self.write(row, obs)
-            return self.gather(rows)
-        slot = 1 - self.slot
-        joined = self._joined[slot]
         try:
-            at_once = [obs.shape for obs in observations].count(self._shape) == self._env_num
-            if joined is not None and at_once:
-                np.concatenate(observations, out=joined, casting=self._casting)
-                self.slot = slot
-                return self._views[slot]
-        except (AttributeError, TypeError):
-            pass  # no arrays, or of another kind: one by one, to say which
-        for row, obs in zip(rows, observations):
-            self.write(row, obs, slot)
-        self.slot = slot
-        return self._views[slot]
-
-    def nan_row(self) -> int | None:
-        """As `nan_position` of the current slot, in half of its time."""
-        for dot, ones in self._sums[self.slot]:
-            total = dot(ones)
-            if total != total:
-                return nan_position(self.view())
-        return None
-
-    def write_columns(self, columns: Any) -> Any:
-        """Copy a whole step's observations, in columns already, into the other slot."""
-        self.slot = 1 - self.slot
-        _copy_into(self.view(), columns)
-        return self.view()
+            return _copied(self.layout, columns)
+        except (TypeError, ValueError, KeyError) as error:
+            raise DataError(
+                f"a vector environment gave observations of layout {tree_map(layout_of, columns)}; "
+                f"expected for each environment {self.layout}"
+            ) from error
 
     def view(self) -> Any:
-        """The current slot, uncopied."""
-        return self._views[self.slot]
+        """All observations, uncopied; they stay as they are."""
+        self._is_held = True
+        return self._latest
 
     def gather(self, rows: Sequence[int] | np.ndarray) -> Any:
         """A copy of some rows."""
-        return take_rows(self.view(), rows)
+        return take_rows(self._latest, rows)
 
     def row(self, row: int, copied: bool = True) -> Any:
-        """One environment's observation."""
-        view = self._rows[self.slot][row]
-        return copy_columns(view) if copied else view
-
-    def _write_row(self, target: Any, obs: Any, row: int) -> None:
-        if isinstance(target, dict):
-            if not isinstance(obs, Mapping) or obs.keys() != target.keys():
-                raise _mismatch(row, obs, self.layout)
-            for key, part in target.items():
-                self._write_row(part, obs[key], row)
-            return
-        if np.shape(obs) != target.shape:
-            raise _mismatch(row, obs, self.layout)
-        try:
-            np.copyto(target, obs, casting=_casting(target.dtype))
-        except TypeError as error:
-            raise _mismatch(row, obs, self.layout) from error
+        """One environment's observation; without a copy, it is not the caller's to change."""
+        if copied:
+            return column_row(self._latest, row)
+        return tree_map(lambda leaf: leaf[row, ...], self.view())
 
 
 class ObjectStore:
-    """Observations of any kind, kept as deep copies."""
+    """The latest observations, of any kind, as a list."""
 
     layout = None
 
     def __init__(self, env_num: int) -> None:
-        self._obs: list[Any] = [None] * env_num
+        self._latest: list[Any] = [None] * env_num
 
-    def view(self) -> list[Any]:
-        return self._obs
+    def put(self, rows: list[int], columns: list[Any]) -> None:
+        for row, obs in zip(rows, columns):
+            self._latest[row] = obs
 
-    def write(self, row: int, obs: Any) -> None:
-        self._obs[row] = copy.deepcopy(obs)
-
-    def write_step(self, rows: list[int], observations: Sequence[Any]) -> list[Any]:
-        for row, obs in zip(rows, observations):
-            self.write(row, obs)
-        return self.gather(rows)
-
-    def gather(self, rows: Sequence[int]) -> list[Any]:
-        return [self._obs[row] for row in rows]
+    def stacked(self, rows: Sequence[int], observations: Sequence[Any]) -> list[Any]:
+        return [copy.deepcopy(obs) for obs in observations]
 
     def row(self, row: int, copied: bool = True) -> Any:
-        return copy.deepcopy(self._obs[row]) if copied else self._obs[row]
+        return copy.deepcopy(self._latest[row]) if copied else self._latest[row]
 
 
-def store_for(observations: Sequence[Any]) -> ObsColumns | ObjectStore:
-    """The store that fits the first observation of each environment, filled with them."""
+class SharedRows:
+    """Memory through which processes hand on observations: each writes those of its environments.
+
+    What was read is a copy, so a row may be written again as soon as it was read.
+
+    Args:
+        layout: Of each observation.
+        env_num: Number of environments.
+        memory: At least `layout_bytes` of it.
+    """
+
+    def __init__(self, layout: Layout, env_num: int, memory: Any) -> None:
+        self._layout, self._env_num = layout, env_num
+        offset = 0
+
+        def placed(leaf: tuple) -> np.ndarray:
+            nonlocal offset
+            array: np.ndarray = np.ndarray((env_num, *leaf[0]), leaf[1], memory, offset)
+            offset += _leaf_bytes(leaf, env_num)
+            return array
+
+        self._arrays = tree_map(placed, layout)
+
+    def write(self, rows: list[int], observations: Sequence[Any]) -> None:
+        """
+        Raises:
+            DataError: One has another layout.
+        """
+        put_rows(self._arrays, rows, stacked(self._layout, rows, observations))
+
+    def read(self, rows: list[int]) -> Any:
+        """Columns of some environments."""
+        if len(rows) == self._env_num and rows == sorted(rows):
+            return copy_columns(self._arrays)
+        return take_rows(self._arrays, rows)
+
+
+def layout_bytes(layout: Layout, env_num: int) -> int:
+    """Size of the memory that `SharedRows` needs."""
+    return sum(_leaf_bytes(leaf, env_num) for leaf in tree_leaves(layout))
+
+
+def store_for(observations: Sequence[Any], space: Any = None) -> ObsColumns | ObjectStore:
+    """The store that fits the first observation of each environment, filled with them.
+
+    Args:
+        space: Whole numbers get columns as wide as it declares them.
+    """
+    rows = list(range(len(observations)))
     layout = reduce(_joint, map(layout_of, observations))
-    store: ObsColumns | ObjectStore
+    store: ObsColumns | ObjectStore = ObjectStore(len(rows))
     if layout is not None:
-        store = ObsColumns(layout, len(observations))
-    else:
-        store = ObjectStore(len(observations))
-    for row, obs in enumerate(observations):
-        store.write(row, obs)
+        store = ObsColumns(_fit_for_space(layout, space), len(rows))
+    store.put(rows, store.stacked(rows, observations))
     return store
 
 
-def fit_for_space(layout: Layout, space: Any) -> Layout:
+def stacked(layout: Layout, rows: Sequence[int], observations: Sequence[Any]) -> Any:
+    """New columns of single observations.
+
+    Raises:
+        DataError: One has another layout; names the environment.
+    """
+    try:
+        return _stacked(layout, observations)
+    except (TypeError, ValueError):
+        for row, obs in zip(rows, observations):
+            try:
+                _stacked(layout, [obs])
+            except (TypeError, ValueError) as error:
+                came = layout_of(obs) or type(obs).__name__
+                raise DataError(
+                    f"env {row} gave an observation of layout {came}; the first ones were "
+                    f"{layout}. Observations have to keep their shapes and dtypes"
+                ) from error
+        raise
+
+
+def _fit_for_space(layout: Layout, space: Any) -> Layout:
     """`layout` with whole numbers as wide as the observation space says that they can be."""
     if isinstance(layout, dict):
         spaces_of = getattr(space, "spaces", {})
-        return {key: fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
+        return {key: _fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
     declared = getattr(space, "dtype", None)
     if declared is None or np.dtype(declared).kind not in "iu" or np.dtype(layout[1]).kind == "f":
         return layout
@@ -208,17 +218,9 @@ def is_columnar_space(space: Any) -> bool:
     )
 
 
-def _copy_into(target: Any, columns: Any) -> None:
-    if isinstance(target, dict):
-        for key, part in target.items():
-            _copy_into(part, columns[key])
-    else:
-        np.copyto(target, columns, casting="same_kind")
-
-
 def copy_columns(columns: Any) -> Any:
-    """Copies of the arrays in nested dicts; a list of observations is its owner's already."""
-    return columns if isinstance(columns, list) else tree_map(np.array, columns)
+    """Copies of the arrays in nested dicts."""
+    return tree_map(np.array, columns)
 
 
 def column_row(columns: Any, position: int) -> Any:
@@ -233,16 +235,23 @@ def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
     return tree_map(lambda leaf: leaf.take(index, 0), columns)
 
 
-def put_row(columns: Any, position: int, obs: Any) -> None:
-    """Overwrite one row of columns."""
-    _copy_into(_row_of(columns, position), obs)
+def put_rows(columns: Any, rows: Sequence[int], new: Any) -> None:
+    """Overwrite some rows of columns that no caller has."""
+    if isinstance(columns, dict):
+        for key, part in columns.items():
+            put_rows(part, rows, new[key])
+    else:  # mostly one or a few: numpy takes longer to read a list of indices
+        for row, obs in zip(rows, new):
+            columns[row] = obs
 
 
 def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
+    if type(columns) is np.ndarray and not _has_nan(columns):
+        return None
     if isinstance(columns, list):
         return next((i for i, obs in enumerate(columns) if holds_nan(obs)), None)
-    for leaf in (columns,) if type(columns) is np.ndarray else tree_leaves(columns):
+    for leaf in tree_leaves(columns):
         if _has_nan(leaf):
             return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
@@ -276,11 +285,6 @@ def _ones(dtype: str, size: int) -> np.ndarray:
     return np.ones(size, dtype)
 
 
-def _casting(dtype: np.dtype) -> Any:
-    """What may be written into a column: floats of any width; whole numbers that fit for sure."""
-    return "same_kind" if dtype.kind == "f" else "safe"
-
-
 # ---- layouts and trees ------------------------------------------------------------------------
 
 
@@ -296,32 +300,61 @@ def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
     return None
 
 
-def _floats(view: Any) -> list[np.ndarray]:
-    return [leaf for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
+def _empty(layout: Layout, count: int) -> Any:
+    return tree_map(lambda leaf: np.empty((count, *leaf[0]), leaf[1]), layout)
 
 
-def _joined(view: Any) -> np.ndarray | None:
-    """The array that is filled by putting all environments' arrays end to end."""
-    if isinstance(view, dict) or view.ndim < 2:
-        return None
-    return view.reshape(-1, *view.shape[2:])
+def _stacked(layout: Layout, observations: Sequence[Any]) -> Any:
+    """
+    Raises:
+        TypeError: A number that may not fit, or no dict.
+        ValueError: Another shape, or other keys.
+    """
+    if not observations:
+        return _empty(layout, 0)
+    if isinstance(layout, dict):
+        if any(not isinstance(obs, Mapping) for obs in observations):
+            raise TypeError("no dict")
+        if any(obs.keys() != layout.keys() for obs in observations):
+            raise ValueError("other keys")
+        return {
+            key: _stacked(part, [obs[key] for obs in observations]) for key, part in layout.items()
+        }
+    shape, dtype = layout
+    try:
+        shapes = [obs.shape for obs in observations]
+    except AttributeError:  # lists, or numbers of Python
+        observations = [np.asarray(obs) for obs in observations]
+        shapes = [obs.shape for obs in observations]
+    if shapes.count(shape) < len(shapes):
+        raise ValueError("another shape")
+    kind, casting = _kind(dtype)
+    if not shape:
+        return np.stack(observations, dtype=kind, casting=casting)
+    joined = np.concatenate(observations, dtype=kind, casting=casting)
+    return joined.reshape(len(shapes), *shape)
 
 
-def _row_of(view: Any, row: int) -> Any:
-    # Scalars too are to be views: `leaf[row]` of a flat leaf would be a number.
-    return tree_map(lambda leaf: leaf[row : row + 1].reshape(leaf.shape[1:]), view)
+def _copied(layout: Layout, columns: Any) -> Any:
+    if isinstance(layout, dict):
+        return {key: _copied(part, columns[key]) for key, part in layout.items()}
+    shape, dtype = layout
+    array = np.asarray(columns)
+    if array.shape[1:] != shape:
+        raise ValueError("another shape")
+    kind, casting = _kind(dtype)
+    return array.astype(kind, casting=casting)
+
+
+@cache
+def _kind(dtype: str) -> tuple[np.dtype, Any]:
+    """A column's dtype, and what may be written there: floats of any width, integers that fit."""
+    kind = np.dtype(dtype)
+    return kind, "same_kind" if kind.kind == "f" else "safe"
 
 
 def _leaf_bytes(leaf: tuple, env_num: int) -> int:
-    """Of both slots, a multiple of 64."""
+    """A multiple of 64."""
     shape, dtype = leaf
-    size = 2 * env_num * math.prod(shape) * np.dtype(dtype).itemsize
+    size = env_num * math.prod(shape) * np.dtype(dtype).itemsize
     return (size + 63) // 64 * 64
-
-
-def _mismatch(row: int, obs: Any, layout: Layout) -> DataError:
-    came = layout_of(obs)
-    return DataError(
-        f"env {row} gave an observation of layout {came or type(obs).__name__}; the first ones "
-        f"were {layout}. Observations have to keep their shapes and dtypes"
-    )

@@ -6,9 +6,15 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error, find_space
+from ding.envs.env_manager._env_types import (
+    PER_EPISODE,
+    Seed,
+    by_env_id,
+    env_error,
+    find_space,
+    fn_name,
+)
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._settings import by_env_id, fn_name
 from ding.envs.running_statistics import Statistics, merged
 from ding.envs.seeds import env_seeds
 from ding.utils.errors import DataError, EnvError
@@ -30,7 +36,7 @@ class EnvRequests:
         self._cfg = cfg
         self._env_fn = list(env_fn)
         self._env_num = len(self._env_fn)
-        self._env_ref: Any = None
+        self._reference: Any = None
         self._spaces: dict[str, Any] = {}
         self._seeds: dict[int, Seed] = {}
         self._env_replay_path: dict[int, str] = {}
@@ -136,13 +142,16 @@ class EnvRequests:
     @property
     def env_ref(self) -> Any:
         """An environment of the same kind that is not part of the manager, to ask it things."""
-        if self._env_ref is None:
+        if self._reference is None:
             try:
-                self._env_ref = self._env_fn[0]()
+                self._reference = self._env_fn[0]()
             except Exception as error:
                 name = fn_name(self._env_fn[0])
                 raise env_error(0, name, "could not be made", error) from error
-        return self._env_ref
+        return self._reference
+
+    #: The name that users' managers and tests know; made when it is first asked for, too.
+    _env_ref = env_ref
 
     @property
     def observation_space(self) -> Any:

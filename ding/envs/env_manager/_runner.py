@@ -1,6 +1,5 @@
 """What runs a manager's environments: the base of all runners, and the one of this process."""
 
-import copy
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import EnvState, GroupSpec, Seed
 from ding.envs.env_manager._steps import GroupStep, Rows, vector_step
 from ding.envs.vector_step import VectorStep
-from ding.utils.errors import DataError, EnvError
+from ding.utils.errors import DataError
 
 
 class EnvRunner:
@@ -104,54 +103,43 @@ class EnvRunner:
     # ---- observations ----------------------------------------------------------------------------
 
     def _outcome(self, obs: Any, step: GroupStep, want_rows: bool) -> tuple[VectorStep, Rows]:
-        """A step in columns, whose observations are stored; the next episodes' first ones follow.
-
-        Args:
-            obs: Columns, which may be views of the store.
-        """
+        """A step in columns, whose observations `obs` are stored; the next first ones follow."""
         if step.first:
-            obs = obs_store.copy_columns(obs)
-            for env_id, first in step.first.items():
-                self._write_first(env_id, first)
+            self._store_first(step.first)
         if len(step.first) < len(step.ended):
             self.note_ready()
         rows = list(zip(step.rewards, step.infos)) if want_rows else ()
         ids = self._all_ids if step.ids == self._all_list else np.array(step.ids, np.int64)
         return vector_step(ids, obs, step, strict=not want_rows), rows
 
-    def _store_step(self, step: GroupStep, may_differ: bool) -> Any:
-        """Store a step's observations; those of the dict API may change their shapes."""
-        ids = list(step.ids)
+    def _take_in(self, ids: list[int], observations: Sequence[Any], may_differ: bool) -> Any:
+        """Store observations; those of the dict API may change their shapes.
+
+        Returns:
+            The observations as columns.
+        """
         try:
-            return self.store.write_step(ids, step.obs)
+            columns = self.store.stacked(ids, observations)
         except DataError:
-            refitted = self._refitted(dict(zip(ids, step.obs)))
+            new = dict(zip(ids, observations))
+            latest = [new.get(i, self.store.row(i)) for i in self._all_list]
+            refitted = obs_store.store_for(latest)
             if refitted.layout is None and not may_differ:
                 raise
             self.store = refitted
-            return self.store.write_step(ids, step.obs)
+            columns = refitted.stacked(ids, observations)
+        self.store.put(ids, columns)
+        return columns
 
     def _store_first(self, first: Mapping[int, Any]) -> None:
+        """Store episodes' first observations; the first ones of all make the store."""
         if self.store is None:
-            self.store = self._make_store([first[env_id] for env_id in range(self.env_num)])
-            return
-        for env_id, obs in first.items():
-            self._write_first(env_id, obs)
+            self.store = self._make_store([first[env_id] for env_id in self._all_list])
+        else:
+            self._take_in(list(first), list(first.values()), may_differ=True)
 
     def _make_store(self, first: Sequence[Any]) -> Any:
         return obs_store.store_for(first)
-
-    def _write_first(self, env_id: int, obs: Any) -> None:
-        try:
-            self.store.write(env_id, obs)
-        except DataError:
-            self.store = self._refitted({env_id: obs})
-
-    def _refitted(self, new: Mapping[int, Any]) -> Any:
-        """Another store, which takes these observations and, of other environments, the latest."""
-        # What was handed out of the old one stays as it is.
-        latest = [self.store.row(env_id) for env_id in range(self.env_num)]
-        return obs_store.store_for([new.get(env_id, obs) for env_id, obs in enumerate(latest)])
 
 
 class LocalRunner(EnvRunner):
@@ -169,82 +157,20 @@ class LocalRunner(EnvRunner):
         self.group.close()
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        first = {}
-        for env_id, kwargs in params.items():
-            obs = self.group.restart(env_id, kwargs, recount)
-            if self.store is not None:
-                self._write_first(env_id, obs)
-            else:  # copied at once: environments may share what they hand out
-                first[env_id] = copy.deepcopy(obs)
-        if first:
-            self._store_first(first)
+        first: dict[int, Any] = {}
+        try:
+            for env_id, kwargs in params.items():
+                first[env_id] = self.group.restart(env_id, kwargs, recount)
+        finally:  # where one fails, those before it wait for actions
+            if first and (self.store is not None or len(first) == self.env_num):
+                self._store_first(first)
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
         step = self.group.step(ids, actions, want_rows)
-        obs = self._store_step(step, want_rows)
+        obs = self._take_in(ids, step.obs, may_differ=want_rows)
         if step.ended:
             self.group.start_next(step)
         return self._outcome(obs, step, want_rows)
-
-
-class VectorRunner(EnvRunner):
-    """Base of those whose environments are one object, which resets each of them by itself.
-
-    Args:
-        episode_num: Episodes that each environment plays before it is done for good.
-    """
-
-    steps_all = True
-
-    def __init__(self, env_num: int, episode_num: float) -> None:
-        super().__init__(env_num)
-        self._episode_num = episode_num
-        self._episode_count = np.zeros(env_num, np.int64)
-        self._has_done = False  # some have played their episodes
-        self._returns = np.zeros(env_num, np.float64)
-
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
-        """What can be asked of single environments: nothing."""
-        what = args[0] if args else method
-        raise EnvError(f"{what} cannot be asked of single members of a vector env", env_id)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"envs": []}
-
-    def _begin_episodes(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        """Note that all environments are reset; as `restart`.
-
-        Raises:
-            EnvError: They are not to be.
-        """
-        if len(params) < self.env_num:
-            raise EnvError(
-                f"env {min(params)} cannot be reset alone: a vector env resets all of its members "
-                "or none; reset() all, or use a manager of single environments"
-            )
-        was_done = [state == EnvState.DONE for state in self.states.values()]
-        self._episode_count *= 0 if recount else np.logical_not(was_done)
-        self._returns[:], self._has_done = 0, False
-        self.states.update(dict.fromkeys(self.states, EnvState.RUN))
-
-    def _end_episodes(self, ended: np.ndarray, truncated: np.ndarray) -> dict[int, dict[str, Any]]:
-        """Count episodes that have ended; what their last infos say of them, by env id.
-
-        Args:
-            ended: The environments, int64 ``[n]``.
-            truncated: bool ``[n]``.
-        """
-        env_ids, returns = ended.tolist(), self._returns[ended].tolist()
-        self._returns[ended] = 0
-        if self._episode_num != float("inf"):
-            self._episode_count[ended] += 1
-            for env_id in env_ids:
-                if self._episode_count[env_id] >= self._episode_num:
-                    self.states[env_id], self._has_done = EnvState.DONE, True
-        return {
-            env_id: {"eval_episode_return": value, "truncated": cut, "terminated": not cut}
-            for env_id, value, cut in zip(env_ids, returns, truncated.tolist())
-        }
 
 
 def _constant(ids: Sequence[int]) -> np.ndarray:

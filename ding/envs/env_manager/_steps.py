@@ -10,13 +10,7 @@ import numpy as np
 
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._env_types import EnvState
-from ding.envs.env_manager._obs_store import (
-    ObjectStore,
-    ObsColumns,
-    column_row,
-    nan_position,
-    quick_sum,
-)
+from ding.envs.env_manager._obs_store import column_row, nan_position, quick_sum
 from ding.envs.vector_step import VectorStep
 from ding.utils.errors import DataError, EnvDataError
 
@@ -105,11 +99,10 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
-def check_step(step: VectorStep, store: ObsColumns | ObjectStore, count: int) -> VectorStep:
+def check_step(step: VectorStep, count: int) -> VectorStep:
     """`step` itself, unless it must not be learned from.
 
     Args:
-        store: Where the observations are, if they are not copies.
         count: The number of the manager's step, for the message.
 
     Raises:
@@ -120,10 +113,7 @@ def check_step(step: VectorStep, store: ObsColumns | ObjectStore, count: int) ->
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
-    if isinstance(store, ObsColumns) and step.obs is store.view():
-        nan_at = store.nan_row()
-    else:
-        nan_at = nan_position(step.obs)
+    nan_at = nan_position(step.obs)
     if nan_at is not None:
         raise _bad_data(int(step.env_ids[nan_at]), "an observation with NaN", count)
     return step

@@ -17,7 +17,7 @@ import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
-from ding.envs.env_manager._obs_store import ObsColumns
+from ding.envs.env_manager._obs_store import SharedRows
 from ding.envs.env_manager._steps import GroupStep, reward_column
 from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send, unpacked
 from ding.utils import durations
@@ -50,7 +50,7 @@ class _Worker:
         self.group = EnvGroup(spec)
         self.group.has_process = True
         self._connection = connection
-        self._store: ObsColumns | None = None
+        self._shared: SharedRows | None = None
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
@@ -78,24 +78,20 @@ class _Worker:
 
     def attach(self, layout: Any, env_num: int, size: int) -> None:
         """Write the observations of steps into shared memory from now on."""
-        self._store = ObsColumns(layout, env_num, receive_memory(self._connection, size))
+        self._shared = SharedRows(layout, env_num, receive_memory(self._connection, size))
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
         answer = GroupStep(list(params), (), (), (), states=dict.fromkeys(params, EnvState.RUN))
         for env_id, kwargs in params.items():
-            # Copied at once: environments may share what they hand out.
-            answer.first[env_id] = copy.deepcopy(self.group.restart(env_id, kwargs, recount))
+            answer.first[env_id] = self.group.restart(env_id, kwargs, recount)
         return answer
 
-    def step(
-        self, ids: list[int], actions: Any, slot: int, want_rows: bool
-    ) -> GroupStep | list[Any]:
+    def step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
         """The rewards alone, if they are all that there is to tell."""
-        group, store = self.group, self._store
+        group, shared = self.group, self._shared
         step = group.step(ids, unpacked(actions), want_rows)
-        if store is not None:
-            for env_id, obs in zip(ids, step.obs):
-                store.write(env_id, obs, slot)
+        if shared is not None:
+            shared.write(ids, step.obs)
             if not step.ended and not step.abnormal and not want_rows:
                 return reward_column(step.rewards, strict=True).tolist()
             step.obs = ()

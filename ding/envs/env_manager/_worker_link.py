@@ -121,12 +121,12 @@ class WorkerLink:
 
     # ---- steps and resets ---------------------------------------------------------------------
 
-    def post_step(self, ids: list[int], actions: Any, slot: int, want_rows: bool) -> None:
-        """Start a step of some environments; their observations go to `slot` of shared memory."""
+    def post_step(self, ids: list[int], actions: Any, want_rows: bool) -> None:
+        """Start a step of some environments; shared memory, if any, gets their observations."""
         limit = self.spec.settings.step_timeout
         if limit is not None:  # for all of them, and for the resets after it
             limit = len(self.ids) * limit + (self._reset_limit(self.ids) or 0.0)
-        self._begin(ids, limit, "step", ids, packed(actions), slot, want_rows)
+        self._begin(ids, limit, "step", ids, packed(actions), want_rows)
 
     def post_restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
         """Start resets."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
+from ding.envs.env_manager._obs_store import SharedRows, layout_bytes, store_for
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._steps import GroupStep, Rows, merged
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
@@ -54,7 +54,8 @@ class WorkerRunner(EnvRunner):
         self.groups: list[WorkerLink] = []
         # Ends the workers of a manager that nobody closed.
         self._finalizer = weakref.finalize(self, _abandon, self.groups, os.getpid())
-        self._shared: SharedBlock | None = None  # where the store is, if workers write into it
+        self._block: SharedBlock | None = None
+        self._shared: SharedRows | None = None  # in that block, if workers write into it
         renew = spec.settings.retry_type == "renew"
         self._replacements = spec.settings.max_retry - 1 if renew else 0
 
@@ -75,8 +76,8 @@ class WorkerRunner(EnvRunner):
     def stop(self, wait: bool) -> None:
         stop(self.groups, durations.ENV_CLOSE_PATIENCE if wait else 0.0)
         self.groups.clear()
-        if self._shared is not None:
-            self._shared.close()
+        if self._block is not None:
+            self._block.close()
         self._finalizer.detach()
 
     @property
@@ -141,30 +142,24 @@ class WorkerRunner(EnvRunner):
         raise error from None
 
     def _make_store(self, first: Sequence[Any]) -> Any:
-        store = super()._make_store(first)
-        if store.layout is None or not (self._cfg["shared_memory"] and HAS_SHARED_MEMORY):
-            return store
+        if not (self._cfg["shared_memory"] and HAS_SHARED_MEMORY):
+            return super()._make_store(first)
         # Workers cannot make room for wider numbers later.
-        layout = obs_store.fit_for_space(store.layout, self._space)
-        block = SharedBlock(obs_store.layout_bytes(layout, self.env_num))
-        shared = obs_store.ObsColumns(layout, self.env_num, block.memory)
-        for env_id in range(self.env_num):
-            shared.write(env_id, store.row(env_id))
-        self._shared = block
-        for link in self.groups:
-            link.attach(layout, self.env_num, block)
-        return shared
+        store = store_for(first, self._space)
+        if store.layout is not None:
+            self._block = SharedBlock(layout_bytes(store.layout, self.env_num))
+            self._shared = SharedRows(store.layout, self.env_num, self._block.memory)
+            for link in self.groups:
+                link.attach(store.layout, self.env_num, self._block)
+        return store
 
     # ---- steps -----------------------------------------------------------------------------------
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        shared = self._shared is not None
-        if shared and ids == self._all_list:
-            self.store.slot = 1 - self.store.slot
         for link, share, where in self._shares(ids):
             is_array = isinstance(actions, np.ndarray)
             own = actions[where] if is_array else [actions[position] for position in where]
-            link.post_step(share, own, self.store.slot if shared else 0, want_rows)
+            link.post_step(share, own, want_rows)
         parts: list[GroupStep] = []
         errors: list[DingError] = []
         if self._waits_for_all:
@@ -176,12 +171,12 @@ class WorkerRunner(EnvRunner):
         if errors:
             raise errors[0]
         step = merged(parts, ids)
-        if not shared:
-            obs = self._store_step(step, want_rows)
-        elif step.ids == self._all_list:
-            obs = self.store.view()
+        answered = list(step.ids)
+        if self._shared is None:
+            obs = self._take_in(answered, step.obs, may_differ=want_rows)
         else:
-            obs = self.store.gather(step.ids)
+            obs = self._shared.read(answered)
+            self.store.put(answered, obs)
         return self._outcome(obs, step, want_rows)
 
     def _shares(self, ids: Sequence[int]) -> list[tuple[WorkerLink, list[int], list[int]]]:
@@ -270,7 +265,7 @@ class WorkerRunner(EnvRunner):
             infos = [{"abnormal": True, "error": str(error)} for _ in ids]
         first = [part.first[env_id] for env_id in ids]
         if self._shared is not None:
-            self._store_first(part.first)
+            self._shared.write(list(ids), first)
             first = []
         return GroupStep(
             ids, first, [None] * len(ids), infos, abnormal=list(ids), states=part.states

@@ -10,10 +10,17 @@ from easydict import EasyDict
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import ActionCheck
-from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly, offers
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    GroupSpec,
+    by_env_id,
+    close_quietly,
+    group_settings,
+    merged_config,
+    offers,
+)
 from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
-from ding.envs.env_manager._settings import by_env_id, group_settings, merged_config
 from ding.envs.env_manager._steps import check_step, timesteps
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
@@ -84,8 +91,9 @@ class BaseEnvManager(EnvRequests):
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
         self._step_count = 0
-        #: How often `reset` was called; whoever follows episodes sees that they were cut short.
-        self.reset_count = 0
+        #: How often `reset` was called for each environment, int64 ``[env_num]``: collectors see
+        #: that an episode was cut short.
+        self.reset_counts = np.zeros(self._env_num, np.int64)
 
     # ---- life ---------------------------------------------------------------------------------
 
@@ -136,10 +144,10 @@ class BaseEnvManager(EnvRequests):
             EnvError: An environment cannot be reset.
         """
         runner = self._launched()
-        self.reset_count += 1
         try:
             params = dict.fromkeys(range(self._env_num)) if reset_param is None else reset_param
             params = by_env_id(params, self._env_num, "reset_param")
+            self.reset_counts[list(params)] += 1
             runner.restart(params, recount=reset_param is None)
         finally:
             runner.note_ready()
@@ -156,8 +164,8 @@ class BaseEnvManager(EnvRequests):
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.stop(wait)
-        if self._env_ref is not None:
-            ref, self._env_ref = self._env_ref, None
+        if self._reference is not None:
+            ref, self._reference = self._reference, None
             close_quietly(ref, "env_ref")
         self._normalises = None
 
@@ -168,9 +176,12 @@ class BaseEnvManager(EnvRequests):
     # ---- columns ------------------------------------------------------------------------------
 
     @property
-    def ready_obs_changes(self) -> bool:
-        """Whether what ``ready_obs`` gives is written over by later steps."""
-        return False
+    def steps_all(self) -> bool:
+        """Whether a step may also step environments that it has no action for.
+
+        Those are in the middle of an episode then: reset them before they are used again.
+        """
+        return self._runner is not None and self._runner.steps_all
 
     @property
     def supports_columns(self) -> bool:
@@ -189,8 +200,8 @@ class BaseEnvManager(EnvRequests):
         """Ids and observations of the environments that wait for an action.
 
         Returns:
-            int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such. The arrays hold until
-            the next but one ``step_columns``.
+            int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such. The manager does not
+            write to these arrays again; the next ``step_columns`` makes others.
         """
         runner = self._with_columns()
         ids, store = runner.ready_ids, runner.store
@@ -220,7 +231,7 @@ class BaseEnvManager(EnvRequests):
             actions = self._action_check.batch(np.asanyarray(actions), ids)
         self._step_count += 1
         step, _ = runner.step(ids, actions, want_rows=False)
-        return check_step(step, runner.store, self._step_count)
+        return check_step(step, self._step_count)
 
     # ---- dicts --------------------------------------------------------------------------------
 
@@ -257,7 +268,7 @@ class BaseEnvManager(EnvRequests):
             check.one(env_id, actions[env_id])
         self._step_count += 1
         step, rows = runner.step(ids, [actions[env_id] for env_id in ids], want_rows=True)
-        return timesteps(check_step(step, runner.store, self._step_count), rows)
+        return timesteps(check_step(step, self._step_count), rows)
 
     @property
     def done(self) -> bool:

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._env_types import EnvState, close_quietly
-from ding.envs.env_manager._runner import EnvRunner, VectorRunner
-from ding.envs.env_manager._steps import Rows
+from ding.envs.env_manager._env_types import Seed
+from ding.envs.env_manager._runner import EnvRunner
+from ding.envs.env_manager._vector_runner import Answers, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
-from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
 
 __all__ = ["PoolEnvManager"]
+
+_POSITIONS = ("env_id", "players")  # whose answers a batch holds
 
 
 @ENV_MANAGER_REGISTRY.register("env_pool")
@@ -26,6 +26,7 @@ class PoolEnvManager(BaseEnvManager):
 
     A step returns when `batch_size` environments have answered, which need not be those that got
     actions unless it is `env_num`; each starts its next episode by itself and sits out that step.
+    A reset returns when as many batches have answered as the environments fill.
 
     Config keys:
         env_id: The task that envpool makes.
@@ -84,132 +85,65 @@ class PoolEnvManager(BaseEnvManager):
         cfg = self._cfg
         seed = {"seed": self._seeds[0][0]} if self._seeds else {}
         pool = _make_pool(cfg, cfg.env_num, cfg.batch_size, **seed)
-        return _EnvpoolRunner(pool, cfg.env_num, cfg.batch_size, cfg.episode_num)
+        return VectorRunner(_Pool(pool, cfg.env_num, cfg.batch_size), self._settings)
 
 
-class _EnvpoolRunner(VectorRunner):
-    """Sends actions to a pool, and takes those answers that count.
+class _Pool:
+    """EnvPool's API; the step after an episode's end only resets."""
 
-    A pool answers in whole batches: where the caller's actions do not fill one, others are stepped.
-    """
+    resets_at_once = False
 
-    def __init__(self, pool: Any, env_num: int, batch_size: int, episode_num: float) -> None:
-        super().__init__(env_num, episode_num)
-        self._pool, self._batch_size = pool, batch_size
-        space = pool.action_space
-        self._actions = np.zeros((env_num, *space.shape), space.dtype)
-        self._unsent = np.zeros(env_num, bool)  # goes with the next batch
-        self._busy = np.zeros(env_num, bool)
-        self._waits = np.zeros(env_num, bool)  # for an action
-        self._begins = np.zeros(env_num, bool)  # its next answer is a first observation
-        self._unasked = np.zeros(env_num, bool)  # its next answer fills a batch
+    def __init__(self, pool: Any, env_num: int, batch_size: int) -> None:
+        self._pool, self.env_num, self.batch_size = pool, env_num, batch_size
+        self.observation_space, self.action_space = pool.observation_space, pool.action_space
 
-    def start(self) -> dict[str, Any]:
-        pool = self._pool
-        return {"observation_space": pool.observation_space, "action_space": pool.action_space}
+    def seed(self, seeds: Mapping[int, Seed]) -> None:
+        """A pool is seeded when it is made."""
 
-    def stop(self, wait: bool) -> None:
-        if hasattr(self._pool, "close"):
-            close_quietly(self._pool, "pool")
-
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
-        """What can be asked of single environments."""
-        if method == "random_action":
-            return self._pool.action_space.sample()
-        return (False, None) if method == "attribute" else super().ask(method, env_id, *args)
-
-    @property
-    def in_flight(self) -> Sequence[int]:  # type: ignore[override]
-        """Environments whose step or reset is under way."""
-        return self._busy.nonzero()[0].tolist()
-
-    def note_ready(self) -> None:
-        self._set_ready(self._waits.nonzero()[0].tolist())
-
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        self._begin_episodes(params, recount)
-        while self._busy.any():
-            self._receive()
-        self._unasked[:] = False
+    def reset(self, options: dict[str, Any]) -> None:
         self._pool.async_reset()
-        self._busy[:], self._begins[:] = True, False
-        first: dict[int, Any] = {}
-        while len(first) < self.env_num:
-            ids, obs, _, terminated, truncated = self._receive()
-            # Those that fill a batch may have ended.
-            self._begins[ids], self._unasked[ids] = terminated | truncated, False
-            first.update({i: obs_store.column_row(obs, p) for p, i in enumerate(ids.tolist())})
-        self._store_first(first)
-        self._waits = ~(self._busy | self._begins)
-        self._send((self._begins & ~self._busy).nonzero()[0])
 
-    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        self._send(np.array(ids, np.int64), actions)
-        step = self._answers()
-        while not len(step.env_ids):
-            step = self._answers()
-        running = [i for i, state in self.states.items() if state == EnvState.RUN]
-        while running and self._begins[running].all():
-            self._answers()  # to mere resets, which ask nothing of the caller
-        self.note_ready()
-        infos = [step.infos.get(env_id, {}) for env_id in step.env_ids.tolist()]
-        rewards = [step.reward[i : i + 1].copy() for i in range(len(infos))]
-        return step, list(zip(rewards, infos)) if want_rows else ()
+    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
+        self._pool.send(actions, ids.astype(np.int32))
 
-    def _send(self, ids: np.ndarray, actions: Any = None) -> None:
-        """Have actions, or any, sent with the next batch: full batches are sent all at once."""
-        self._waits[ids], self._busy[ids], self._unsent[ids] = False, True, True
-        self._actions[ids] = 0 if actions is None else np.reshape(actions, self._actions[ids].shape)
+    def receive(self) -> Answers:
+        obs, reward, terminated, truncated, infos = self._pool.recv()
+        others = {name: values for name, values in infos.items() if name not in _POSITIONS}
+        return Answers(infos["env_id"], obs, reward, terminated, truncated, others)
 
-    def _receive(self) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Ids, observations, rewards, ``terminated`` and ``truncated`` of a batch."""
-        lacking = self._batch_size - np.count_nonzero(self._busy)
-        if lacking > 0:
-            others = (~self._busy).nonzero()[0]
-            # First those that have played their episodes.
-            others = others[np.argsort(self._waits[others], kind="stable")][:lacking]
-            self._unasked[others] = True
-            self._send(others)
-        unsent = self._unsent.nonzero()[0]
-        if len(unsent):
-            self._pool.send(self._actions[unsent], unsent.astype(np.int32))
-            self._unsent[:] = False
-        obs, reward, terminated, truncated, info = self._pool.recv()
-        ids = np.asarray(info["env_id"], np.int64)
-        self._busy[ids] = False
-        flags = np.asarray(terminated, bool), np.asarray(truncated, bool)
-        return ids, obs, np.asarray(reward, np.float32), *flags
+    def image(self, env_id: int) -> Any:
+        raise EnvError("envpool shows no pictures of single environments", env_id)
 
-    def _answers(self) -> VectorStep:
-        """What some answer to actions; those whose episode has ended begin the next one."""
-        ids, obs, reward, terminated, truncated = self._receive()
-        ended = (terminated | truncated) & ~self._begins[ids]
-        positions = (~(self._begins[ids] | self._unasked[ids])).nonzero()[0]
-        own = ids[positions]
-        self._returns[self._unasked] = 0.0
-        self._returns[own] += reward[positions]
-        for position, env_id in enumerate(ids.tolist()):
-            self.store.write(env_id, obs_store.column_row(obs, position))
-        done, terminated = ended[positions], terminated[positions]
-        last = obs_store.take_rows(obs, positions)
-        step = VectorStep(own, last, reward[positions], done, done & ~terminated)
-        step.infos = self._end_episodes(own[done], step.truncated[done])
-        self._begins[ids], self._unasked[ids] = ended, False
-        plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
-        self._waits[ids] = plays & ~ended
-        self._send(ids[plays & ended])  # to be reset, in the step after an episode's end
-        return step
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        return False, None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """A pool's random numbers cannot be set."""
+
+    def close(self) -> None:
+        if hasattr(self._pool, "close"):
+            self._pool.close()
+
+    def __str__(self) -> str:
+        return f"the pool {self._pool!r}"
 
 
 def _make_pool(cfg: Mapping[str, Any], env_num: int, batch_size: int, **seed: int) -> Any:
+    what = f"cannot make the envpool of env.manager.env_id={cfg['env_id']!r}"
     try:
-        return importlib.import_module("envpool").make(
+        make = importlib.import_module("envpool").make
+    except ImportError as error:
+        raise EnvError(f"{what}: {error}; pip install 'ding[envpool]'") from error
+    try:
+        return make(
             task_id=cfg["env_id"],
             env_type="gymnasium",
             num_envs=env_num,
             batch_size=batch_size,
             **{**seed, **cfg["kwargs"]},
         )
-    except ImportError as error:
-        text = f"cannot make the envpool of {cfg['env_id']!r}: {error}; pip install 'ding[envpool]'"
-        raise EnvError(text) from error
+    except Exception as error:
+        raise EnvError(f"{what}: {type(error).__name__}: {error}") from error

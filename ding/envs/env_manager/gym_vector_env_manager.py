@@ -5,24 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import VectorEnv
 
 from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
-from ding.envs.env_manager._env_types import Seed
-from ding.envs.env_manager._native_runner import (
-    NativeRunner,
-    PromptCartPole,
-    native_vector_env,
-    numbers_starts,
-)
+from ding.envs.env_manager._env_types import PER_EPISODE, Seed, fn_name
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
-from ding.envs.env_manager._settings import fn_name
+from ding.envs.env_manager._vector_runner import Answers, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY
+from ding.utils.errors import EnvError
 
 __all__ = ["GymVectorEnvManager"]
+
+# How a vector environment starts the next episode of a member; the names of gymnasium's modes.
+_NEXT_STEP = "NEXT_STEP"  # by itself, in the step after, whose action and reward mean nothing
+_SAME_STEP = "SAME_STEP"  # by itself, at once; the last observation is in the infos
 
 
 @ENV_MANAGER_REGISTRY.register("gym_vector")
@@ -35,6 +35,8 @@ class GymVectorEnvManager(BaseEnvManager):
     are used again. With native ones that reset themselves in the step after an episode's end, an
     environment whose episode ended sits out one step: that step only resets it. A native version
     takes the seed of environment 0; ``dynamic_seed=False`` does not make its episodes alike.
+    A ``gymnasium.vector.VectorEnv`` of your own is used where its id is registered with it:
+    ``gymnasium.register(env_id, vector_entry_point=...)``.
 
     Config keys, besides ``episode_num``, ``step_timeout`` and ``reset_timeout`` (of a native
     version, seconds that all of its members may take together):
@@ -52,35 +54,29 @@ class GymVectorEnvManager(BaseEnvManager):
         "native": True,
     }
 
-    @property
-    def steps_all(self) -> bool:
-        """Whether environments that a step has no action for are stepped, too."""
-        return self._runner is None or self._runner.steps_all
-
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
-        if isinstance(self._runner, NativeRunner) and not self._suits(self._runner.venv):
+        if isinstance(self._runner, VectorRunner) and self._numbers_starts():
             self._runner.stop(wait=True)
             self._start(self._single_runner())
         else:
             super()._set_seeds(seeds)
 
-    def _suits(self, venv: VectorEnv) -> bool:
-        # Native environments but one cannot seed each episode of a member.
-        return isinstance(venv, PromptCartPole) or not numbers_starts(self._seeds)
+    def _numbers_starts(self) -> bool:
+        """Whether each episode of a member has its seed, which native versions cannot give it."""
+        return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
 
     def _make_runner(self) -> EnvRunner:
         cfg, named = self._cfg, None
-        if cfg.native and cfg.env_id:
-            named = cfg.env_id, dict(cfg.kwargs)
-        elif cfg.native and hasattr(self.env_ref, "vector_spec"):
-            named = self.env_ref.vector_spec()
-        venv = None if named is None else native_vector_env(named[0], self._env_num, named[1])
-        if venv is not None and self._suits(venv):
-            return NativeRunner(venv, self._settings, self._seeds)
-        if venv is not None:
-            venv.close()
-        return self._single_runner()
+        if cfg.native and not self._numbers_starts():
+            if cfg.env_id:
+                named = cfg.env_id, dict(cfg.kwargs)
+            elif hasattr(self.env_ref, "vector_spec"):
+                named = self.env_ref.vector_spec()
+        venv = None if named is None else _native_vector_env(named[0], self._env_num, named[1])
+        if venv is None:
+            return self._single_runner()
+        return VectorRunner(_GymnasiumVector(venv, self._seeds), self._settings)
 
     def _single_runner(self) -> EnvRunner:
         env_fns: list[Callable] = [_BaseEnvFn(fn) for fn in self._env_fn]
@@ -90,6 +86,87 @@ class GymVectorEnvManager(BaseEnvManager):
             return processes._make_runner()
         spec = self._group_spec()
         return LocalRunner(replace(spec, env_fns=dict(enumerate(env_fns))))
+
+
+def _native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
+    """The vector version that an id is registered with, if its members reset themselves.
+
+    Raises:
+        EnvError: It has one, but that cannot be made.
+    """
+    spec = gymnasium.registry.get(env_id)
+    if spec is None or spec.vector_entry_point is None:
+        return None
+    try:
+        venv = gymnasium.make_vec(env_id, env_num, "vector_entry_point", **kwargs)
+    except Exception as error:
+        raise EnvError(f"cannot make the vector env {env_id!r}: {error}") from error
+    if _autoreset_mode(venv) not in (_NEXT_STEP, _SAME_STEP):
+        venv.close()
+        return None
+    return venv
+
+
+def _autoreset_mode(venv: VectorEnv) -> str:
+    """How members are reset; what does not say follows gymnasium's first convention."""
+    mode = (venv.metadata or {}).get("autoreset_mode")
+    return mode if isinstance(mode, str) else getattr(mode, "name", _NEXT_STEP)
+
+
+class _GymnasiumVector:
+    """A vector environment of gymnasium's API; all members answer at once."""
+
+    def __init__(self, venv: VectorEnv, seeds: Mapping[int, Seed]) -> None:
+        self._venv = venv
+        self.env_num = self.batch_size = venv.num_envs
+        self.observation_space = venv.single_observation_space
+        self.action_space = venv.single_action_space
+        self.resets_at_once = _autoreset_mode(venv) == _SAME_STEP
+        self._ids = np.arange(self.env_num)
+        self._first: Any = None  # observations that a reset gave
+        self._actions: Any = None
+        self._seed: int | None = None  # of the next reset
+        self.seed(seeds)
+
+    def seed(self, seeds: Mapping[int, Seed]) -> None:
+        if 0 in seeds:
+            self._seed = seeds[0][0]
+            self.action_space.seed(self._seed)
+
+    def reset(self, options: dict[str, Any]) -> None:
+        self._first, _ = self._venv.reset(seed=self._seed, options=options)
+        self._seed = None
+
+    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
+        self._actions = actions
+
+    def receive(self) -> Answers:
+        if self._first is not None:
+            first, self._first = self._first, None
+            nothing = np.zeros(self.env_num)
+            return Answers(self._ids, first, nothing, nothing, nothing, {})
+        return Answers(self._ids, *self._venv.step(self._actions))
+
+    def image(self, env_id: int) -> Any:
+        return self._venv.render()[env_id]  # type: ignore[index]
+
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        values: Any = getattr(self._venv.unwrapped, name, None)
+        return (True, values[env_id]) if np.ndim(values) else (False, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"native": self._venv.np_random.bit_generator.state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if "native" in state:
+            self._seed = None
+            self._venv.np_random.bit_generator.state = state["native"]
+
+    def close(self) -> None:
+        self._venv.close()
+
+    def __str__(self) -> str:
+        return f"the vector env {self._venv!r}"
 
 
 class _BaseEnvFn:

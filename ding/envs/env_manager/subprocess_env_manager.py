@@ -4,6 +4,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing import connection
 from typing import Any
@@ -15,10 +16,12 @@ from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_runner import WorkerRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
+from ding.utils.errors import ConfigError
 from ding.utils.processes import ChildProcess, close_inherited_ends
 
 __all__ = [
     "AsyncSubprocessEnvManager",
+    "EnvSupervisor",
     "ShmBuffer",
     "SubprocessEnvManagerV2",
     "SyncSubprocessEnvManager",
@@ -42,8 +45,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     Config keys, besides the base manager's:
         shared_memory: Whether observations travel in shared memory. They do so only if they are
             arrays of one shape, or nested dicts of such; other ones are pickled.
-        copy_on_get: Whether ``ready_obs`` and timesteps hold copies of the observations; without,
-            those of ``ready_obs`` change with the next but one step.
+        copy_on_get: Whether ``ready_obs`` gives copies, which the caller may write to; without,
+            rows of arrays that the manager has, too.
         context: How processes start: ``fork``, ``spawn`` or ``forkserver``.
         envs_per_worker: Environments per process; ``None``: one, in the synchronous manager as
             many as spread them over the machine's cores.
@@ -79,13 +82,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     @property
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
-        runner, copied = self._launched(), not self.ready_obs_changes
+        runner, copied = self._launched(), bool(self._cfg.copy_on_get)
         return {i: runner.store.row(i, copied) for i in runner.ready_list}
-
-    @property
-    def ready_obs_changes(self) -> bool:
-        """Whether what ``ready_obs`` gives is written over by later steps."""
-        return not self._cfg.copy_on_get
 
     @staticmethod
     def worker_fn(
@@ -202,6 +200,62 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
 class SubprocessEnvManagerV2(StackedEnvManager, SyncSubprocessEnvManager):  # type: ignore[misc]
     """The synchronous manager with stacked observations and lists of timesteps."""
+
+
+class EnvSupervisor(SubprocessEnvManagerV2):
+    """The synchronous manager of processes, with stacked observations, for scripts without configs.
+
+    Args:
+        type_: Taken for compatibility: environments run in processes, whatever it says.
+        env_fn: One function per environment, which makes it.
+        retry_type: What becomes of an environment that fails: ``reset`` or ``renew``.
+        max_try: Attempts, the first one included.
+        max_retry: The same, under its other name.
+        auto_reset: Whether an environment whose episode has ended begins the next one.
+        reset_timeout: Seconds that a reset may take.
+        step_timeout: Seconds that a step may take.
+        retry_waiting_time: Seconds between two attempts.
+        episode_num: Episodes of each environment.
+        shared_memory: Whether observations travel in shared memory.
+        copy_on_get: Whether observations are handed out as copies.
+        kwargs: Further settings of `SyncSubprocessEnvManager`.
+    """
+
+    def __init__(
+        self,
+        type_: Any = None,
+        env_fn: Sequence[Callable] | None = None,
+        retry_type: Any = None,
+        max_try: int | None = None,
+        max_retry: int | None = None,
+        auto_reset: bool = True,
+        reset_timeout: float | None = None,
+        step_timeout: float | None = None,
+        retry_waiting_time: float | None = None,
+        episode_num: float = float("inf"),
+        shared_memory: bool = True,
+        copy_on_get: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if env_fn is None:
+            raise ConfigError("EnvSupervisor needs env_fn: a list with a function per environment")
+        given = {
+            "retry_type": getattr(retry_type, "value", retry_type),
+            "max_retry": max_try if max_retry is None else max_retry,
+            "auto_reset": auto_reset,
+            "reset_timeout": reset_timeout,
+            "step_timeout": step_timeout,
+            "retry_waiting_time": retry_waiting_time,
+            "episode_num": episode_num,
+            "shared_memory": shared_memory,
+            "copy_on_get": copy_on_get,
+        }
+        cfg = {name: value for name, value in given.items() if value is not None}
+        super().__init__(list(env_fn), {**cfg, **kwargs})
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        """Close all environments."""
+        self.close()
 
 
 def _cores() -> int:

@@ -23,6 +23,8 @@ MAX_HEAD_LINES = 100
 #: Bytes of a body that nobody wanted which are read away: to keep the connection, and so that
 #: its sender sees the answer before the connection is closed.
 KEEP_LIMIT = 64 * 1024
+#: Bytes of an answer that are sent in one piece; a longer one is sent as the application makes it.
+MAX_PIECE = 256 * 1024
 DISCARD_LIMIT = 8 * 1024 * 1024
 
 
@@ -48,14 +50,16 @@ class HttpHandler(BaseHTTPRequestHandler):
         self.request, self.client_address, self.server = connection, client_address, server
         self._authentic = False
         self._tell_authentic: Callable[[], object] = lambda: None
+        self._tell_busy: Callable[[bool], object] = lambda busy: None
 
-    def serve(self, on_authentic: Callable[[], object]) -> None:
+    def serve(self, on_authentic: Callable[[], object], on_busy: Callable[[bool], object]) -> None:
         """Answer requests until the connection ends.
 
         Args:
             on_authentic: Called when the client has proved who he is.
+            on_busy: Called when the head of a request is complete, and when it was answered.
         """
-        self._tell_authentic = on_authentic
+        self._tell_authentic, self._tell_busy = on_authentic, on_busy
         self.setup()
         self._stream = self.rfile
         try:
@@ -76,7 +80,9 @@ class HttpHandler(BaseHTTPRequestHandler):
         if len(self.raw_requestline) > MAX_HEAD:
             self.send_error(414)
         elif self._read_fields() and self.parse_request():
+            self._tell_busy(True)
             self._handle()
+            self._tell_busy(False)
         self.wfile.flush()
 
     def _read_fields(self) -> bool:
@@ -109,13 +115,12 @@ class HttpHandler(BaseHTTPRequestHandler):
 
         chunks = self.server.app(self._environ(body, length), start_response)
         try:
-            payload = b"".join(chunks)
+            if body.left > KEEP_LIMIT or body.is_broken:
+                self.close_connection = True
+            self._reply(status, headers, chunks)
         finally:
             if hasattr(chunks, "close"):
                 chunks.close()
-        if body.left > KEEP_LIMIT or body.is_broken:
-            self.close_connection = True
-        self._reply(status, headers, payload)
         if not body.discard(KEEP_LIMIT if not self.close_connection else DISCARD_LIMIT):
             self.close_connection = True
 
@@ -170,19 +175,40 @@ class HttpHandler(BaseHTTPRequestHandler):
             self._authentic = True
             self._tell_authentic()
 
-    def _reply(self, status: str, headers: list[tuple[str, str]], payload: bytes) -> None:
+    def _reply(self, status: str, headers: list[tuple[str, str]], chunks: Iterable[bytes]) -> None:
+        pieces = iter(chunks)
+        length = next((int(v) for name, v in headers if name.lower() == "content-length"), None)
+        begin = b""
+        while length is None or len(begin) < min(length, MAX_PIECE):
+            piece = next(pieces, None)
+            if piece is None:
+                break
+            begin += piece
+        if length is None:
+            length = len(begin)
         lines = [f"HTTP/1.1 {status}"]
         lines += [f"{name}: {value}" for name, value in headers if name != "Content-Length"]
-        lines.append(f"Content-Length: {len(payload)}")
+        lines.append(f"Content-Length: {length}")
         if self.close_connection:
             lines.append("Connection: close")
         elif self.request_version == "HTTP/1.0":
             lines.append("Connection: keep-alive")
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-        # What is left of the request's may be little.
+        if self.command == "HEAD":
+            self._send(head)
+            return
+        self._send(head + begin)  # one write, so that a small answer leaves in one packet
+        sent = len(begin)
+        for piece in pieces:
+            self._send(piece)
+            sent += len(piece)
+        if sent != length:  # a file that was cut meanwhile: the peer must not wait for the rest
+            self.close_connection = True
+
+    def _send(self, piece: bytes) -> None:
+        # What is left of the request's time may be little.
         self.connection.settimeout(durations.HEAD_TIMEOUT)
-        # One write, so that head and body leave in one packet.
-        self.wfile.write(head if self.command == "HEAD" else head + payload)
+        self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse a request that is not HTTP; whatever follows on the connection has no sense."""
@@ -191,7 +217,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         reason, _ = self.responses.get(code, ("Bad Request", ""))
         body = {"success": False, "code": 1, "message": message or reason, "data": None}
         headers = [("Content-Type", "application/json")]
-        self._reply(f"{int(code)} {reason}", headers, json.dumps(body).encode())
+        self._reply(f"{int(code)} {reason}", headers, [json.dumps(body).encode()])
 
     def log_message(self, format: str, *args: object) -> None:
         _logger.debug(format, *args)

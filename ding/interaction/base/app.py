@@ -1,6 +1,5 @@
 """The one shape of every answer, ``{success, code, message, data}``, and errors that become one."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, unique
 from functools import wraps
@@ -8,6 +7,9 @@ from typing import Any
 
 import flask
 import requests
+
+from ding.utils import strict_json
+from ding.utils.json_fields import parsed_json
 
 _RESPONSE_VALUE_TYPE = tuple[int, bool, int | None, str | None, Any]
 
@@ -32,7 +34,7 @@ def flask_response(
     if code is None:
         code = CommonErrorCode.SUCCESS if success else CommonErrorCode.COMMON_FAILURE
     body = {"success": success, "code": int(code), "message": message or "", "data": data}
-    return flask.Response(json.dumps(body), mimetype="application/json")
+    return flask.Response(strict_json.dumps(body), mimetype="application/json")
 
 
 def success_response(
@@ -58,7 +60,7 @@ def get_values_from_response(
         ValueError: The body is not a JSON object.
     """
     raw = response.content if isinstance(response, requests.Response) else response.get_data()
-    body = json.loads(raw)
+    body = parsed_json(raw)
     if not isinstance(body, dict):
         raise ValueError(f"the answer is JSON of type {type(body).__name__}, expected an object")
     return (

@@ -15,13 +15,15 @@ slave), ``target`` the address that the client has dialled, ``n`` the number of 
 ``k = mac(K, "session", role, target, c, s)``. So what is recorded is of no use a second time, or
 in the other direction, or at another server, and who passes messages on can change none of them.
 The request's mac stands in its head and covers the body by its digest: a server judges a request
-before it reads the body.
+before it reads the body. Each head has exactly one spelling, and a server counts the requests of a
+session under its own nonce ``s``: no other form of a recorded head has counts that start again.
 """
 
 import hashlib
 import hmac
 import itertools
 import json
+import re
 import secrets
 import threading
 import time
@@ -52,6 +54,10 @@ MAX_SESSIONS = 4096
 #: Requests of one session that may overtake each other.
 WINDOW = 1024
 _MAX_TEXT = 300
+#: The one form of what stands in a head: a number, what a server has made, and codes.
+_COUNT = re.compile(r"[1-9][0-9]{0,17}")
+_NONCE = re.compile(r"[0-9a-f]{1,16}\.[0-9a-f]{32}\.[0-9a-f]{64}")
+_CODE = re.compile(r"[0-9a-f]{64}")
 #: Answers of a server that does not know of run keys, or has none.
 _IGNORANT = frozenset(
     {
@@ -75,13 +81,13 @@ def _mac(key: bytes, *parts: str) -> str:
     """A code of the parts that tells where each of them ends."""
     code = hmac.new(key, digestmod=hashlib.sha256)
     for part in parts:
-        content = part.encode("utf-8", "backslashreplace")
+        content = part.encode("utf-8", "surrogatepass")  # no two texts have the same bytes
         code.update(len(content).to_bytes(8, "big") + content)
     return code.hexdigest()
 
 
 def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "backslashreplace"), expected.encode())
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 def digest(body: bytes | None) -> str:
@@ -162,7 +168,7 @@ class KeyClient:
             place = self._role, self._target, nonce, theirs
             if not theirs or not _same(proof, _mac(self._key, "server", *place)):
                 raise self._suspect("its proof is wrong")
-            text = json.dumps([nonce, theirs, self._target])
+            text = _session_text(nonce, theirs, self._target)
             self._session = _ClientSession(text, bytes.fromhex(_mac(self._key, "session", *place)))
             return self._session
 
@@ -171,6 +177,11 @@ class KeyClient:
             f"what listens at {self._target} does not prove that it has the run's key ({what}): "
             "another program has that port, or the two have different keys"
         )
+
+
+def _session_text(nonce: str, own: str, target: str) -> str:
+    """What names a session in the heads of its requests: both nonces and the server's address."""
+    return json.dumps([nonce, own, target])
 
 
 class _ClientSession:
@@ -227,6 +238,7 @@ class KeyServer:
         self._missing, self._invalid = missing, invalid
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
+        #: By this side's nonce, which one session alone has.
         self._sessions: OrderedDict[str, _ServerSession] = OrderedDict()
 
     def greet(self, body: object) -> dict[str, str]:
@@ -250,53 +262,77 @@ class KeyServer:
         """Accept a request by its head.
 
         Raises:
-            ResponsibleException: It is not from one who has the key, came before, or its session
-                is not known (then `RENEW_HEADER` is in the answer).
+            ResponsibleException: It is not from one who has the key, came before, is not in the
+                form in which clients write it, or its session is not known (then `RENEW_HEADER`
+                is in the answer).
         """
         text, count, hashed, proof = (headers.get(name, "") for name in _HEADERS)
         if not (text and count and hashed and proof):
             raise ResponsibleException(
                 self._missing, "this side has a run key: the request has no proof of it"
             )
+        forms = (COUNT_HEADER, count, _COUNT), (DIGEST_HEADER, hashed, _CODE)
+        for name, value, form in *forms, (PROOF_HEADER, proof, _CODE):
+            if form.fullmatch(value) is None:
+                raise self._malformed(name, value)
+        nonce, own, target = self._session_parts(text)
         with self._lock:
-            session = self._sessions.get(text)
+            session = self._sessions.get(own)
         is_new = session is None
         if session is None:
-            session = self._derived(text)
+            session = self._derived(nonce, own, target)
+        elif session.text != text:
+            raise self._refuse("the session is another client's")
         signed = [headers.get(name, "") for name in ("Channel", "Token")]
         expected = _request_mac(session.key, count, method, path, *signed, hashed)
-        if not _same(proof, expected) or not (count.isascii() and count.isdigit()):
+        if not _same(proof, expected):
             raise self._refuse("wrong run key, or the request was changed on its way")
         with self._lock:
             if is_new:
-                session = self._keep(text, session)
-            self._sessions.move_to_end(text)
+                session = self._keep(own, session)
+            self._sessions.move_to_end(own)
             session.used = time.monotonic()
             if not session.take(int(count)):
                 raise self._refuse("this request came before")
         return Judged(session.key, proof, hashed)
 
-    def _derived(self, text: str) -> "_ServerSession":
-        """The session that begins with a nonce of this process."""
+    def _session_parts(self, text: str) -> tuple[str, str, str]:
+        """The client's nonce, this side's, and the address that was dialled."""
         try:
-            nonce, own, target = map(str, json.loads(text))
-            stamp, _, code = own.rpartition(".")
-            age = time.monotonic() - int(stamp.partition(".")[0], 16) / 1000
+            parts = json.loads(text)
+            nonce, own, target = parts
+            # Other texts with the same parts would be other sessions where texts are compared.
+            is_formed = _session_text(nonce, own, target) == text
         except (ValueError, TypeError, RecursionError):
-            raise self._refuse("the session is malformed") from None
+            is_formed = False
+        if not (is_formed and isinstance(parts, list) and all(isinstance(p, str) for p in parts)):
+            raise self._malformed(SESSION_HEADER, text)
+        if _NONCE.fullmatch(own) is None:
+            raise self._malformed(SESSION_HEADER, text)
+        return nonce, own, target
+
+    def _derived(self, nonce: str, own: str, target: str) -> "_ServerSession":
+        """The session that begins with a nonce of this process."""
+        stamp, _, code = own.rpartition(".")
+        age = time.monotonic() - int(stamp.partition(".")[0], 16) / 1000
         if not _same(code, _mac(self._secret, nonce, target, stamp)) or age > durations.NONCE_LIFE:
             raise _StaleSession(self._invalid, "unknown session; authenticate again")
         place = self._role, target, nonce, own
-        return _ServerSession(bytes.fromhex(_mac(self._key, "session", *place)))
+        text = _session_text(nonce, own, target)
+        return _ServerSession(bytes.fromhex(_mac(self._key, "session", *place)), text)
 
-    def _keep(self, text: str, session: "_ServerSession") -> "_ServerSession":
-        kept = self._sessions.setdefault(text, session)  # two first requests may come at once
+    def _keep(self, own: str, session: "_ServerSession") -> "_ServerSession":
+        kept = self._sessions.setdefault(own, session)  # two first requests may come at once
         while len(self._sessions) > MAX_SESSIONS:
             oldest = next(iter(self._sessions.values()))
             if time.monotonic() - oldest.used < 2 * durations.NONCE_LIFE:
                 break  # its nonce might still be good: its requests must not come again
             self._sessions.popitem(last=False)
         return kept
+
+    def _malformed(self, name: str, value: str) -> ResponsibleException:
+        message = f"header {name!r} is malformed: {value[:40]!r}"
+        return ResponsibleException(self._invalid, message, status_code=HTTPStatus.BAD_REQUEST)
 
     def _refuse(self, message: str) -> ResponsibleException:
         return ResponsibleException(self._invalid, message, status_code=HTTPStatus.FORBIDDEN)
@@ -313,8 +349,8 @@ class _StaleSession(ResponsibleException):
 
 
 class _ServerSession:
-    def __init__(self, key: bytes) -> None:
-        self.key = key
+    def __init__(self, key: bytes, text: str) -> None:
+        self.key, self.text = key, text
         self.used = time.monotonic()
         self._highest = 0
         self._seen: set[int] = set()

@@ -1,7 +1,8 @@
-"""A WSGI server in a thread of its own that keeps connections alive and stops at once.
+"""The HTTP server of runs and of the page of runs: limits on connections, heads, bodies and time.
 
-Werkzeug's own server closes the connection after every answer and looks only twice a second
-whether it shall stop; this one keeps HTTP/1.1 connections and is woken to stop. Strangers cannot
+It serves a WSGI application in a thread, keeps HTTP/1.1 connections and is woken to stop; files
+are sent in pieces. Werkzeug's server has a thread for each connection, however many there are, and
+none of these limits. Strangers cannot
 take what others need: connections on which nobody has proved who he is are few, and the oldest
 makes room; a request has a deadline; its body is read when the application asks for it, which it
 does after it has judged the head.
@@ -154,6 +155,10 @@ class _OpenConnection:
     def __init__(self, socket: DeadlineSocket, host: str) -> None:
         self.socket, self.host = socket, host
         self.thread: threading.Thread | None = None
+        self.is_busy = False  # with a request whose head is complete
+
+    def set_busy(self, busy: bool) -> None:
+        self.is_busy = busy
 
 
 class _Server(socketserver.TCPServer):
@@ -223,9 +228,11 @@ class _Server(socketserver.TCPServer):
     def _drop_stranger(self) -> bool:
         if not self._strangers:
             return False
-        # Of the host that has most of them: one cannot crowd out the others.
-        host, _ = Counter(one.host for one in self._strangers).most_common(1)[0]
-        oldest = next(one for one in self._strangers if one.host == host)
+        # Rather one that has yet to ask for something than one that is being answered; and of the
+        # host that has most of them: one cannot crowd out the others.
+        idle = [one for one in self._strangers if not one.is_busy] or list(self._strangers)
+        host, _ = Counter(one.host for one in idle).most_common(1)[0]
+        oldest = next(one for one in idle if one.host == host)
         del self._strangers[oldest]
         _shut(oldest.socket, socket.SHUT_RDWR)
         return True
@@ -233,7 +240,7 @@ class _Server(socketserver.TCPServer):
     def _serve(self, connection: _OpenConnection, client_address: Any) -> None:
         try:
             handler = HttpHandler(connection.socket, client_address, self)
-            handler.serve(lambda: self._greet(connection))
+            handler.serve(lambda: self._greet(connection), connection.set_busy)
         except OSError as err:
             _logger.debug("connection to %s: %s", client_address, err)
         except Exception:

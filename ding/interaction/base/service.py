@@ -1,10 +1,10 @@
 """What masters and slaves have in common: a server whose every request is checked first."""
 
 import hmac
-import json
 import logging
 import threading
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,6 +25,7 @@ from ding.interaction.config import (
     LOCAL_HOST,
 )
 from ding.utils.errors import InteractionError
+from ding.utils.json_fields import BadMessageError, parsed_json
 
 from .app import ResponsibleException, failure_response, responsible, success_response
 from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
@@ -121,7 +122,8 @@ class HttpService(ControllableService):
         self._key = key
         self._key_server = None if key is None else self._make_key_server(key)
         self._self_token = random_token()
-        self._strangers: set[str] = set()
+        self._counts: Counter[str] = Counter()  # requests that had no good end, by the reason
+        self._count_lock = threading.Lock()
         self._server: HttpServer | None = None
         self._shutting_down = threading.Event()
 
@@ -163,7 +165,7 @@ class HttpService(ControllableService):
             self._host,
             self._port,
             self._max_body,
-            self._on_stop,
+            self._end,
             self._die,
             self._on_warning,
         )
@@ -196,6 +198,13 @@ class HttpService(ControllableService):
 
     def _on_start(self) -> None:
         """Begin what else has to run; called when the port is there."""
+
+    def _end(self) -> None:
+        with self._count_lock:
+            repeated = {reason: count for reason, count in self._counts.items() if count > 1}
+        for reason, count in repeated.items():
+            _logger.info("the %s at port %d: %d requests %s", self._role, self.port, count, reason)
+        self._on_stop()
 
     def _on_stop(self) -> None:
         """End what else runs; called while requests are still answered, with a refusal."""
@@ -266,10 +275,15 @@ class HttpService(ControllableService):
 
     def _handle_greeting(self, _: None) -> dict[str, str]:
         assert self._key_server is not None
-        return self._key_server.greet(_json(self._body()))
+        try:
+            fields = parsed_json(self._body())
+        except BadMessageError:
+            fields = None  # refused as any other that is no greeting
+        return self._key_server.greet(fields)
 
     def _answer_bug(self, error: Exception) -> tuple[flask.Response, int]:
-        _logger.exception("a request failed", exc_info=error)
+        if self._is_first(f"failed: {_place(error)}"):
+            _logger.exception("a request failed; further ones are counted", exc_info=error)
         if isinstance(error, MemoryError):
             self._on_death("there is no memory left for answering requests")
         message = f"{type(error).__name__}: {error}"
@@ -326,11 +340,18 @@ class HttpService(ControllableService):
         request.environ[_JUDGED] = judged
 
     def _note_stranger(self, host: str, cause: str) -> None:
-        if host not in self._strangers and len(self._strangers) < MAX_STRANGERS:
-            self._strangers.add(host)
+        if len(self._counts) >= MAX_STRANGERS and f"from {host} refused" not in self._counts:
+            host = "other hosts"
+        if self._is_first(f"from {host} refused"):
             self._on_warning(
                 f"the {self._role} at {self.my_address} refuses a request from {host}: {cause}"
             )
+
+    def _is_first(self, reason: str) -> bool:
+        """Count a request that had no good end; whether it is the first for this reason."""
+        with self._count_lock:
+            self._counts[reason] += 1
+            return self._counts[reason] == 1
 
     def _body(self) -> bytes:
         """The body of a request whose head was accepted."""
@@ -387,11 +408,13 @@ def same_secret(given: str, expected: str) -> bool:
     return hmac.compare_digest(*encoded)
 
 
-def _json(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
+def _place(error: BaseException) -> str:
+    """Type of an error, and the line that raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    return f"{type(error).__name__} at {where}"
 
 
 def _sign(response: flask.Response) -> flask.Response:

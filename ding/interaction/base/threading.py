@@ -76,5 +76,5 @@ class SerialExecutor:
         while (func := queue.get()) is not None:
             try:
                 func()
-            except Exception:
+            except BaseException:  # the next ones are waited for
                 _logger.exception("a callback failed")

@@ -20,6 +20,7 @@ from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import NameTakenError
 from ding.utils.json_fields import BadMessageError
+from ding.utils.system_helper import ReportingThread
 
 from .connection import SlaveConnection, SlaveConnectionProxy
 from .task import TaskResultType
@@ -221,7 +222,7 @@ class Master(HttpService):
             self._watch.stop(durations.MASTER_STOP)
         connections = self._connections()
         leaving = [
-            threading.Thread(target=connection.disconnect_now, daemon=True)
+            ReportingThread(connection.disconnect_now, f"leave-{connection.name}", connection.lose)
             for connection in connections
             if connection.is_connected
         ]
@@ -260,10 +261,11 @@ class HeartbeatWatch:
         on_lost: Callable[[SlaveConnection, str], object],
         on_death: Callable[[str], object],
     ) -> None:
-        self._connections, self._on_lost, self._on_death = connections, on_lost, on_death
+        self._connections, self._on_lost = connections, on_lost
         self._tolerance, self._span = tolerance, check_span
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heartbeat-watch", daemon=True)
+        # Without it, slaves that are gone would be waited for.
+        self._thread = ReportingThread(self._watch, "heartbeat-watch", on_death)
 
     def start(self) -> None:
         self._thread.start()
@@ -271,12 +273,6 @@ class HeartbeatWatch:
     def stop(self, timeout: float) -> None:
         self._ending.set()
         self._thread.join(timeout)
-
-    def _run(self) -> None:
-        try:
-            self._watch()
-        except BaseException as err:  # without it, slaves that are gone would be waited for
-            self._on_death(f"the watch over heartbeats cannot go on: {type(err).__name__}: {err}")
 
     def _watch(self) -> None:
         # A slave that connects during a wait cannot be lost before `tolerance` is over.

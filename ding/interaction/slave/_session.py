@@ -10,7 +10,8 @@ from ding.interaction.base.messages import AnswerMessage
 from ding.interaction.base.network import HttpEngine
 from ding.interaction.exception.master import MasterSystemShuttingDown, MasterTaskDataInvalid
 from ding.utils import durations
-from ding.utils.errors import NotJsonError
+from ding.utils.errors import InteractionError, NotJsonError
+from ding.utils.system_helper import ReportingThread
 
 _logger = logging.getLogger(__name__)
 
@@ -40,7 +41,9 @@ class MasterSession:
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._heard = time.monotonic()
-        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{address}", daemon=True)
+        self._thread = ReportingThread(
+            self._beat, f"heartbeat-{address}", lambda cause: self._lose(InteractionError(cause))
+        )
 
     @property
     def closed(self) -> bool:

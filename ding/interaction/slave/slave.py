@@ -33,6 +33,7 @@ from ding.interaction.exception.slave import SlaveErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 from ding.utils.json_fields import BadMessageError
+from ding.utils.system_helper import ReportingThread
 
 from ._session import MasterSession
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
@@ -227,7 +228,7 @@ class Slave(HttpService):
         super().start()
 
     def _on_start(self) -> None:
-        self._worker = threading.Thread(target=self._work, name="slave-work", daemon=True)
+        self._worker = ReportingThread(self._work, "slave-work", self._die)
         self._worker.start()
 
     def _on_stop(self) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.head import head_mlp
+from ding.model.common.old_names import TwoForms
 
 
 class _AtomHead(nn.Module):
@@ -109,15 +110,19 @@ class QuantileHead(nn.Module):
         return {"logit": q.mean(-1), "q": q, "tau": tau}
 
 
-class ImplicitQuantileHead(nn.Module):
+class ImplicitQuantileHead(TwoForms):
     """Quantiles of the return at any shares of probability (Dabney et al. 2018, IQN).
 
     ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
     returns at ``tau``, ``logit`` their mean. While training ``tau`` is drawn uniformly, for each
     row anew; else it is the midpoints of equal shares, so that the same input gives the same.
+
+    The embedding is cos(π i τ) of the multiples i that ``frequencies`` holds: 0 to n - 1 (the
+    paper's equation 4), in old checkpoints 1 to n.
     """
 
     frequencies: torch.Tensor
+    _form = "frequencies"
 
     def __init__(
         self,
@@ -132,9 +137,20 @@ class ImplicitQuantileHead(nn.Module):
         self.num_quantiles = num_quantiles
         self.Q = head_mlp(hidden_size, output_size, layer_num, **layers)
         self.iqn_fc = nn.Linear(quantile_embedding_size, layers.get("input_size") or hidden_size)
-        # cos(π i τ), i = 0 .. n - 1: equation 4 of the paper.
-        frequencies = torch.arange(quantile_embedding_size) * math.pi
-        self.register_buffer("frequencies", frequencies, persistent=False)
+        self.register_buffer("frequencies", self.own_form())
+
+    def own_form(self) -> torch.Tensor:
+        return torch.arange(self.iqn_fc.in_features) * math.pi
+
+    def old_form(self) -> torch.Tensor:
+        return torch.arange(1, self.iqn_fc.in_features + 1) * math.pi
+
+    def parameters_to_old_form(self, state: dict[str, Any], prefix: str) -> None:
+        # cos(0) = 1 is a bias, and the n-th multiple has no weight.
+        weight, bias = (state[f"{prefix}iqn_fc.{name}"] for name in ("weight", "bias"))
+        last = torch.zeros_like(weight[:, :1])
+        state[f"{prefix}iqn_fc.weight"] = torch.cat([weight[:, 1:], last], 1)
+        state[f"{prefix}iqn_fc.bias"] = bias + weight[:, 0]
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         tau = self._tau(x)

@@ -15,6 +15,7 @@ from ding.model.common.impala_encoder import (
 )
 from ding.torch_utils.network import ResBlock, ResFCBlock, conv2d_block
 from ding.torch_utils.network.activation import Activation, activation_or_identity
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, DataError
 
 __all__ = [
@@ -192,7 +193,7 @@ class ConvEncoder(nn.Module):
 
 
 def _as_tuple(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    return tuple(sizes_of(shape, "obs_shape"))
 
 
 def _checked_sizes(hidden_size_list: Sequence[int], who: str) -> list[int]:

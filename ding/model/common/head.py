@@ -10,6 +10,7 @@ from torch import nn
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense, run_layers
 from ding.torch_utils.network.activation import Activation
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of
 
 
@@ -249,8 +250,8 @@ def build_discrete_head(
     **head_kwargs: Any,
 ) -> nn.Module:
     """One head for an int or ``[n]``, a `MultiHead` for several action dimensions."""
-    sizes = [action_shape] if isinstance(action_shape, int) else list(action_shape)
-    if not sizes or any(not isinstance(n, int) or n < 1 for n in sizes):
+    sizes = sizes_of(action_shape, "action_shape")
+    if not sizes or min(sizes) < 1:
         raise ConfigError(
             f"action_shape is {action_shape!r}; expected the number of actions, or a list of them"
         )
@@ -283,7 +284,7 @@ def build_policy_head(
 
 def flat_size(shape: int | Sequence[int]) -> int:
     """How many numbers a shape has."""
-    return shape if isinstance(shape, int) else math.prod(shape)
+    return math.prod(sizes_of(shape))
 
 
 def vector_size(obs_shape: int | Sequence[int], who: str) -> int:
@@ -292,7 +293,7 @@ def vector_size(obs_shape: int | Sequence[int], who: str) -> int:
     Raises:
         ConfigError: It is no vector.
     """
-    shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
+    shape = sizes_of(obs_shape, f"{who}: obs_shape")
     if len(shape) != 1:
         raise ConfigError(
             f"{who}: obs_shape is {obs_shape!r}; expected an int or [n]: it has no encoder for "

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError
 
 Layer = TypeVar("Layer", nn.Conv2d, nn.Linear)
@@ -125,9 +126,9 @@ class IMPALAConvEncoder(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        if isinstance(obs_shape, int) or len(obs_shape) != 3:
+        self.obs_shape = shape = tuple(sizes_of(obs_shape, "IMPALAConvEncoder: obs_shape"))
+        if len(shape) != 3:
             raise ConfigError(f"IMPALAConvEncoder: obs_shape is {obs_shape!r}; expected [C, H, W]")
-        self.obs_shape = shape = tuple(obs_shape)
         self.scale_ob = scale_ob
         self.output_size = outsize
         scale = 1 / math.sqrt(len(channels))

@@ -10,7 +10,7 @@ from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, RegressionHead
 from ding.model.template.actor_critic import ActorCritic
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.default_helper import one_size
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -36,9 +36,7 @@ class ACER(ActorCritic):
         activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
-        sizes = [action_shape] if isinstance(action_shape, int) else list(action_shape)
-        if len(sizes) != 1:
-            raise ConfigError(f"ACER: action_shape is {action_shape!r}; it has one discrete action")
+        actions = one_size(action_shape, "ACER: action_shape", "it has one discrete action")
         options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
         encoder = build_encoder(*options)
         super().__init__(encoder, build_encoder(*options))
@@ -46,10 +44,10 @@ class ACER(ActorCritic):
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         # The critic's first: so optimisers of old checkpoints count the parameters.
         self.critic_head = RegressionHead(
-            width, sizes[0], critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+            width, actions, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
         )
         self.actor_head = DiscreteHead(
-            actor_head_hidden_size, sizes[0], actor_head_layer_num, input_size=width, **common
+            actor_head_hidden_size, actions, actor_head_layer_num, input_size=width, **common
         )
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:

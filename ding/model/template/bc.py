@@ -19,6 +19,7 @@ from ding.model.common.head import (
 )
 from ding.model.template.q_learning import QNetwork
 from ding.torch_utils.network.activation import Activation
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -52,14 +53,15 @@ class DiscreteBC(QNetwork):
     ) -> None:
         encoder = None
         if strides is not None:
-            if not isinstance(obs_shape, Sequence):
+            image = sizes_of(obs_shape, "DiscreteBC: obs_shape")
+            if len(image) != 3:
                 raise ConfigError(
                     f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is "
                     f"{obs_shape}; expected [C, H, W], or no strides"
                 )
             kernels = _KERNELS if len(strides) == len(_KERNELS) else [3] * len(strides)
             encoder = ConvEncoder(
-                obs_shape,
+                image,
                 encoder_hidden_size_list,
                 activation,
                 kernels,

@@ -10,6 +10,7 @@ from ding.model.common.dense import Dense
 from ding.model.common.head import flat_size
 from ding.model.template.agents import AgentNetwork, AgentsModel, State
 from ding.model.template.maqac import state_of_each
+from ding.utils.default_helper import one_size, sizes_of
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -32,7 +33,7 @@ class COMA(AgentsModel):
         self,
         agent_num: int,
         obs_shape: Mapping[str, Any],
-        action_shape: int,
+        action_shape: int | Sequence[int],
         actor_hidden_size_list: Sequence[int],
     ) -> None:
         super().__init__(agent_num)
@@ -47,17 +48,18 @@ class COMA(AgentsModel):
             flat_size(_of_one_agent(obs_shape[name], agent_num))
             for name in ("agent_state", "global_state")
         )
-        self._action_shape = action_shape
+        actions = one_size(action_shape, "COMA: action_shape", "the choices of an agent")
+        self._action_shape = actions
         self.actor = AgentNetwork(
-            agent, action_shape, actor_hidden_size_list, dueling=False, lstm_type="gru"
+            agent, actions, actor_hidden_size_list, dueling=False, lstm_type="gru"
         )
         width = _CRITIC_WIDTH
         self.critic = Dense(
-            nn.Linear(state + agent + agent_num * action_shape + agent_num, width),
+            nn.Linear(state + agent + agent_num * actions + agent_num, width),
             nn.ReLU(),
             nn.Linear(width, width),
             nn.ReLU(),
-            nn.Linear(width, action_shape),
+            nn.Linear(width, actions),
         )
 
     def forward(  # type: ignore[override]
@@ -104,5 +106,5 @@ class COMA(AgentsModel):
 
 
 def _of_one_agent(shape: Any, agent_num: int) -> Any:
-    has_agents = isinstance(shape, Sequence) and len(shape) > 1 and shape[0] == agent_num
-    return shape[1:] if has_agents else shape
+    sizes = sizes_of(shape, "COMA: obs_shape")
+    return sizes[1:] if len(sizes) > 1 and sizes[0] == agent_num else sizes

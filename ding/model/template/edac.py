@@ -6,22 +6,28 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.ensemble import ensemble_mlp
-from ding.model.common.head import flat_size
-from ding.model.template.qac import ContinuousQAC
+from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import Dense
+from ding.model.common.ensemble import EnsembleMLP
+from ding.model.common.head import ReparameterizationHead, flat_size, vector_size
+from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("edac")
-class EDAC(ContinuousQAC):
-    """The actor of `ContinuousQAC` (a Gaussian), and ``ensemble_num`` critics in one pass.
+class EDAC(ByMode):
+    """A Gaussian actor as of `ContinuousQAC`, and ``ensemble_num`` critics in one pass.
 
     Args:
         ensemble_num: Number of critics.
-        kwargs: Taken and left alone: ``twin_critic`` and ``action_space`` of `ContinuousQAC`.
+        actor_head_layer_num: Hidden layers after the actor's first one.
+        critic_head_layer_num: All hidden layers of a critic.
+        kwargs: ``twin_critic`` and ``action_space`` of `ContinuousQAC`, which have no effect.
     """
+
+    mode = ["compute_actor", "compute_critic"]
 
     def __init__(
         self,
@@ -40,17 +46,26 @@ class EDAC(ContinuousQAC):
             raise ConfigError(f"EDAC: ensemble_num is {ensemble_num}; expected at least 1")
         if norm_type is not None:
             raise ConfigError(f"EDAC: norm_type is {norm_type!r}; its critics have no norm")
-        super().__init__(
-            *(obs_shape, action_shape, "reparameterization"),
-            actor_head_hidden_size=actor_head_hidden_size,
-            actor_head_layer_num=actor_head_layer_num,
-            activation=activation,
+        super().__init__()
+        obs_size, action_size = vector_size(obs_shape, "EDAC"), flat_size(action_shape)
+        width = actor_head_hidden_size
+        self.actor = Dense(
+            *linear_layers([obs_size, width], activation, None),
+            ReparameterizationHead(
+                width,
+                action_size,
+                actor_head_layer_num,
+                sigma_type="conditioned",
+                activation=activation,
+            ),
         )
-        sizes = [
-            self.critic_size + flat_size(action_shape),
-            *[critic_head_hidden_size] * (critic_head_layer_num + 1),
-        ]
-        self.critic_head = ensemble_mlp(ensemble_num, sizes, 1, activation)
+        sizes = [obs_size + action_size, *[critic_head_hidden_size] * critic_head_layer_num]
+        self.critic = EnsembleMLP(ensemble_num, sizes, 1, activation)
+
+    def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
+        """``{'logit': [mu, sigma]}``, ``[B, A]`` each."""
+        gaussian = self.actor(obs)
+        return {"logit": [gaussian["mu"], gaussian["sigma"]]}
 
     def compute_critic(self, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
         """``{'q_value': [ensemble_num, B]}``.
@@ -60,4 +75,4 @@ class EDAC(ContinuousQAC):
                 dimension of the size ``ensemble_num``: each critic its own.
         """
         x = torch.cat([inputs["obs"], inputs["action"]], -1)
-        return {"q_value": self.critic_head(x).squeeze(-1)}
+        return {"q_value": self.critic(x).squeeze(-1)}

@@ -8,10 +8,11 @@ from torch import nn
 
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead, column
-from ding.model.common.old_names import OtherNames
+from ding.model.common.old_names import OtherNames, below, same
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.default_helper import one_size
+from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -32,12 +33,7 @@ class PDQN(ByMode, OtherNames):
 
     mode = ["compute_discrete", "compute_continuous"]
     action_mask: torch.Tensor
-    _other_names = {
-        "actor_head.0": "dis_head",
-        "actor_head.1": "cont_head",
-        "encoder.0": "dis_encoder",
-        "encoder.1": "cont_encoder",
-    }
+    _other_names = {"actor_head.0": "dis_head", "actor_head.1": "cont_head"}
 
     def __init__(
         self,
@@ -75,6 +71,36 @@ class PDQN(ByMode, OtherNames):
         mask = _mask(action_mask, types, args_size, self.multi_pass)
         self.register_buffer("action_mask", mask, persistent=False)
 
+    def from_old_form(self, state: dict[str, Any], prefix: str, errors: list[str]) -> None:
+        """In old checkpoints both networks encode with ``cont_encoder``, which is ``encoder.0`` and
+        ``encoder.1`` as well; ``dis_encoder`` is saved there, and not used."""
+        super().from_old_form(state, prefix, errors)
+        for name in below(state, f"{prefix}encoder.0."):
+            first, second = (state.pop(f"{prefix}encoder.{i}.{name}", None) for i in (0, 1))
+            own = state.setdefault(f"{prefix}cont_encoder.{name}", second)
+            if same(first, second):
+                state[f"{prefix}dis_encoder.{name}"] = first
+            # Files that earlier versions of ours exported hold both encoders there.
+            elif not same(first, state.setdefault(f"{prefix}dis_encoder.{name}", first)):
+                errors.append(f"{prefix}encoder.0.{name} and encoder.1.{name} hold other values")
+            if not same(second, own):
+                errors.append(
+                    f"{prefix}encoder.1.{name} and {prefix}cont_encoder.{name} are one parameter, "
+                    "but hold other values"
+                )
+
+    def to_old_form(self, state: dict[str, Any], prefix: str) -> None:
+        super().to_old_form(state, prefix)
+        for name in below(state, f"{prefix}cont_encoder."):
+            value = state[f"{prefix}cont_encoder.{name}"]
+            if not same(value, state[f"{prefix}dis_encoder.{name}"]):
+                raise CheckpointError(
+                    "DI-engine's PDQN has one encoder for choices and arguments; this one has "
+                    f"learned two (dis_encoder.{name} differs from cont_encoder.{name}), and "
+                    "cannot be exported under old names: save it without old_names"
+                )
+            state |= {f"{prefix}encoder.{i}.{name}": value for i in (0, 1)}
+
     def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""
         feature = self.cont_encoder(inputs)
@@ -106,14 +132,10 @@ def _sizes(action_shape: Any) -> tuple[int, int]:
             f"PDQN: action_shape is {action_shape!r}; expected a mapping of action_type_shape and "
             "action_args_shape"
         )
-    types, args = (action_shape[key] for key in keys)
-    if not isinstance(args, int):
-        args = args[0] if len(args) == 1 else -1
-    if not isinstance(types, int) or types < 1 or args < 1:
-        raise ConfigError(
-            f"PDQN: action_shape is {dict(action_shape)}; expected a number of choices and one of "
-            "arguments, at least 1"
-        )
+    types, args = (
+        one_size(action_shape[key], f"PDQN: action_shape.{key}", meaning)
+        for key, meaning in zip(keys, ("the number of choices", "the number of arguments"))
+    )
     return types, args
 
 

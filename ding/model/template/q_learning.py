@@ -21,9 +21,11 @@ from ding.model.common.head import (
     DuelingHead,
     build_discrete_head,
 )
+from ding.model.common.old_names import TwoForms
 from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
 from ding.torch_utils.network.activation import Activation
+from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -120,8 +122,11 @@ class DQN(QNetwork):
 
 
 @MODEL_REGISTRY.register("bdq")
-class BDQ(nn.Module):
+class BDQ(TwoForms):
     """Q-values of many action dimensions: ``{'logit': [B, num_branches, bins]}``.
+
+    Old checkpoints are of networks that divide the encoder's output by ``num_branches + 1``;
+    ``feature_scale`` holds the factor.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
@@ -130,6 +135,9 @@ class BDQ(nn.Module):
         layer_num: Hidden layers of each part of the head; see `BranchingHead`.
         head_hidden_size: The encoder's last size unless given.
     """
+
+    feature_scale: torch.Tensor
+    _form = "feature_scale"
 
     def __init__(
         self,
@@ -145,6 +153,9 @@ class BDQ(nn.Module):
         activation: Activation = nn.ReLU(),
     ) -> None:
         super().__init__()
+        action_bins_per_branch = one_size(
+            action_bins_per_branch, "BDQ: action_bins_per_branch", "the actions of each dimension"
+        )
         if num_branches < 1 or action_bins_per_branch < 2:
             raise ConfigError(
                 f"BDQ: num_branches={num_branches}, action_bins_per_branch="
@@ -163,9 +174,23 @@ class BDQ(nn.Module):
             norm_type,
             self.encoder.output_size,
         )
+        self.register_buffer("feature_scale", self.own_form())
+
+    def own_form(self) -> torch.Tensor:
+        return torch.tensor(1.0)
+
+    def old_form(self) -> torch.Tensor:
+        return torch.tensor(1 / (len(self.head.branches) + 1))
+
+    def parameters_to_old_form(self, state: dict[str, Any], prefix: str) -> None:
+        for part in (self.head.V, *self.head.branches):
+            first = next(layer for layer in part.modules() if isinstance(layer, nn.Linear))
+            (name,) = (name for name, one in self.named_modules() if one is first)
+            weight = state[f"{prefix}{name}.weight"]
+            state[f"{prefix}{name}.weight"] = weight / self.old_form().to(weight.device)
 
     def forward(self, x: torch.Tensor) -> dict:
-        return self.head(self.encoder(x))
+        return self.head(self.encoder(x) * self.feature_scale)
 
 
 @MODEL_REGISTRY.register("c51dqn")

@@ -19,6 +19,7 @@ from ding.model.common.head import (
 )
 from ding.model.template.actor_critic import ActorCritic
 from ding.torch_utils.network.activation import Activation
+from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -41,7 +42,8 @@ class _QAC(ActorCritic):
     ) -> None:
         if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
             super().__init__(nn.Identity(), nn.Identity())
-            self.actor_size, self.critic_size = obs_shape["agent_state"], obs_shape["global_state"]
+            self.actor_size = flat_size(obs_shape["agent_state"])
+            self.critic_size = flat_size(obs_shape["global_state"])
             return
         if encoder_hidden_size_list is not None:
             options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
@@ -49,7 +51,7 @@ class _QAC(ActorCritic):
             super().__init__(encoder, None if share_encoder else build_encoder(*options))
             self.actor_size = self.critic_size = encoder.output_size
             return
-        shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
+        shape = sizes_of(obs_shape, f"{type(self).__name__}: obs_shape")
         if len(shape) != 1:
             raise ConfigError(
                 f"{type(self).__name__}: obs_shape {obs_shape} needs an encoder; give "
@@ -160,12 +162,6 @@ class ContinuousQAC(_QAC):
         """
         return self._q_value(self._critic_input(inputs), "pred")
 
-    def first_q_value(self, inputs: dict[str, Any]) -> torch.Tensor:
-        """What the first critic alone says, ``[B]``; ``inputs`` as for `compute_critic`."""
-        head = self.critic_head
-        first = head[0] if isinstance(head, nn.ModuleList) else head
-        return first(self._critic_input(inputs))["pred"]
-
     def _critic_input(self, inputs: dict[str, Any]) -> torch.Tensor:
         x = self.critic_feature(inputs["obs"])
         action = inputs["action"]
@@ -227,5 +223,5 @@ class DiscreteQAC(_QAC):
 
 def _size(action_shape: int | Sequence[int] | Mapping[str, Any]) -> int:
     if isinstance(action_shape, Mapping):
-        return action_shape["action_type_shape"] + _size(action_shape["action_args_shape"])
+        return sum(_size(action_shape[key]) for key in ("action_type_shape", "action_args_shape"))
     return flat_size(action_shape)

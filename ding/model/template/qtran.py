@@ -8,6 +8,7 @@ from torch import nn
 
 from ding.model.common.head import flat_size
 from ding.model.template.qmix import QMix
+from ding.utils.default_helper import one_size
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -39,13 +40,15 @@ class QTran(QMix):
             dueling=dueling,
         )
         memory, size = hidden_size_list[-1], flat_size(global_obs_shape)
-        self._action_shape = action_shape
-        encoded = memory + action_shape
+        actions = one_size(action_shape, "QTRAN: action_shape", "the choices of an agent")
+        self._action_shape = actions
+        encoded = memory + actions
+        # In the order in which optimisers of old checkpoints count the parameters.
+        self.Q = _value_network(size + encoded, embedding_size)
+        self.V = _value_network(size, embedding_size)
         self.action_encoding = nn.Sequential(
             nn.Linear(encoded, encoded), nn.ReLU(), nn.Linear(encoded, encoded)
         )
-        self.Q = _value_network(size + encoded, embedding_size)
-        self.V = _value_network(size + memory, embedding_size)
 
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
         """``joint_q``, ``total_q``, the sum of agents' values, and ``value``, ``[T, B]`` each."""
@@ -55,7 +58,7 @@ class QTran(QMix):
         return {
             **super().judge(output, obs, action),
             "joint_q": self.Q(torch.cat([state, pairs], -1)).squeeze(-1),
-            "value": self.V(torch.cat([state, hidden.sum(-2)], -1)).squeeze(-1),
+            "value": self.V(state).squeeze(-1),
         }
 
 

@@ -14,12 +14,17 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class FreeMixer(nn.Module):
-    """Agents' values and the state into one value, in whatever way fits."""
+    """Agents' values and the state into one value, without the limit to monotonic ones.
 
-    def __init__(self, agent_num: int, state_dim: int, width: int) -> None:
+    A feed-forward network with three hidden layers of 256 units, as in the paper's experiments.
+    """
+
+    def __init__(self, agent_num: int, state_dim: int, width: int = 256) -> None:
         super().__init__()
-        self.network = nn.Sequential(
+        self.net = nn.Sequential(
             nn.Linear(agent_num + state_dim, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
             nn.ReLU(),
             nn.Linear(width, width),
             nn.ReLU(),
@@ -29,7 +34,7 @@ class FreeMixer(nn.Module):
 
     def forward(self, agent_qs: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """``[..., agents]`` and ``[..., state_dim]`` to ``[...]``."""
-        mixed = self.network(torch.cat([agent_qs, states], -1)) + self.V(states)
+        mixed = self.net(torch.cat([agent_qs, states], -1)) + self.V(states)
         return mixed.squeeze(-1)
 
 
@@ -60,7 +65,7 @@ class WQMix(AgentsModel):
         size = flat_size(global_obs_shape)
         self._q_network, self._q_network_star = network(), network()
         self._mixer = Mixer(agent_num, size, hidden_size_list[-1])
-        self._mixer_star = FreeMixer(agent_num, size, hidden_size_list[-1])
+        self._mixer_star = FreeMixer(agent_num, size)
 
     def initial_state(self, batch: int = 1) -> State:
         return {

@@ -4,12 +4,21 @@ import difflib
 from collections.abc import Callable
 from typing import TypeAlias
 
+import torch
 from torch import nn
 
 from ding.utils.errors import UnknownTypeError
 
 #: What networks and blocks take for an activation: a module, its name, or ``None`` for none.
 Activation: TypeAlias = nn.Module | str | None
+
+
+class Square(nn.Module):
+    """``x ** 2``."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.square()
+
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -29,24 +38,29 @@ _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "hardswish": nn.Hardswish,
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
+    "glu": nn.GLU,
+    "square": Square,
     "identity": nn.Identity,
 }
 _BY_LETTERS = {name.replace("_", ""): cls for name, cls in _ACTIVATIONS.items()}
 
 
-def build_activation(activation: str, inplace: bool | None = None) -> nn.Module:
+def build_activation(activation: Activation, inplace: bool | None = None) -> nn.Module:
     """Build an activation.
 
     Args:
         activation: A name such as ``relu``, ``tanh``, ``gelu``, ``silu``, ``elu``, ``leaky_relu``,
-            ``sigmoid`` or ``identity``; capitals and underscores do not matter.
+            ``sigmoid`` or ``identity``; capitals and underscores do not matter. A module is
+            returned as it is, and for ``None`` the identity.
         inplace: For those that can overwrite their input.
 
     Raises:
         UnknownTypeError: An unknown name (a ``KeyError``); names the nearest and lists all.
         ValueError: ``inplace`` for an activation that cannot.
     """
-    letters = str(activation).lower().replace("_", "")
+    if isinstance(activation, nn.Module):
+        return activation
+    letters = str("identity" if activation is None else activation).lower().replace("_", "")
     if letters not in _BY_LETTERS:
         near = difflib.get_close_matches(str(activation).lower(), _ACTIVATIONS, n=1)
         raise UnknownTypeError(

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ding.utils.default_helper import STATE_KEYS as STATE_KEYS
 from ding.utils.errors import DataError
-
-STATE_KEYS = ("prev_state", "prev_actor_state", "prev_critic_state")
 
 
 def default_collate(
@@ -77,7 +76,8 @@ def default_decollate(
 
     Args:
         batch: Tensors or arrays ``[B, ...]``, or dicts, tuples and lists of them. A ``[B]`` leaf
-            gives samples of shape ``(1,)``.
+            gives samples of shape ``(1,)``. In a dict, a number, a string or None is that of each
+            sample.
         ignore: Keys whose values are lists of B entries already.
     """
     if isinstance(batch, torch.Tensor):
@@ -85,8 +85,12 @@ def default_decollate(
     if isinstance(batch, np.ndarray):
         return list(batch if batch.ndim > 1 else batch.reshape(-1, 1))
     if isinstance(batch, Mapping):
-        parts = [v if k in ignore else default_decollate(v, ignore) for k, v in batch.items()]
-        return [dict(zip(batch, row)) for row in zip(*parts)]
+        shared = {k: v for k, v in batch.items() if _is_shared(v) and k not in ignore}
+        rest = {k: v for k, v in batch.items() if k not in shared}
+        if rest or not shared:
+            parts = [v if k in ignore else default_decollate(v, ignore) for k, v in rest.items()]
+            rows = [dict(zip(rest, row)) for row in zip(*parts)]
+            return [{k: (shared if k in shared else row)[k] for k in batch} for row in rows]
     if isinstance(batch, Sequence) and not isinstance(batch, str):
         make = getattr(type(batch), "_make", list)  # a named tuple's own constructor
         return [make(row) for row in zip(*(default_decollate(part, ignore) for part in batch))]
@@ -94,6 +98,13 @@ def default_decollate(
         f"cannot take {type(batch).__name__} apart into samples; expected tensors or arrays "
         f"[B, ...] in dicts, tuples and lists. Name its key in `ignore` to keep it as it is."
     )
+
+
+def _is_shared(value: Any) -> bool:
+    """Whether it is one value, and not one for each sample."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return value.ndim == 0
+    return value is None or isinstance(value, (bool, int, float, str, np.generic))
 
 
 _Stack = Callable[[Sequence, str], Any]

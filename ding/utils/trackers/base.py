@@ -1,21 +1,28 @@
 """What takes a run's figures, and how those that a config names get them."""
 
-import json
+import contextlib
 import os
+import threading
+import time
 import warnings
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import TRACKER_REGISTRY
+from ding.utils.run_files import METRICS_FILE, parse_row, read_metrics
 
 
 class Tracker:
-    """Takes what a run logs; this class does nothing with it, subclasses override what they use.
+    """Base class for trackers. Override the methods you need; all of them do nothing here.
 
-    All methods are called in the thread that trains, about every two seconds. One that raises is
-    reported, and that tracker gets nothing more; the run goes on.
+    A tracker is made and called in one thread of its own, which may wait for a service: training
+    does not wait for it. Scalars arrive about every two seconds. One that raises, or that does not
+    return within `durations.TRACKER_CALL` seconds, is reported once and called no more; the run
+    goes on.
 
     Args:
         folder: The run's folder.
@@ -38,7 +45,7 @@ class Tracker:
         """
 
     def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
-        """Take how the run ended; the last call.
+        """Take how the run ended; the last call. The run waits for it for a few seconds at most.
 
         Args:
             status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
@@ -51,67 +58,195 @@ class Trackers:
     """The trackers that a config names, fed from the run's ``metrics.jsonl``.
 
     They read the file because the learners of a parallel run are processes of their own, whose
-    figures meet there.
+    figures meet there; and because it is a queue that holds no memory, however slow a tracker is.
 
     Args:
         given: Options by name, or names alone.
-        folder: The run's folder.
-        metrics_path: The file; what it holds already is of an earlier run.
+        folder: The run's folder; rows that its ``metrics.jsonl`` holds already are of an earlier
+            run.
 
     Raises:
         ConfigError: ``given`` is something else, or a tracker does not take its options.
-        UnknownTypeError: Nobody registered a name.
+        UnknownTypeError: No tracker is registered under a name.
     """
 
-    def __init__(self, given: Any, folder: str, metrics_path: str) -> None:
-        self._path = metrics_path
-        self._read = os.path.getsize(metrics_path) if os.path.exists(metrics_path) else 0
-        self._trackers = {
-            name: _build(name, folder, options) for name, options in _options(given).items()
-        }
-
-    def __bool__(self) -> bool:
-        return bool(self._trackers)
+    def __init__(self, given: Any, folder: str) -> None:
+        self._feeds = [_Feed(name, folder, own) for name, own in _options(given).items()]
+        self._left: list[_Feed] = []
+        self._lock = threading.Lock()
+        deadline = time.monotonic() + durations.TRACKER_START
+        for feed in self._feeds:
+            if not feed.is_made.wait(max(0.0, deadline - time.monotonic())):
+                _warn(f"tracker {feed.name!r} has not started yet; the run begins without it")
+            elif isinstance(feed.error, ConfigError):
+                for one in self._feeds:
+                    one.leave()
+                raise feed.error
 
     def config(self, config: Mapping[str, Any]) -> None:
         """Hand on the run's config."""
-        self._each("config", config)
+        for feed in self._feeds:
+            feed.put("config", config)
+        self.feed()
 
     def feed(self) -> None:
-        """Hand on the rows that have come since."""
-        if not self._trackers or not os.path.exists(self._path):
-            return
-        with open(self._path, "rb") as file:
-            file.seek(self._read)
-            content = file.read()
-        whole = content.rfind(b"\n") + 1  # another process may be writing the rest
-        self._read += whole
-        for line in content[:whole].splitlines():
-            try:
-                row = json.loads(line)
-                time, step = row.pop("time"), row.pop("step")
-            except (ValueError, TypeError, KeyError, AttributeError):
-                continue  # half a line, of a process that was killed
-            values = {tag: float("nan") if v is None else v for tag, v in row.items()}
-            self._each("scalars", values, step, time)
+        """Hand on the rows that have come since; report trackers that failed or hang."""
+        for feed in list(self._feeds):
+            feed.wake()
+            if feed.error is not None or feed.seconds_in_call > durations.TRACKER_CALL:
+                self._leave(feed)
 
     def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
-        """Hand on the last rows, and how the run ended."""
-        self.feed()
-        self._each("end", status, reason, facts)
-        self._trackers = {}
+        """Hand on the last rows, and how the run ended; returns within a few seconds."""
+        hurried = status == "interrupted"
+        limit = durations.TRACKER_HASTE if hurried else durations.TRACKER_END
+        deadline = time.monotonic() + limit
+        for feed in self._feeds:
+            feed.put("end", status, reason, facts)
+        for feed in list(self._feeds):
+            feed.is_done.wait(max(0.0, deadline - time.monotonic()))
+            if feed.error is not None or not feed.is_done.is_set():
+                self._leave(feed)
+        for feed in self._left:
+            if rows := feed.count_left():
+                _warn(f"tracker {feed.name!r} did not get {rows} rows of {METRICS_FILE}")
+        self._feeds, self._left = [], []
 
-    def _each(self, method: str, *what: Any) -> None:
-        for name, tracker in list(self._trackers.items()):
+    def _leave(self, feed: "_Feed") -> None:
+        with self._lock:
+            if feed not in self._feeds:
+                return
+            self._feeds.remove(feed)
+            self._left.append(feed)
+        _warn(f"tracker {feed.name!r} gets nothing more: {feed.leave()}")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+class _Feed:
+    """Makes and calls one tracker in a thread.
+
+    Args:
+        name: In the config.
+        folder: The run's folder.
+        options: Of the tracker.
+
+    Attributes:
+        is_made: Set when the tracker was made, or could not be.
+        is_done: Set when it will be called no more.
+        error: What it raised.
+    """
+
+    def __init__(self, name: str, folder: str, options: dict[str, Any]) -> None:
+        self.name = name
+        self.is_made, self.is_done = threading.Event(), threading.Event()
+        self.error: BaseException | None = None
+        self._folder = folder
+        path = os.path.join(folder, METRICS_FILE)
+        self._offset = os.path.getsize(path) if os.path.exists(path) else 0
+        self._wake = threading.Event()
+        self._is_left = False
+        self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._call: tuple[str, float] | None = None
+        import_module(list(options.pop("import_names", [])))
+        TRACKER_REGISTRY.get(name)  # an unknown name is an error of the caller's thread
+        self._options = options
+        threading.Thread(target=self._run, name=f"tracker-{name}", daemon=True).start()
+
+    @property
+    def seconds_in_call(self) -> float:
+        """Since when the tracker is at one call, 0 if it is at none."""
+        call = self._call
+        return 0.0 if call is None else time.monotonic() - call[1]
+
+    def wake(self) -> None:
+        """There may be new rows."""
+        self._wake.set()
+
+    def put(self, method: str, *arguments: Any) -> None:
+        """Have a method called: ``config`` before all rows that are there, ``end`` after them."""
+        self._calls.append((method, arguments))
+        self._wake.set()
+
+    def leave(self) -> str:
+        """Call it no more; why."""
+        self._is_left = True
+        self._wake.set()
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        call = self._call
+        if call is None:
+            return "it is too slow for the rows of this run"
+        return f"no answer to {call[0]} for {time.monotonic() - call[1]:.0f} s"
+
+    def count_left(self) -> int:
+        """Rows that were not handed on."""
+        count, offset = 0, self._offset
+        with contextlib.suppress(OSError):
+            while True:
+                piece = read_metrics(self._folder, offset)
+                count += piece.content.count(b"\n")
+                if piece.offset == offset:
+                    break
+                offset = piece.offset
+        return count
+
+    def _run(self) -> None:
+        try:
+            make = lambda: _build(self.name, self._folder, self._options)  # noqa: E731
+            tracker: Tracker = self._called("its start", make)
+            self.is_made.set()
+            method = ""
+            while method != "end":
+                self._wake.wait()
+                self._wake.clear()
+                while self._calls:
+                    method, arguments = self._calls.popleft()
+                    if method == "end":
+                        self._hand_on_rows(tracker)
+                    self._called(method, getattr(tracker, method), *arguments)
+                if method != "end":
+                    self._hand_on_rows(tracker)
+        except _Left:
+            pass
+        except BaseException as error:  # the edge of a thread: of a user's class, too
+            self.error = error
+        finally:
+            self.is_made.set()
+            self.is_done.set()
+
+    def _hand_on_rows(self, tracker: Tracker) -> None:
+        while True:
             try:
-                getattr(tracker, method)(*what)
-            except Exception as error:  # a service that is down must not end a training
-                del self._trackers[name]
-                warnings.warn(
-                    f"tracker {name!r} gets nothing more: {type(error).__name__}: {error}",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+                piece = read_metrics(self._folder, self._offset)
+            except OSError:
+                return  # nothing was written yet
+            done = piece.offset - len(piece.content)
+            for line in piece.content.splitlines(keepends=True):
+                done += len(line)
+                with contextlib.suppress(ValueError):  # torn, by a process that was killed
+                    row = parse_row(line)
+                    values = {t: float("nan") if v is None else v for t, v in row.values.items()}
+                    self._called("scalars", tracker.scalars, values, row.step, row.time)
+                self._offset = done
+            if piece.offset == self._offset and not piece.content:
+                return
+            self._offset = piece.offset
+
+    def _called(self, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
+        if self._is_left:
+            raise _Left
+        self._call = what, time.monotonic()
+        try:
+            return method(*arguments)
+        finally:
+            self._call = None
+
+
+class _Left(Exception):
+    """The tracker is called no more."""
 
 
 def _options(given: Any) -> dict[str, dict[str, Any]]:
@@ -128,7 +263,6 @@ def _options(given: Any) -> dict[str, dict[str, Any]]:
 
 
 def _build(name: str, folder: str, options: dict[str, Any]) -> Tracker:
-    import_module(list(options.pop("import_names", [])))
     try:
         return TRACKER_REGISTRY.build(name, folder, **options)
     except ImportError as error:
@@ -136,5 +270,5 @@ def _build(name: str, folder: str, options: dict[str, Any]) -> Tracker:
             f"trackers.{name} needs a package that is not there ({error}): "
             f"pip install 'ding[{name}]'"
         ) from error
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(f"trackers.{name} = {options}: {error}") from error

@@ -3,21 +3,21 @@
 import itertools
 import json
 import os
+import secrets
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.utils.default_helper import flatten_dict
 from ding.utils.log_file import AppendFile
-
-from .base import Tracker
+from ding.utils.run_files import Row
 
 _PLAIN = (bool, int, float, str)
 _number = itertools.count()
 
 
-class TensorBoardTracker(Tracker):
-    """Writes an event file, which is begun, and tensorboardX imported, at the first figure.
+class TensorBoardFile:
+    """The sink that writes an event file; it is begun, and tensorboardX imported, at the first row.
 
     What watches tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, sees the file.
 
@@ -26,7 +26,7 @@ class TensorBoardTracker(Tracker):
     """
 
     def __init__(self, folder: str) -> None:
-        super().__init__(folder)
+        self.folder = folder
         self._writer: Any = None
         self._warned = False
 
@@ -35,16 +35,16 @@ class TensorBoardTracker(Tracker):
         if self._writer is None and not self._warned:
             self._try(lambda writer: None)
 
-    def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
+    def take(self, row: Row) -> None:
         """Write one event with all scalars of a step."""
 
         def write(writer: Any) -> None:
             from tensorboardX.proto.summary_pb2 import Summary
 
             summary = Summary()
-            for tag, value in values.items():
+            for tag, value in row.values.items():
                 summary.value.add(tag=tag, simple_value=value)
-            writer.file_writer.add_summary(summary, step, time)
+            writer.file_writer.add_summary(summary, row.step, row.time)
 
         self._try(write)
 
@@ -95,8 +95,10 @@ class TensorBoardTracker(Tracker):
 def _open(folder: str) -> Any:
     from tensorboardX import SummaryWriter
 
-    # The name that the file has without a suffix is the same for all that begin in one second.
-    writer = SummaryWriter(folder, filename_suffix=f".{os.getpid()}.{next(_number)}")
+    # The name that the file has without a suffix is the same for all that begin in one second; and
+    # whoever may write here must not know it before: a link of that name would be followed.
+    suffix = f".{os.getpid()}.{next(_number)}.{secrets.token_hex(8)}"
+    writer = SummaryWriter(folder, filename_suffix=suffix)
     # Its thread dies of a full disk, and the end of the process then waits for it for ever; each of
     # its flushes waits for the disk. Events are collected in the caller's thread instead.
     events = writer.file_writer.event_writer

@@ -46,8 +46,13 @@ class LearnerAggregatorSlave(CallbackSlave):
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request = request_type("learner", task)
-        call = self._callback_fn[self.callbacks[request]]
-        answer: Json = call() if request is ResourceRequest else call(dict(task))
+        name = self.callbacks[request]
+        call = self._callback_fn[name]
+        answer: Json
+        if request is ResourceRequest:
+            answer = call(**self._options_of(name, task))
+        else:
+            answer = call(dict(task))
         return answer
 
 
@@ -99,9 +104,9 @@ class LearnerAggregator(TeamService):
 
     # ------------------------------------------------------------------ requests in JSON
 
-    def deal_with_get_resource(self) -> Json:
+    def deal_with_get_resource(self, ours: bool = False) -> Json:
         """The processors of all learners together."""
-        return self._answer("resource", {})
+        return self._answer("resource", {"ours": ours})
 
     def deal_with_learner_start(self, task: Mapping[str, object]) -> Json:
         """Begin the task at every learner."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
+from ding.utils.system_helper import ReportingThread
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.training_task import HUNG
 from ding.worker.messages import CloseTask, Json, Request, ResourceRequest
@@ -167,7 +168,7 @@ class LearnerTeam:
 
     def abort(self) -> None:
         """Have all learners that can be reached end their tasks; does not wait."""
-        self._aborting = threading.Thread(target=self._abort, name="abort-learners", daemon=True)
+        self._aborting = ReportingThread(self._abort, "abort-learners", _logger.warning)
         self._aborting.start()
 
     def _abort(self) -> None:
@@ -175,7 +176,7 @@ class LearnerTeam:
         wait(self._open, durations.TEAM_ABORT)  # one request at a time
         left = max(0.1, deadline - time.monotonic())
         threads = [
-            threading.Thread(target=self._close_task, args=(name, left), daemon=True)
+            ReportingThread(self._close_task, f"close-{name}", _logger.warning, (name, left))
             for name in self.names
             if name in self._there
         ]

@@ -9,6 +9,7 @@ from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.json_fields import from_json
+from ding.utils.system_helper import ReportingThread
 from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
@@ -229,7 +230,9 @@ class TeamPeer:
         self._asking = threading.Lock()
         self._wanted, self._closing = threading.Event(), False
         self._arrivals: Arrivals
-        self._thread = threading.Thread(target=self._come, name=f"team-{name}", daemon=True)
+        self._thread = ReportingThread(
+            self._come, f"team-{name}", lambda cause: self._arrivals.fatal(cause)
+        )
 
     def start(self, arrivals: Arrivals) -> None:
         """Begin to wait for the members."""

@@ -12,7 +12,7 @@ from ding.utils import (
     import_module,
 )
 from ding.utils.default_helper import first_goal
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
 from ding.worker.collector.serial_part import ISerialPart, SerialPart
 from ding.worker.collector.steps import (
@@ -63,7 +63,8 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
     """When to evaluate, the best result so far, and the log.
 
     Args:
-        cfg: Evaluator config: ``eval_freq``, ``stop_value``, ``n_episode``.
+        cfg: Evaluator config: ``eval_freq`` (in train iterations; -1 for the first one alone),
+            ``stop_value``, ``n_episode``.
         env: What is judged in; see the subclass.
         policy: Eval mode, or a list of them for battles.
         tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
@@ -91,10 +92,12 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         self.last_eval_iter = self._eval_iter_before = -1
 
     def should_eval(self, train_iter: int) -> bool:
-        """True at iteration 0 and each ``eval_freq`` iterations; never twice at the same one."""
+        """True at iteration 0 and each ``eval_freq`` iterations, or at 0 alone if that is -1; never
+        twice at the same one."""
         if train_iter == self.last_eval_iter:
             return False
-        if train_iter != 0 and train_iter - max(self.last_eval_iter, 0) < self._cfg.eval_freq:
+        freq = self._cfg.eval_freq
+        if train_iter != 0 and (freq < 0 or train_iter - max(self.last_eval_iter, 0) < freq):
             return False
         self._eval_iter_before, self.last_eval_iter = self.last_eval_iter, train_iter
         return True
@@ -127,6 +130,7 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
+        require_entries("an evaluator", state_dict, ("best", "last_eval_iter"))
         self.best = state_dict["best"]
         self.last = state_dict.get("last")
         self.last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]

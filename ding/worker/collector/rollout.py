@@ -26,6 +26,7 @@ from ding.worker.collector.steps import (
     Mode,
     Player,
     Tree,
+    sample_counts,
 )
 from ding.worker.collector.tally import Episode, Tally
 
@@ -47,7 +48,8 @@ class Rollout:
             where both sides know columns.
 
     Attributes:
-        waiting: Transitions of each player, in complete trajectories, that were not harvested.
+        waiting: Samples of each player, int64 ``[env_num]``: those of complete trajectories that
+            were not harvested.
 
     Raises:
         ConfigError: One policy with a memory plays several sides.
@@ -67,7 +69,7 @@ class Rollout:
         _refuse_shared_memory(modes)
         self.players = players
         self.traj_len = traj_len
-        self.waiting = 0
+        self.waiting = np.zeros(envs.env_num, np.int64)
         self._envs, self._battle = envs, battle
         self._log = StepLog(envs.env_num, len(players)) if keeps else None
         self._has_seeds = False
@@ -77,7 +79,7 @@ class Rollout:
         in_columns = in_columns and _know_columns(envs, modes)
         self._rows = None if in_columns else RowSteps(envs, players, battle, keeps, options)
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
-        self._resets = getattr(envs, "reset_count", 0)
+        self._resets = self._reset_counts().copy()
         # Steps of each environment's running trajectory and of its episode.
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
@@ -95,11 +97,7 @@ class Rollout:
         Returns:
             The episodes that ended.
         """
-        resets = getattr(self._envs, "reset_count", 0)
-        if resets != self._resets:
-            # Somebody has begun new episodes: what ran has no end that anybody knows.
-            tally.dropped += self.drop_running() * len(self.players)
-            self._resets = resets
+        self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)
         env_ids = step.env_ids
         if self._log is not None:
@@ -133,7 +131,7 @@ class Rollout:
                     "environments"
                 )
             if self._log is not None:
-                # The observation still holds: managers write the next but one step there.
+                # Managers do not write to these arrays again.
                 columns = {"action": action, "obs": own, "collect_iter": player.train_iter}
                 for name in batched.transition_outputs:
                     columns[name] = _arrays(output[name])
@@ -175,21 +173,24 @@ class Rollout:
             failed = env_ids[step.abnormal]
             complete, done = complete & ~step.abnormal, done & ~step.abnormal
             tally.envsteps -= len(failed)
-            if self._log is not None:
-                self._log.forget(failed)
-            self._lengths[:, failed] = 0
+            self._lengths[:, failed] -= 1  # the steps that failed are not lost: they never counted
+            self._drop(failed, tally)
             self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            if self._log is not None:
-                self._log.end(ids, self._of_players(tree_take(step.obs, complete)))
-                self.waiting += int(self._traj_lengths[ids].sum())
-            self._traj_lengths[ids] = 0
+            self._complete(ids, tree_take(step.obs, complete))
         if are_long:
             self._longest = int(self._traj_lengths.max())
         if not step.infos:
             return []
         return self._end_episodes(tally, ids if done is complete else env_ids[done], step.infos)
+
+    def _complete(self, env_ids: np.ndarray, obs: Tree) -> None:
+        """End the trajectories of environments, which have come to these observations."""
+        if self._log is not None:
+            self._log.end(env_ids, self._of_players(obs))
+            self.waiting[env_ids] += self._sample_counts(self._traj_lengths[env_ids])
+        self._traj_lengths[env_ids] = 0
 
     def _end_episodes(
         self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Info]
@@ -207,17 +208,58 @@ class Rollout:
             for env_id in env_ids:
                 mode.reset([env_id])
 
-    def drop_running(self) -> int:
-        """Forget trajectories that are not complete; returns how many transitions of each player
-        those were."""
-        dropped = int(self._traj_lengths.sum())
-        if self._log is not None:
-            self._log.forget(slice(None))
-        self._traj_lengths[:] = 0
-        self._longest = 0
-        return dropped
+    def _note_resets(self, tally: Tally) -> None:
+        """Forget what ran in environments that have been reset from outside."""
+        resets = self._reset_counts()
+        if (resets != self._resets).any():
+            self._drop((resets != self._resets).nonzero()[0], tally)
+            self._resets = resets.copy()
 
-    # ------------------------------------------------------------------ harvest
+    def _reset_counts(self) -> np.ndarray:
+        """How often each environment was reset from outside; managers of users may not count."""
+        return np.asarray(getattr(self._envs, "reset_counts", np.zeros_like(self.waiting)))
+
+    def _drop(self, env_ids: np.ndarray, tally: Tally) -> None:
+        """Forget the running trajectories, and episodes, of environments."""
+        wanted = sum(player.wanted for player in self.players)
+        tally.dropped += int(self._traj_lengths[env_ids].sum()) * wanted
+        if self._log is not None:
+            self._log.forget(env_ids)
+        self._lengths[:, env_ids] = 0
+
+    def cut(self, tally: Tally) -> None:
+        """Complete all running trajectories here, although their episodes go on.
+
+        Args:
+            tally: Counts what is lost where environments have been reset from outside.
+        """
+        self._note_resets(tally)
+        ids = self._traj_lengths.nonzero()[0]
+        if not len(ids):
+            return
+        obs: Tree = {}
+        if self._rows is None:  # rows hold what followed
+            ready, shown = self._envs.ready_columns()
+            runs = np.isin(ready, ids)
+            ids, obs = ready[runs], tree_take(shown, runs)
+        self._complete(ids, obs)
+        self._longest = 0
+
+    # ------------------------------------------------------------------ samples
+
+    def _sample_counts(self, lengths: np.ndarray) -> np.ndarray:
+        """Samples that trajectories make, for the player, of those wanted, that gets the fewest."""
+        wanted = [player for player in self.players if player.wanted] or self.players
+        counts = [sample_counts(player.mode, lengths) for player in wanted]
+        return counts[0] if len(counts) == 1 else np.min(counts, axis=0)
+
+    def taken(self) -> np.ndarray:
+        """Samples of each environment that wait or are full, int64 ``[env_num]``.
+
+        A sample of a running trajectory is full if another step would begin the next one.
+        """
+        taken: np.ndarray = self.waiting + self._sample_counts(self._traj_lengths + 1) - 1
+        return taken
 
     def harvest(self, train_samples: bool) -> list[Harvest]:
         """Take the completed trajectories; of players whose data nobody wants there are none.
@@ -229,7 +271,7 @@ class Rollout:
             For each player all transitions or samples in the order of completion, and how many of
             them belong to each trajectory.
         """
-        self.waiting = 0
+        self.waiting[:] = 0
         ended = None if self._log is None else self._log.ended()
         if self._log is None or ended is None:
             return [([], []) for _ in self.players]

@@ -64,7 +64,7 @@ class RowSteps:
         obs = _ready_rows(self._envs)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
-        if self._copies or (self._keeps and getattr(self._envs, "ready_obs_changes", False)):
+        if self._copies:
             obs = copy.deepcopy(obs)
         if self._transforms:
             obs = to_tensor(obs, dtype=None)

@@ -3,14 +3,14 @@
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
@@ -23,9 +23,9 @@ from ding.worker.collector.steps import (
     Mode,
     Player,
     PlayersKwargs,
-    Result,
     Samples,
     State,
+    attribute,
 )
 from ding.worker.collector.tally import Episode, Tally
 
@@ -59,8 +59,8 @@ class SerialCollector(SerialPart, ISerialCollector):
         instance_name: str = "collector",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
+        self._collect_print_freq = self._cfg.collect_print_freq
         self._rollout: Rollout | None = None
-        self._n_sample = 0  # that its trajectories are long enough for
         self._stocks: list[SampleStock] = []
         self.reset(policy, env)
 
@@ -70,6 +70,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._stocks = [SampleStock() for _ in self._policies]
 
     def _start_anew(self) -> None:
+        self._turn = 0  # the environment that the next remainder of a share comes from
         self._total = Tally(keep=RECENT_EPISODES)
         self._since_log = Tally()
         self._last_log_iter = 0
@@ -94,28 +95,80 @@ class SerialCollector(SerialPart, ISerialCollector):
         rollout, n_sample = self._begin(
             "n_sample", n_sample, train_iter, policy_kwargs, level_seeds
         )
-        if n_sample != self._n_sample:
-            lengths = [trajectory_length(m, self._env.env_num, n_sample) for m in self._policies]
-            self._n_sample, rollout.traj_len = n_sample, max(lengths)
+        on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
+        lengths = [trajectory_length(m, self._env.env_num, n_sample) for m in self._policies]
+        whole_episodes = max(lengths) == INF
+        rollout.traj_len = INF if on_policy else max(lengths)
         tally, players = Tally(), zip(rollout.players, self._stocks)
         stocks = [stock for player, stock in players if player.wanted]
-        while (there := min(map(len, stocks))) < n_sample:
-            while rollout.waiting < n_sample - there:
-                self._step(rollout, tally)
+        more = 0
+        while (missing := n_sample - min(map(len, stocks))) > 0:
+            if not on_policy:
+                while rollout.waiting.sum() < missing:
+                    self._step(rollout, tally)
+            elif whole_episodes:
+                self._take_episodes(rollout, tally, lambda _: rollout.waiting.sum() < missing)
+            else:
+                self._take_shares(rollout, tally, missing, more)
             for stock, harvest in zip(self._stocks, rollout.harvest(train_samples=True)):
                 stock.add(*harvest)
-        on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
-        if on_policy:
-            # What the old policy began is not the new one's to finish.
-            tally.dropped += rollout.drop_running() * len(stocks)
-        if drop_extra or (drop_extra is None and on_policy):
+            # A policy may leave out the last steps of what was cut: then twice as many more.
+            more = max(1, 2 * more)
+        if drop_extra:
             tally.dropped += sum(max(0, len(stock) - n_sample) for stock in self._stocks)
             samples = [stock.take_fairly(n_sample, self._total.samples) for stock in self._stocks]
         else:
-            wanted = n_sample if drop_extra is None else None
-            samples = [stock.take(wanted) for stock in self._stocks]
+            # What the old policy did is not what the new one learns from.
+            kept = drop_extra is None and not on_policy
+            samples = [stock.take(n_sample if kept else None) for stock in self._stocks]
         self._finish(tally, samples, train_iter, log)
         return samples, tally
+
+    def _take_shares(self, rollout: Rollout, tally: Tally, n_sample: int, more: int) -> None:
+        """Take the same number of samples of each environment, and cut trajectories there.
+
+        The remainder goes round: the environments that it comes from follow those of the last
+        call. Where all environments step together, none can wait for the others to have their
+        share: up to ``env_num - 1`` samples more are taken.
+
+        Args:
+            n_sample: Of all environments.
+            more: Of each environment that has a share.
+        """
+        env_num = self._env.env_num
+        if getattr(self._env, "steps_all", False):
+            # One that waited would be stepped all the same, without a trace.
+            while (lacking := n_sample + more * env_num - rollout.taken().sum()) > 0:
+                for _ in range(max(1, lacking // env_num)):
+                    self._step(rollout, tally)
+        else:
+            shares = np.full(env_num, n_sample // env_num)
+            shares[(self._turn + np.arange(n_sample % env_num)) % env_num] += 1
+            self._turn = (self._turn + n_sample) % env_num
+            shares[shares > 0] += more
+            while (lacking := shares - rollout.taken()).max() > 0:
+                active = lacking > 0
+                # A step makes one sample of an environment full, at most.
+                for _ in range(lacking[active].min()):
+                    self._step(rollout, tally, active)
+        rollout.cut(tally)
+
+    def _take_episodes(self, rollout: Rollout, tally: Tally, begins: Callable[[int], bool]) -> None:
+        """Run whole episodes.
+
+        Args:
+            begins: Whether another is to begin after a number of them.
+        """
+        if getattr(self._env, "steps_all", False):
+            self._env.reset()  # some were stepped on after their last episode
+        begun, active = 0, np.zeros(self._env.env_num, bool)
+        for env_id in range(len(active)):
+            active[env_id] = begins(begun)
+            begun += active[env_id]
+        while active.any():
+            for episode in self._step(rollout, tally, active):
+                active[episode.env_id] = begins(begun)
+                begun += active[episode.env_id]
 
     def _collect_episodes(
         self, n_episode: int | None, train_iter: int, policy_kwargs: PlayersKwargs
@@ -127,14 +180,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         """
         rollout, n_episode = self._begin("n_episode", n_episode, train_iter, policy_kwargs)
         tally = Tally()
-        if getattr(self._env, "steps_all", False):
-            self._env.reset()  # some were stepped on after their last episode
-        active = np.arange(self._env.env_num) < n_episode
-        to_begin = n_episode - np.count_nonzero(active)
-        while active.any():
-            for episode in self._step(rollout, tally, active):
-                active[episode.env_id] = to_begin > 0
-                to_begin -= 1
+        self._take_episodes(rollout, tally, lambda begun: begun < n_episode)
         as_samples = bool(self._cfg.get("get_train_sample", False))
         harvests = rollout.harvest(as_samples)
         self._finish(tally, [samples for samples, _ in harvests], train_iter)
@@ -189,7 +235,6 @@ class SerialCollector(SerialPart, ISerialCollector):
             players = [Player(mode) for mode in self._policies]
             self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
             self._statistics = RunStatistics.of(self._env, self._policies)
-            self._n_sample = 0
         return self._rollout
 
     def _step(
@@ -214,7 +259,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._since_log.add(tally)
         if self._statistics is not None:
             self._statistics.share()
-        due = train_iter - self._last_log_iter >= self._cfg.collect_print_freq
+        due = train_iter - self._last_log_iter >= self._collect_print_freq
         if log and due and self._logger is not None and self._since_log.returns:
             row = _log_row(self._since_log, self._total)
             eps = None if self._rollout is None else self._rollout.players[0].kwargs.get("eps")
@@ -256,16 +301,23 @@ class SerialCollector(SerialPart, ISerialCollector):
             "total": self._total.state_dict(),
             "since_log": self._since_log.state_dict(),
             "last_log_iter": self._last_log_iter,
+            "turn": self._turn,
             "stocks": [stock.state_dict() for stock in self._stocks],
             **self._env_state(),
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Go on counting; episodes start anew."""
+        """Go on counting; episodes start anew.
+
+        Raises:
+            CheckpointError: It is no state of a collector.
+        """
+        require_entries("a collector", state_dict, ("last_log_iter", "stocks"))
         tallies = _tallies_of(state_dict["stats"]) if "stats" in state_dict else state_dict
         self._total.load_state_dict(tallies["total"])
         self._since_log.load_state_dict(tallies["since_log"])
         self._last_log_iter = state_dict["last_log_iter"]
+        self._turn = state_dict.get("turn", 0)
         self._load_env_state(state_dict)
         self._rollout = None
         for stock, own in zip(self._stocks, state_dict["stocks"]):
@@ -296,8 +348,17 @@ def _tallies_of(stats: State) -> dict[str, State]:
 class SampleSerialCollector(SerialCollector):
     """Runs one policy until ``n_sample`` training samples are there.
 
-    A sample is a transition, or ``unroll_len`` of them. Trajectories have
-    ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions, or end with their episode.
+    A sample is a transition, or a piece of ``unroll_len`` of them.
+
+    Off-policy, trajectories have ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions,
+    or end with their episode; those that are not complete go on in the next call.
+
+    On-policy, each call takes the same number of samples of each environment, and cuts running
+    trajectories where it ends: the policy bootstraps from the next observation, and the episode
+    goes on in the next call. No step is lost. What does not divide by ``env_num`` goes round over
+    the calls. Where all environments step together (native ``gym_vector``, ``env_pool``), a call
+    returns up to ``env_num - 1`` samples more instead. A policy with ``traj_len_inf`` gets whole
+    episodes: those begun before there were ``n_sample`` samples, to their ends.
     """
 
     def collect(
@@ -315,10 +376,10 @@ class SampleSerialCollector(SerialCollector):
         Args:
             n_sample: Number of samples; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policy; each sample carries it.
-            drop_extra: What becomes of samples beyond ``n_sample``, which the last step brought.
-                By default the next call begins with them, unless the policy is on-policy. True:
-                they are dropped, the same share of each trajectory, and counted
-                (``dropped_sample_count`` in the log). False: they are returned too.
+            drop_extra: What becomes of samples beyond ``n_sample``. By default the next call
+                begins with them; those of an on-policy policy, which seldom has any, are returned.
+                True: they are dropped, the same share of each trajectory, and counted
+                (``dropped_sample_count`` in the log). False: they are returned.
             random_collect: The policy acts randomly, as before training.
             record_random_collect: Whether random collection writes log rows.
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
@@ -427,14 +488,6 @@ def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
         return INF
     shortest = max(mode.get_attribute("unroll_len"), attribute(mode, "nstep") or 1)
     return float(max(shortest, math.ceil(n_sample / env_num)))
-
-
-def attribute(mode: Mode, name: str) -> Result:
-    """An attribute of a policy; ``None`` if a policy from elsewhere does not know it."""
-    try:
-        return mode.get_attribute(name)
-    except AttributeError:
-        return None
 
 
 def split_by_lengths(samples: Samples, lengths: list[int]) -> list[Samples]:

@@ -60,3 +60,26 @@ class Player:
     train_iter: int = 0
     level_seeds: Sequence[int] | None = None
     wanted: bool = True
+
+
+def attribute(mode: Mode, name: str) -> Result:
+    """An attribute of a policy; ``None`` if a policy from elsewhere does not have it."""
+    try:
+        return mode.get_attribute(name)
+    except AttributeError:
+        return None
+
+
+def sample_counts(mode: Mode, lengths: np.ndarray) -> np.ndarray:
+    """How many training samples a policy makes of trajectories, int64 ``[n]``.
+
+    Policies with their own ``get_train_sample`` are expected to make a sample of every
+    ``unroll_len`` steps, and one of the rest.
+
+    Args:
+        lengths: Transitions of each trajectory, int64 ``[n]``.
+    """
+    batched = getattr(mode, "batched", None)
+    if batched is not None:
+        return np.asarray(batched.count_samples(lengths))
+    return -(-lengths // (attribute(mode, "unroll_len") or 1))

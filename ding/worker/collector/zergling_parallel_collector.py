@@ -19,8 +19,8 @@ from ding.worker.collector.collector_link import CollectorLink, PolicySource, Sa
 from ding.worker.collector.parts_cache import LentPolicy
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
-from ding.worker.collector.serial_collector import attribute, trajectory_length
-from ding.worker.collector.steps import Config, Mode, Player, State
+from ding.worker.collector.serial_collector import trajectory_length
+from ding.worker.collector.steps import Config, Mode, Player, State, attribute
 from ding.worker.collector.tally import Tally
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
@@ -76,7 +76,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._make_players(link)
         modes = [player.mode for player in self._players]
         if len(modes) == 1:
-            check_fit(self._field("policy"), self._env_manager)
+            # The run noted what is assumed of a user's environments before it started.
+            check_fit(self._field("policy"), self._env_manager, own_env=True)
         for mode in modes:
             mode.reset()
         self.waits_for = "policy"
@@ -183,7 +184,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         for episode in episodes:
             self._left[episode.env_id] -= 1
         self._step_count += 1
-        if self._sender.is_due(self._rollout.waiting):
+        if self._sender.is_due(int(self._rollout.waiting.sum())):
             self._send()
         return bool((self._left > 0).any())
 

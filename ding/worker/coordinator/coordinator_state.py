@@ -43,6 +43,7 @@ class CoordinatorState:
             self._warn_once,
             seconds,
             MAX_SHARE,
+            on_stall=warn,
         )
 
     def load(self, wanted: bool | None) -> StateDict | None:

@@ -1,4 +1,4 @@
-"""Workers that are reached by HTTP: those of the config, those that join, and an operator's."""
+"""Workers that are reached by HTTP: those of the config, and those that join."""
 
 import logging
 import socket
@@ -20,7 +20,6 @@ from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
-from ding.worker.coordinator.operator_server import OperatorLink, wants_operator
 from ding.worker.engines.http_messages import answer_from_json, request_name, request_to_json
 from ding.worker.engines.run_master import JoinMessage, RunMaster
 from ding.worker.messages import Kind, Request, Resources
@@ -132,7 +131,7 @@ class HttpControl:
 
     Args:
         cfg: ``system.coordinator``: host, port, ``run_key``, ``channel``, the tables ``collector``
-            and ``learner`` of workers, ``operator_server``, and the spans in seconds.
+            and ``learner`` of workers, and the spans in seconds.
 
     Raises:
         ConfigError: A table has an entry that is no address.
@@ -148,10 +147,6 @@ class HttpControl:
         for kind in _KINDS:
             for name, address in worker_table(cfg, kind).items():
                 self._workers[name] = _Worker(kind, name, address, joined=False)
-        operator = cfg.get("operator_server") or {}
-        self._operator = (
-            OperatorLink(operator, self._expect, self._forget) if wants_operator(operator) else None
-        )
         self._tolerance = float(cfg.get("heartbeat_tolerance", durations.HEARTBEAT_TOLERANCE))
         port = cfg.get("port", 0)
         self._master = RunMaster(
@@ -186,8 +181,6 @@ class HttpControl:
         with self._lock:
             for worker in self._workers.values():
                 self._connect_soon(worker)
-        if self._operator is not None:
-            self._operator.start()
 
     def release(self, arrival: Arrival, cause: str) -> None:
         with self._lock:
@@ -207,8 +200,6 @@ class HttpControl:
                 if peer.is_known:
                     wait, worker.pause = 0.0, durations.CONNECT_PAUSES[0]
                 self._connect_soon(worker, wait)
-        if self._operator is not None:
-            self._operator.report_failed(worker.kind, worker.name)
 
     def awaited(self) -> Sequence[Awaited]:
         with self._lock:
@@ -223,8 +214,6 @@ class HttpControl:
             self._closing = True
             self._lock.notify_all()
         deadline = time.monotonic() + timeout
-        if self._operator is not None:
-            self._operator.close()
         if not self._started:
             return True
         self._master.shutdown()  # open tasks fail, so that nobody waits for an answer
@@ -236,23 +225,6 @@ class HttpControl:
         return self._master.my_address
 
     # ------------------------------------------------------------------ workers of the config
-
-    def _expect(self, kind: Kind, name: str, host: str, port: int) -> None:
-        """Connect to a worker of an operator, ever again."""
-        with self._lock:
-            if not self._closing and name not in self._workers:
-                worker = self._workers[name] = _Worker(kind, name, (host, port), joined=False)
-                self._connect_soon(worker)
-
-    def _forget(self, kind: Kind, name: str, host: str, port: int) -> None:
-        """Let a worker go that the operator has ended."""
-        cause = "the operator has ended it"
-        with self._lock:
-            worker = None if self._closing else self._workers.pop(name, None)
-        if worker is not None:
-            self._master.lose(name, cause)
-            if worker.arrival is not None:
-                self._arrivals.lost(worker.arrival, cause)
 
     def _connect_soon(self, worker: _Worker, wait: float = 0.0) -> None:
         name, args = f"connect-{worker.name}", (worker, wait)

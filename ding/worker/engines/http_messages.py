@@ -3,7 +3,7 @@
 ::
 
     name                    beside it in the request    answer
-    resource                                            {cpu, gpu, ours?, ...}
+    resource                ours?                       {cpu, gpu, ours?, ...}
     {kind}_start_task       task_info                   {message, ...}
     {kind}_close_task                                   the report: {task_id, ...}
     collector_data_task     wait?, quota?, gather?      [chunk, ..., progress]; one of them without
@@ -86,7 +86,7 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
     match request:
         case StartTask(info=info):
             return {**name, "task_info": cast(Json, info)}
-        case SamplesRequest() | DemandRequest():
+        case SamplesRequest() | DemandRequest() | ResourceRequest():
             return {**name, **to_json(request)}
         case TrainRequest(rows=rows, wait=wait):
             data = to_json(dataclasses.replace(request, rows=None, wait=None))
@@ -120,7 +120,8 @@ def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]
     try:
         if wanted is StartTask:
             return StartTask(kind, _task_info(kind, body))
-        return from_json(wanted, {**body, "kind": kind})
+        asked_by_others = {"ours": False} if wanted is ResourceRequest else {}
+        return from_json(wanted, {**asked_by_others, **body, "kind": kind})
     except BadMessageError as error:
         raise _refused("BadTask", f"{body['name']}: {error}") from error
 
@@ -168,6 +169,8 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
             if kind == "learner":
                 started.update(_ids(info))
             return started
+        case ResourceRequest(ours=False), Resources():
+            return {name: part for name, part in to_json(answer).items() if name != "ours"}
         case SamplesRequest(), SamplesAnswer(chunks=chunks, progress=progress):
             items: list[Json] = [*map(to_json, chunks)]
             if progress is not None:

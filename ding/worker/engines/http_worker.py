@@ -17,6 +17,7 @@ from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 from ding.interaction.slave import Slave
 from ding.utils import durations
+from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.messages import Json, Kind, Request, StartTask, TrainRequest
 from ding.worker.seams import WorkerService
@@ -33,7 +34,7 @@ Callbacks = Mapping[str, Callable[..., Any]]
 Own = TypeVar("Own", bound="CallbackSlave")
 
 #: Fields of requests that a callback is given if it takes them and they came.
-_OPTIONS = ("quota", "wait", "gather")
+_OPTIONS = ("quota", "wait", "gather", "ours")
 
 
 class CallbackSlave(Slave):
@@ -70,7 +71,7 @@ class CallbackSlave(Slave):
     def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
         """What the callback of a request returns."""
         name = self.callbacks[type(request)]
-        options = {key: task[key] for key in self._options[name] if task.get(key) is not None}
+        options = self._options_of(name, task)
         call = self._callback_fn[name]
         match request:
             case StartTask(info=info):
@@ -78,6 +79,10 @@ class CallbackSlave(Slave):
             case TrainRequest():
                 return call(task.get("data"), **options)
         return call(**options)
+
+    def _options_of(self, name: str, task: Mapping[str, object]) -> dict[str, Any]:
+        """The options of a task that its callback takes."""
+        return {key: task[key] for key in self._options[name] if task.get(key) is not None}
 
     def _told(self, request: Request[Any], answer: Any) -> Json:
         """What the coordinator is told."""
@@ -264,7 +269,8 @@ class Joiner:
         )
         self._closed = threading.Event()
         self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"join-{name}", daemon=True)
+        # Without it, nobody would look for a coordinator, and the worker would wait for ever.
+        self._thread = ReportingThread(self._run, f"join-{name}", self._give_up)
 
     def start(self) -> None:
         """Begin to join; does not wait. The worker must be listening."""
@@ -291,10 +297,13 @@ class Joiner:
                 return
             cause = self._join(patience)
             if cause is not None:
-                if not self._closed.is_set() and self._on_give_up is not None:
-                    self._on_give_up(cause)
+                self._give_up(cause)
                 return
             patience = later
+
+    def _give_up(self, cause: str) -> None:
+        if not self._closed.is_set() and self._on_give_up is not None:
+            self._on_give_up(cause)
 
     def _join(self, patience: float) -> str | None:
         """Why it gave up; ``None`` when it has joined."""

@@ -2,8 +2,8 @@
 
 import copy
 import itertools
+import logging
 import queue
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 from ding.data import Columns, IdColumn, as_columns, tree_map
 from ding.utils import ENGINE_REGISTRY, durations
 from ding.utils.errors import ChunkError
+from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.carrier import Carrier, OnDeath, Worker, WorkerSpec
 from ding.worker.messages import Request
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
+
+_logger = logging.getLogger(__name__)
 
 #: What a number or text of a row is taken to need.
 _SCALAR_BYTES = 8
@@ -38,10 +41,8 @@ class LocalWorker:
         self._gone: Future[str] = Future()  # why
         self._calls: queue.SimpleQueue[tuple[Request[Any], Future[Any]] | None]
         self._calls = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=spec.name, daemon=True)
-        self._closer = threading.Thread(
-            target=self._worker.close, name=f"{spec.name}-close", daemon=True
-        )
+        self._thread = ReportingThread(self._run, spec.name, self._die)
+        self._closer = ReportingThread(self._worker.close, f"{spec.name}-close", _logger.warning)
         self._thread.start()
 
     def call(self, request: Request[Answer], timeout: float) -> Answer:
@@ -66,6 +67,9 @@ class LocalWorker:
         if is_death:
             self._on_death(cause)
 
+    def _die(self, cause: str) -> None:
+        self.end(cause, is_death=True)
+
     def join(self, timeout: float) -> bool:
         """Whether it has ended within so many seconds."""
         deadline = time.monotonic() + timeout
@@ -78,7 +82,7 @@ class LocalWorker:
             request, future = item
             try:
                 future.set_result(self._worker.answer(request))
-            except Exception as error:
+            except BaseException as error:  # what a service raises is its caller's
                 future.set_exception(error)
             if self._worker.ended.is_set():
                 self.end(self._worker.failed or "it has ended", is_death=True)

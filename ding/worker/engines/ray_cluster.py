@@ -5,19 +5,25 @@ import contextlib
 import importlib.util
 import logging
 import os
+import secrets
 import signal
 import socket
+import stat
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 from ding.utils import durations
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
+from ding.utils.file_helper import write_secret
 from ding.utils.log_file import leave_process
+from ding.utils.system_helper import ReportingThread
 
 try:
     import ray
@@ -26,6 +32,8 @@ except ImportError as error:
         f"the engine 'ray' needs the package ray: pip install 'ding[ray]' ({error})"
     ) from error
 
+
+_logger = logging.getLogger(__name__)
 
 #: How addresses start at which a process is a client of a driver on the cluster.
 _CLIENT = "ray://"
@@ -47,6 +55,7 @@ class RayCluster:
         self._joined = False
         self._head: tuple[str, int] | None = None
         self._processes: set[int] = set()
+        self._left = threading.Event()
 
     @property
     def is_own(self) -> bool:
@@ -82,6 +91,7 @@ class RayCluster:
             # What listens is behind Ray's token, where this Ray has one.
             if "ray._raylet" not in sys.modules:
                 os.environ.setdefault("RAY_AUTH_MODE", "token")
+            _secure_token()
             arguments.update(address="local", include_dashboard=False)
             if self._cfg["object_store_memory"]:
                 arguments["object_store_memory"] = int(self._cfg["object_store_memory"])
@@ -90,26 +100,44 @@ class RayCluster:
             arguments["address"] = given
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         before = _children()
+        # Code in C that Ray calls back from loses what a signal raises in the main thread.
+        started: Future[None] = Future()
+        self._left.clear()
+        holder = ReportingThread(self._hold, "start-ray", _logger.warning, (arguments, started))
         try:
-            with _own_signals():
-                ray.init(**arguments)
+            holder.start()
+            started.result()
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             what = "Ray cannot be started" if given is None else f"no Ray cluster at {given!r}"
             raise ConfigError(
                 f"system_config.engine: {what}: {type(error).__name__}: {error}"
             ) from error
         except BaseException as error:  # a signal
-            self._joined, self._processes = True, _children() - before
-            started = self._started()  # Ray itself has not noted all of them yet
-            if not self.leave(durations.RAY_LEAVE_EARLY):
-                # At an ordinary end, Ray's threads crash a process that is half connected.
-                ending = getattr(error, "ending", None)
-                status = ending.exit_status if isinstance(ending, Ending) else 1
-                atexit.register(leave_process, status)
-            _kill(started)
+            deadline = time.monotonic() + durations.RAY_LEAVE_EARLY
+            while not started.done() and time.monotonic() < deadline:
+                self._processes = _children() - before
+                _kill(self._started())
+                wait([started], durations.RAY_KILL_LOOK)
+            # At an ordinary end, Ray's threads crash a process that is half connected.
+            ending = getattr(error, "ending", None)
+            status = ending.exit_status if isinstance(ending, Ending) else 1
+            atexit.register(leave_process, status)
+            self._processes = _children() - before
+            _kill(self._started())
+            self._left.set()
             raise
         self._joined = True
         self._processes = _children() - before
+
+    def _hold(self, arguments: Mapping[str, Any], started: "Future[None]") -> None:
+        """Start Ray, and stay until it is left: Linux ends Ray's processes with this thread."""
+        try:
+            ray.init(**arguments)
+        except BaseException as error:  # the edge of the thread: raised in the main one
+            started.set_exception(error)
+            return
+        started.set_result(None)
+        self._left.wait()
 
     def _check_joined(self) -> None:
         """A process has one connection to Ray: the user's own is taken."""
@@ -140,9 +168,10 @@ class RayCluster:
             return True
         self._joined = False
         # Without a head, Ray waits for it far longer than a run may take for its end.
-        leaving = threading.Thread(target=ray.shutdown, name="leave-ray", daemon=True)
+        leaving = ReportingThread(ray.shutdown, "leave-ray", _logger.warning)
         leaving.start()
         leaving.join(seconds)
+        self._left.set()
         if not leaving.is_alive():
             return True
         atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
@@ -153,6 +182,41 @@ class RayCluster:
         """The processes that Ray has started here, and those that they have started."""
         parents = _parents()
         return {pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}}
+
+
+def _secure_token() -> None:
+    """See to it that the file of Ray's token is readable by its owner alone.
+
+    Ray makes it if it is missing, and leaves it open to all: whoever has the token may run code in
+    the clusters that use it.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    has_tokens = importlib.util.find_spec("ray._private.authentication") is not None
+    is_elsewhere = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    is_off = os.environ.get("RAY_AUTH_MODE", "token") != "token"
+    if not has_tokens or is_elsewhere or is_off:
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if write_secret(path, secrets.token_hex(32)):
+            return
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(mode & 0o700)
+            _logger.warning(
+                "others could read Ray's token %s (mode %04o), and do not any more; remove the "
+                "file for a new one if they may have",
+                path,
+                mode,
+            )
+    except OSError as error:
+        raise ConfigError(
+            f"cannot keep Ray's token to yourself in {str(path)!r}: {error.strerror or error}; set "
+            "RAY_AUTH_TOKEN_PATH to a file of yours"
+        ) from error
 
 
 def _kill(pids: Iterable[int]) -> None:
@@ -196,19 +260,6 @@ def _check_reachable(address: str) -> None:
 def _children() -> set[int]:
     """Processes that this one has started."""
     return {pid for pid, parent in _parents().items() if parent == os.getpid()}
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep what this process does at SIGTERM: Ray would have it exit at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | None:

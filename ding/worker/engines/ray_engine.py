@@ -29,6 +29,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from ding.interaction.slave import TaskFail
 from ding.utils import ENGINE_REGISTRY, durations
 from ding.utils.errors import ChunkError, DingError
+from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
 from ding.worker.engines.ray_cluster import RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
@@ -117,7 +118,7 @@ class RayCarrier(Carrier[RayHandle]):
         self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
         self._closing = threading.Event()
         self._lost_head: str | None = None
-        self._watcher = threading.Thread(target=self._watch, name="watch-ray", daemon=True)
+        self._watcher = ReportingThread(self._watch, "watch-ray", self._lose_head)
 
     def open(self) -> None:
         self._cluster.connect()

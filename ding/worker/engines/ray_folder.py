@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, NamedTuple
 
 from ding.utils import durations
-from ding.utils.file_helper import TEMPORARY_NAME, read_facts, write_facts, write_pieces
+from ding.utils.file_helper import (
+    TEMPORARY_NAME,
+    open_to_write,
+    read_facts,
+    write_facts,
+    write_pieces,
+)
 from ding.utils.processes import process_identity, still_runs
 from ding.worker.engines.ray_messages import FileChange
 from ding.worker.engines.shared_folder import file_inside
@@ -156,7 +162,7 @@ def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
             continue
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if change.start and os.path.isfile(path):
-            with open(path, "r+b") as stream:
+            with os.fdopen(open_to_write(path, os.O_WRONLY), "wb") as stream:
                 stream.seek(change.start)
                 stream.write(change.content)
         else:

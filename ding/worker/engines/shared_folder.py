@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from functools import partial
 
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk
 from ding.torch_utils.weights_file import read_weights, write_weights
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, DataError
+from ding.utils.file_helper import write_atomically
 from ding.worker.seams import Samples, State, Weights
 
 
@@ -44,8 +46,9 @@ class SharedFolderWeights(SharedFolder):
             except FileNotFoundError:
                 raise
             except OSError:
-                # No links in this file system. Weights are replaced, never written over.
-                shutil.copyfile(source, target)
+                # No links in this file system, or there is one of that name.
+                with open(source, "rb") as file:
+                    write_atomically(target, partial(shutil.copyfileobj, file), durable=False)
         except FileNotFoundError:
             return False
         return True

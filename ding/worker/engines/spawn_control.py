@@ -155,7 +155,7 @@ class _Keeper:
         except TaskFail as error:  # it cannot be built, and another try would not change that
             if not self._closing.is_set():
                 self._arrivals.fatal(f"{name}: {error.message}")
-        except Exception as error:  # the edge of the thread: reported onward
+        except BaseException as error:  # the edge of the thread: reported onward
             _logger.exception("nobody looks after %s any more", name)
             self._arrivals.fatal(f"{name}: {_words(error)}")
 

@@ -14,7 +14,7 @@ from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.class_config import Configurable
 from ding.utils.data import AsyncDataLoader, IDataLoader
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
 from ding.worker.learner.interfaces import LearnMode, LogVars, State, TrainData
 from ding.worker.learner.learner_hook import (
@@ -349,12 +349,17 @@ class BaseLearner(Configurable):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Go on counting and averaging."""
+        """Go on counting and averaging.
+
+        Raises:
+            CheckpointError: It is no state of a learner.
+        """
+        require_entries("a learner", state_dict, ("last_iter", "collector_envstep"))
         self.last_iter.update(state_dict["last_iter"])
         self._batch_count = state_dict.get("batch_count", 0)
         self.collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
-            window = state_dict["monitor"]
+            window = state_dict.get("monitor")
             self._feed.load_window(window if isinstance(window, list) else [])  # of an older kind
 
     # ------------------------------------------------------------------ properties

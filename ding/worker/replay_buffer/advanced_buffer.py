@@ -290,6 +290,16 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             self._remove(np.flatnonzero(stale & self._priorities.occupied))
 
     @property
+    def alpha(self) -> float:
+        """Exponent of priorities in the odds that an item is drawn."""
+        return self._priorities.alpha
+
+    @alpha.setter
+    def alpha(self, alpha: float) -> None:
+        with self._lock:
+            self._priorities.alpha = alpha
+
+    @property
     def beta(self) -> float:
         """How far ``IS`` corrects for prioritised drawing; grows to 1 over ``anneal_step``."""
         return self._beta
@@ -316,6 +326,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             deepcopy: Not needed: what is loaded is a copy, except for objects inside of items.
         """
         super().load_state_dict(_state_dict)
+
+    _entries = (*PrioritisedBuffer._entries, "sample_count", "first_beta", "beta")
 
     def _load(self, state: State) -> np.ndarray:
         order = super()._load(state)

@@ -9,7 +9,7 @@ import torch
 from ding.data import Columns
 from ding.data.id_column import IdColumn, id_numbers
 from ding.data.kinds import Item, Items, State
-from ding.utils.errors import DataError
+from ding.utils.errors import DataError, require_entries
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
@@ -107,6 +107,7 @@ class DemonstrationBuffer(IBuffer):
         }
 
     def load_state_dict(self, _state_dict: State) -> None:
+        require_entries("a buffer with demonstrations", _state_dict, ("own", "demonstrations"))
         self.own.load_state_dict(_state_dict["own"])
         self.demonstrations.load_state_dict(_state_dict["demonstrations"])
 

@@ -8,6 +8,7 @@ from easydict import EasyDict
 
 from ding.data.kinds import Item, Items, State
 from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.errors import require_entries
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
@@ -95,6 +96,7 @@ class MultiBuffer(IBuffer):
         return {name: buffer.state_dict() for name, buffer in self._buffers.items()}
 
     def load_state_dict(self, _state_dict: State) -> None:
+        require_entries("a buffer of several", _state_dict, self._buffers)
         for name, buffer in self._buffers.items():
             buffer.load_state_dict(_state_dict[name])
 

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from ding.data import Columns, IdColumn
 from ding.data.chunks import SharedFolder, chunk_name, chunk_pattern, read_chunk, write_chunk
 from ding.utils import DataError, get_task_uid
+from ding.utils.disk_writes import NotedFile
 from ding.utils.errors import CheckpointWriteError, ChunkError
 
 
@@ -282,22 +283,10 @@ def test_a_folder_that_may_not_be_written_to(folder, monkeypatch):
 
 @pytest.mark.parametrize("data", [transitions(), [{"a": 1}, {"b": 2}]], ids=["columns", "rows"])
 def test_a_full_disk_leaves_nothing(folder, monkeypatch, data):
-    real = os.fdopen
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    class Full:
-        def __init__(self, stream):
-            self.stream = stream
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            self.stream.close()
-
-        def write(self, content):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fdopen", lambda *args: Full(real(*args)))
+    monkeypatch.setattr(NotedFile, "write", full)
     with pytest.raises(CheckpointWriteError, match="No space left on device") as caught:
         write_chunk(folder, "c", data)
     assert caught.value.errno == errno.ENOSPC

@@ -105,6 +105,11 @@ class TestInteraction:
         due = [i for i in [0, 0, 5, 9, 10, 10, 12, 25, 34, 35] if evaluator.should_eval(i)]
         assert due == [0, 10, 25, 35]
 
+    def test_minus_one_is_the_first_evaluation_alone(self, made):
+        evaluator = make(eval_freq=-1)
+        made.append(evaluator)
+        assert [i for i in [0, 0, 1, 9, 10**9] if evaluator.should_eval(i)] == [0]
+
     def test_state_keeps_the_best(self, made):
         first, second = make(), make()
         made += [first, second]

@@ -159,15 +159,6 @@ class TestSample:
             assert own == [i % 7 for i in range(len(own))]
 
     @POLICIES
-    def test_on_policy_begins_anew(self, policy_cls, made):
-        policy = policy_cls(on_policy=True)
-        collector = make(SampleSerialCollector, policy.collect_mode, line_manager(3, length=100))
-        made.append(collector)
-        first = collector.collect(4)
-        second = collector.collect(4)
-        assert max(step for _, step in steps(first)) < min(step for _, step in steps(second))
-
-    @POLICIES
     def test_samples_beyond_come_with_the_next_call(self, policy_cls, made):
         collector = make(
             SampleSerialCollector, policy_cls().collect_mode, line_manager(8, length=7)
@@ -195,9 +186,8 @@ class TestSample:
         assert len(collector.collect(4, drop_extra=False)) == 9  # episodes of 5 ended
 
     @POLICIES
-    @pytest.mark.parametrize("on_policy", [True, False])
-    def test_extra_samples_are_dropped_fairly_and_counted(self, policy_cls, on_policy, made):
-        policy, writer = policy_cls(on_policy=on_policy), Writer()
+    def test_extra_samples_are_dropped_fairly_and_counted(self, policy_cls, made):
+        policy, writer = policy_cls(), Writer()
         env = line_manager(8, length=4)
         collector = make(
             *(SampleSerialCollector, policy.collect_mode, env, writer), collect_print_freq=1
@@ -205,8 +195,7 @@ class TestSample:
         made.append(collector)
         seen = []
         for train_iter in range(1, 17):
-            option = {} if on_policy else {"drop_extra": True}
-            data = collector.collect(10, train_iter, **option)
+            data = collector.collect(10, train_iter, drop_extra=True)
             assert len(data) == 10
             assert {env_id for env_id, _ in steps(data)} == set(range(8))
             seen += steps(data)
@@ -226,14 +215,6 @@ class TestSample:
             for row, following in itertools.pairwise(rows):
                 goes_on = (row["next_obs"] == following["obs"]).all()
                 assert row["traj_flag"] is not bool(goes_on)
-
-    def test_running_trajectories_of_the_old_policy_are_counted(self, made):
-        policy = StepPolicy(on_policy=True)
-        env = line_manager(2, length=[2, 100])
-        collector = make(SampleSerialCollector, policy.collect_mode, env)
-        made.append(collector)
-        assert len(collector.collect(6)) == 6
-        assert collector.envstep == collector.sample_count + collector.dropped_count
 
     def test_a_reset_by_somebody_else_ends_what_ran(self, made):
         env = line_manager(2, length=50)

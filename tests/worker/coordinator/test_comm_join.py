@@ -9,6 +9,7 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from ding.interaction.base.server import HttpServer
 from ding.interaction.base.service import refusal
 from ding.utils.json_fields import BadMessageError
 from ding.worker.engines.http_worker import Joiner
@@ -100,6 +101,53 @@ def test_it_tries_again_when_the_coordinator_cannot_connect(make_master, make_jo
 
     make_joiner(make_master(refuse_once).port)
     eventually(lambda: len(tries) == 2)
+
+
+NONSENSE = [
+    "[" * 100_000,
+    '{"data":' * 50_000,
+    "9" * 5000,
+    "",
+    "\ufeff{}",
+    '{"data": [], "code": {}}',
+]
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 500])
+@pytest.mark.parametrize("key", [KEY, None])
+@pytest.mark.parametrize("answer", NONSENSE)
+def test_it_outlives_what_another_program_answers(make_joiner, status, key, answer):
+    """Of a server that is no coordinator, or a hostile one: the worker gives up, or asks again."""
+    asked = threading.Event()
+
+    def app(environ, start_response):
+        asked.set()
+        start_response(f"{status} x", [("Content-Type", "application/json")])
+        return [answer.encode()]
+
+    server = HttpServer(app, "127.0.0.1", 0, 10000)
+    server.start()
+    try:
+        joiner, causes = make_joiner(server.port, key=key, first_patience=0.0, patience=0.0)
+        assert asked.wait(10)
+        if status == 200 and key is None:  # that is what accepting looks like
+            joiner.close()
+        else:
+            eventually(lambda: causes)
+            assert "failed" not in causes[0]
+            assert len(causes[0]) < 500
+    finally:
+        server.stop()
+        assert server.join(10)
+
+
+def test_an_end_of_its_thread_is_told(make_joiner):
+    def broken():
+        raise RecursionError("too deep")
+
+    _, causes = make_joiner(free_port(), address=broken)
+    eventually(lambda: causes)
+    assert causes == ["the thread join-l0 failed: RecursionError: too deep"]
 
 
 @pytest.mark.parametrize("key", ["another", None])

@@ -175,3 +175,11 @@ def test_what_is_no_request_fails_with_its_cause(kind, body, type_):
     with pytest.raises(TaskFail) as caught:
         request_from_json(kind, body)
     assert caught.value.result["type"] == type_
+
+
+@pytest.mark.parametrize("kind", ["collector", "learner"])
+def test_others_are_answered_with_cpu_and_gpu_alone(kind):
+    request = request_from_json(kind, {"name": "resource"})
+    assert answer_to_json(request, Resources(4, 1)) == {"cpu": 4, "gpu": 1}
+    ours = request_from_json(kind, request_to_json(ResourceRequest()))
+    assert answer_to_json(ours, Resources(4, 1)) == {"cpu": 4, "gpu": 1, "ours": True}

@@ -68,9 +68,9 @@ class FlaskFileSystemCollector(CollectorService):
 
     # ------------------------------------------------------------------ requests in JSON
 
-    def deal_with_resource(self) -> Json:
-        """What this worker has: numbers of CPUs and GPUs, and that it speaks our extensions."""
-        return self._answer(ResourceRequest())
+    def deal_with_resource(self, ours: bool = False) -> Json:
+        """What this worker has: ``cpu`` and ``gpu``, and to one of ours that it is one, too."""
+        return self._answer(ResourceRequest(ours))
 
     def deal_with_collector_start(self, task_info: Task) -> None:
         """Begin a task; one that still runs is closed first.

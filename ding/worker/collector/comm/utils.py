@@ -40,7 +40,7 @@ class NaiveCollector(Slave):
         if name == "collector_data_task":
             return self._data()
         if name == "collector_close_task":
-            return self._end()
+            return self._close_task()
         raise TaskFail({"message": f"unknown task {name!r}"}, f"unknown task {name!r}")
 
     def _begin(self, task: Mapping[str, Any]) -> Json:
@@ -71,7 +71,7 @@ class NaiveCollector(Slave):
         write_chunk(SharedFolder(self._prefix or "."), data_id, [_sample(count)])
         return {**facts, "data_id": data_id, "unroll_split_begin": 0, "unroll_len": 1}
 
-    def _end(self) -> Json:
+    def _close_task(self) -> Json:
         task, self._work_info = self._require_task(), None
         now, tally = time.monotonic(), Tally()
         tally.envsteps = tally.samples = max(1, task["count"])

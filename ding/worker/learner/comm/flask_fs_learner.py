@@ -128,9 +128,9 @@ class FlaskFileSystemLearner(LearnerService):
 
     # ------------------------------------------------------------------ requests in JSON
 
-    def deal_with_resource(self) -> Json:
+    def deal_with_resource(self, ours: bool = False) -> Json:
         """How many processors there are."""
-        return self._answer(ResourceRequest())
+        return self._answer(ResourceRequest(ours))
 
     def deal_with_learner_start(self, task_info: Task) -> None:
         """Begin a task; what is left of another one ends first.

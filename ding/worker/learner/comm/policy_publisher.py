@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.utils import durations
+from ding.utils.system_helper import ReportingThread
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.learner_hook import LearnerHook, register_learner_hook
 
@@ -41,7 +42,9 @@ class PolicyPublisher:
         self._next_time = 0.0
         self.published_iter: int | None = None
         self.warning: str | None = None
-        self._thread = threading.Thread(target=self._run, name="policy-publisher", daemon=True)
+        self._thread = ReportingThread(
+            self._run, "policy-publisher", lambda cause: on_failure(ErrorReport("Failed", cause))
+        )
         self._thread.start()
 
     @property

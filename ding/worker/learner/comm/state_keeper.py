@@ -83,6 +83,11 @@ class StateKeeper(LearnerHook):
         """
         if self._path is None:
             return
+        for unsaved in engine.policy.get_attribute("unsaved_attributes"):
+            self._warn(
+                f"the policy's attribute {unsaved} is not part of the learner's state: a learner "
+                "that is started again begins with a new one"
+            )
         state, self._state = self._state, None
         if state is not None or self._damage is not None:
             self._restore(engine, state)

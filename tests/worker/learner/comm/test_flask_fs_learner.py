@@ -21,7 +21,8 @@ from tests.worker.learner.comm.rig import BATCH, Failed, Rig, rows, until, wire
 
 def test_trains_on_what_it_asks_for(tmp_path):
     with Rig(tmp_path) as rig:
-        assert rig.ask("resource")["ours"] == 1
+        assert rig.ask("resource").keys() == {"cpu", "gpu"}
+        assert rig.ask("resource", ours=True)["ours"] is True
         assert rig.begin()["task_id"] == "learner_task_1"
         chunk = rig.chunk()
         demand = rig.ask("learner_get_data_task")

@@ -1,4 +1,4 @@
-"""Learning on arrays gives the gradients that autograd gives, whatever happened to the networks."""
+"""DQN on arrays learns what autograd learns, and leaves to it what could be something else."""
 
 import copy
 
@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from ding.policy import DQNPolicy
-from ding.policy.quick_learner import MAX_WORK
+from ding.model import DQN, model_wrap
+from ding.policy import DQNPolicy, Policy, array_update, dqn
+from ding.policy.array_update import MAX_WORK
+from ding.torch_utils import Adam
+from ding.utils.errors import DataError
 
 
 class ByAutograd(DQNPolicy):
@@ -57,15 +60,25 @@ def assert_alike(quick, plain, batch):
 
 
 @pytest.fixture
-def quickly(monkeypatch):
+def by_autograd(monkeypatch):
+    """The updates that were left to autograd: those of which the network was called."""
+    calls, descend = [], array_update.descend_on_arrays
+
+    def watched(policy, batch):
+        log = descend(policy, batch)
+        if log is None:
+            calls.append(type(policy).__name__)
+        return log
+
+    monkeypatch.setattr(dqn, "descend_on_arrays", watched)
+    return calls
+
+
+@pytest.fixture
+def quickly(by_autograd):
     """Fails a test in which a `DQNPolicy` itself was left to autograd."""
-    learn = DQNPolicy._learn_by_autograd
-
-    def refused(policy, batch):
-        assert type(policy) is ByAutograd
-        return learn(policy, batch)
-
-    monkeypatch.setattr(DQNPolicy, "_learn_by_autograd", refused)
+    yield
+    assert set(by_autograd) <= {"ByAutograd"}
 
 
 @pytest.mark.usefixtures("quickly")
@@ -92,6 +105,12 @@ def test_windows_and_weights_count(make_dqn):
     assert_alike(quick, plain, samples(nstep=3, IS=weight))
     discount = 0.97 ** rng.integers(1, 4, 16).astype(np.float32)
     assert_alike(quick, plain, samples(nstep=3, IS=weight, value_gamma=discount))
+
+
+@pytest.mark.usefixtures("quickly")
+@pytest.mark.parametrize("form", ["absolute", "squared"])
+def test_priorities_have_the_form_that_is_asked_for(make_dqn, form):
+    assert_alike(*pair(make_dqn, priority=True, priority_form=form), samples())
 
 
 def _load(policy):
@@ -143,16 +162,103 @@ def test_a_copy_trains_its_own_network(make_dqn):
     assert any(not torch.equal(changed[name], before[name]) for name in before)
 
 
-def test_large_batches_are_left_to_autograd(make_dqn, monkeypatch):
+def test_large_batches_are_left_to_autograd(make_dqn, by_autograd):
     policy = make_dqn()
     rows = MAX_WORK // sum(p.numel() for p in policy._model.parameters())
-    by_autograd = []
-    learn = policy._learn_by_autograd
-    monkeypatch.setattr(
-        policy,
-        "_learn_by_autograd",
-        lambda batch: by_autograd.append(len(batch["obs"])) or learn(batch),
-    )
     policy.learn_mode.forward(samples(size=rows))
+    assert by_autograd == []
     policy.learn_mode.forward(samples(size=rows + 1))
-    assert by_autograd == [rows + 1]
+    assert len(by_autograd) == 1
+
+
+def _patch_policy(policy):
+    descend = policy._descend
+    policy._descend = lambda *args, **kwargs: descend(*args, **kwargs)
+
+
+def _patch_layer(policy):
+    layer = policy._target_model._model.head.Q[-1][-1]
+    layer.forward = lambda x: torch.nn.functional.linear(x, layer.weight * 2, layer.bias)
+
+
+def _patch_target(policy):
+    policy._target_model.forward = policy._target_model._model.forward
+
+
+def _add_layer(policy):
+    policy._model.encoder.main.append(torch.nn.Tanh())
+
+
+def _swap_layer(policy):
+    policy._model.encoder.main[0] = copy.deepcopy(policy._model.encoder.main[0]).double().float()
+    policy._model.encoder.main[1] = torch.nn.Tanh()
+
+
+def _change_class(policy):
+    policy._model.encoder.init.__class__ = type("Other", (torch.nn.Linear,), {})
+
+
+def _parametrise(policy):
+    weight_norm = torch.nn.utils.parametrizations.weight_norm
+    weight_norm(policy._model.encoder.init)
+
+
+def _compile(policy):
+    policy._model._compiled_call_impl = policy._model._call_impl
+
+
+def _wrap_target(policy):
+    policy._target_model._model = model_wrap(policy._target_model._model, "base")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(_patch_policy, _patch_layer, _patch_target, _add_layer, _swap_layer, _change_class),
+        *(_parametrise, _compile, _wrap_target, _freeze, _hook_gradient, _hook_output),
+    ],
+)
+def test_what_may_compute_something_else_is_left_to_autograd(make_dqn, by_autograd, change):
+    policy = make_dqn(model=dict(obs_shape=3, action_shape=2, dueling=False))
+    policy.learn_mode.forward(samples())
+    assert by_autograd == []
+    change(policy)
+    policy.learn_mode.forward(samples())
+    assert len(by_autograd) == 1
+
+
+@pytest.mark.parametrize("owner", [DQNPolicy, Policy, DQN, torch.nn.ReLU])
+def test_patched_classes_are_left_to_autograd(make_dqn, by_autograd, owner, monkeypatch):
+    name = "_descend" if issubclass(owner, Policy) else "forward"
+    method = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *args, **kwargs: method(*args, **kwargs))
+    make_dqn(cls=DQNPolicy).learn_mode.forward(samples())
+    assert by_autograd == ["DQNPolicy"]
+
+
+def test_subclasses_are_left_to_autograd_unless_they_declare_it(make_dqn, by_autograd):
+    inherits = type("Inherits", (DQNPolicy,), {})
+    make_dqn(cls=inherits).learn_mode.forward(samples())
+    assert by_autograd == ["Inherits"]
+    make_dqn(cls=array_update.updates_on_arrays(inherits)).learn_mode.forward(samples())
+    assert by_autograd == ["Inherits"]
+
+
+def test_custom_optimisers_step_with_its_gradients(make_dqn, by_autograd):
+    policies = pair(make_dqn)
+    for policy in policies:
+        policy._optimizer = Adam(
+            policy._model.parameters(), weight_decay=0.1, grad_clip_type="clip_norm", clip_value=0.1
+        )
+        policy.learn_mode.forward(samples())
+    assert by_autograd == ["ByAutograd"]
+    torch.testing.assert_close(*(list(policy._model.parameters()) for policy in policies))
+
+
+def test_losses_that_are_not_finite_are_refused(make_dqn):
+    policy = make_dqn()
+    batch = samples(reward=np.full((16, 1), np.nan, np.float32))
+    before = copy.deepcopy(policy._model.state_dict())
+    with pytest.raises(DataError, match="reward"):
+        policy.learn_mode.forward(batch)
+    torch.testing.assert_close(dict(policy._model.state_dict()), dict(before), rtol=0, atol=0)

@@ -9,7 +9,7 @@ import torch
 from easydict import EasyDict
 
 from ding.envs import BaseEnv, BaseEnvTimestep, DingEnvWrapper, create_env_manager
-from ding.envs.env_manager._generators import generator_states, load_generator_states
+from ding.envs.seeds import generator_states, load_generator_states
 
 
 class OwnRandom(BaseEnv):

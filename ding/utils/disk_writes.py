@@ -1,0 +1,120 @@
+"""Calls of the system that write to disk and have not returned: a dead disk gets a name.
+
+A write into a file system that no longer answers does not return and cannot be ended. What can be
+done is to report it by name, and not to wait for it.
+"""
+
+import contextlib
+import io
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ding.utils import durations
+
+#: Bytes in one call of the system, and from one sync to the next: no call takes long.
+_PIECE = 16 << 20
+_SYNC_EVERY = 64 << 20
+
+
+@dataclass(frozen=True)
+class DiskWrite:
+    """A call that has not returned.
+
+    Attributes:
+        path: The file.
+        since: When it began, by the monotonic clock.
+    """
+
+    path: str
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.monotonic() - self.since
+
+    def __str__(self) -> str:
+        seconds = self.seconds
+        since = time.strftime("%H:%M:%S", time.localtime(time.time() - seconds))
+        return (
+            f"writing {self.path} has made no progress for {seconds:.0f} s, since {since}: the "
+            "disk does not answer"
+        )
+
+
+_under_way: dict[int, DiskWrite] = {}
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """This thread is in calls of the system that write a file."""
+    thread = threading.get_ident()
+    _under_way[thread] = DiskWrite(path)
+    try:
+        yield
+    finally:
+        _under_way.pop(thread, None)
+
+
+def stalled_write(thread: int | None = None) -> DiskWrite | None:
+    """The write that has taken longest, if that is `durations.DISK_STALL` or longer.
+
+    Args:
+        thread: Identifier of the thread whose write is looked at; all if not given.
+    """
+    writes = [write for ident, write in list(_under_way.items()) if thread in (None, ident)]
+    slowest = max(writes, key=lambda write: write.seconds, default=None)
+    return slowest if slowest and slowest.seconds >= durations.DISK_STALL else None
+
+
+@contextlib.contextmanager
+def reporting_stall(report: Callable[[str], object]) -> Iterator[None]:
+    """Have a write of this thread reported, once and from another thread, if it stalls.
+
+    Args:
+        report: Called with one line; it may hang as well.
+    """
+    thread = threading.get_ident()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(durations.DISK_STALL):
+            if (write := stalled_write(thread)) is not None:
+                report(str(write))
+                return
+
+    watcher = threading.Thread(target=look, name="disk-stall", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+class NotedFile(io.FileIO):
+    """A new file that is written in pieces, none of which takes long on a disk that answers.
+
+    Args:
+        handle: Its descriptor.
+        path: Its name, for reports.
+        durable: Whether it is to be on disk soon: it is synced now and then.
+    """
+
+    def __init__(self, handle: int, path: str, durable: bool) -> None:
+        super().__init__(handle, "wb")
+        self._path, self._durable = path, durable
+        self._unsynced = 0
+
+    def write(self, data: object) -> int:
+        piece = memoryview(data).cast("B")[:_PIECE]  # type: ignore[arg-type]
+        with writing(self._path):
+            count = super().write(piece) or 0
+        self._unsynced += count
+        if self._durable and self._unsynced >= _SYNC_EVERY:
+            self._unsynced = 0
+            with writing(self._path):
+                os.fsync(self.fileno())
+        return count

@@ -1,0 +1,164 @@
+"""The two files that describe a run, ``run.json`` and ``metrics.jsonl``, read as untrusted input.
+
+The page of runs, ``ding status``, ``ding plot``, the tables of seeds and sweeps and the trackers
+read them here. Links are not followed, and only regular files are read.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+from ding.utils import strict_json
+from ding.utils.errors import DataError
+from ding.utils.file_helper import load_facts, open_regular
+from ding.utils.json_fields import WHOLE, Rule, from_json
+
+RECORD_FILE = "run.json"
+METRICS_FILE = "metrics.jsonl"
+STATUSES = ("running", "converged", "finished", "interrupted", "failed")
+#: Bytes of ``metrics.jsonl`` that are read at once; a longer line is passed over.
+METRICS_CHUNK = 1 << 20
+
+_Path = Annotated[str, Rule(lambda text: len(text) <= 4096, "a path")]
+_Time = Annotated[str, Rule(lambda text: len(text) <= 100, "a time in ISO 8601")]
+_Pid = Annotated[int, Rule(lambda pid: 0 < pid < 1 << 31, "the number of a process")]
+_Status = Annotated[str, Rule(lambda status: status in STATUSES, " or ".join(STATUSES))]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The facts in ``run.json``, each of the expected type.
+
+    Attributes:
+        facts: All entries, also those without an attribute here; JSON.
+    """
+
+    exp_name: _Path = ""
+    status: _Status = "unknown"
+    reason: str = ""
+    started: _Time | None = None
+    ended: _Time | None = None
+    seconds: float | None = None
+    seed: float | None = None
+    pid: _Pid | None = None
+    host: str = ""
+    platform: str = ""
+    command: str = ""
+    cwd: _Path = ""
+    cpus: float | None = None
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    git: Mapping[str, Any] | None = None
+    best_return: float | None = None
+    envstep: float | None = None
+    train_iter: float | None = None
+    earlier_runs: tuple[Mapping[str, Any], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict, metadata=WHOLE)
+
+
+def read_record(folder: str) -> RunRecord:
+    """The record of the run in a folder.
+
+    Raises:
+        FileNotFoundError: There is no ``run.json``.
+        DataError: It cannot be read, or a field is of another type; states the cause.
+    """
+    try:
+        return from_json(RunRecord, load_facts(os.path.join(folder, RECORD_FILE)))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{RECORD_FILE} cannot be read: {cause}") from error
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a growing file.
+
+    Attributes:
+        content: Whole lines.
+        offset: Where the next piece begins.
+        size: Bytes that the file has now.
+        restarted: The file is shorter than what was read of it before: this is its beginning.
+    """
+
+    content: bytes
+    offset: int
+    size: int
+    restarted: bool
+
+
+def read_metrics(folder: str, offset: int, limit: int = METRICS_CHUNK) -> Piece:
+    """The lines of ``metrics.jsonl`` from an offset on; a last one that is not whole comes later.
+
+    Raises:
+        OSError: There is no such file, or it is not a regular one.
+    """
+    with open_regular(os.path.join(folder, METRICS_FILE), follow_links=False) as file:
+        size = os.fstat(file.fileno()).st_size
+        restarted = offset > size
+        start = 0 if restarted else offset
+        file.seek(start)
+        content = file.read(limit)
+    end = content.rfind(b"\n") + 1
+    if end == 0 and len(content) == limit:
+        end = limit  # no row is that long
+        return Piece(b"", start + end, size, restarted)
+    return Piece(content[:end], start + end, size, restarted)
+
+
+def whole_rows(content: bytes) -> bytes:
+    """The lines of ``metrics.jsonl`` that are JSON, unchanged: nothing torn, no NaN, no garbage."""
+    return b"".join(line + b"\n" for line in content.split(b"\n") if _is_object(line))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(strict_json.parse(line), dict)
+    except ValueError:
+        return False
+
+
+class Row(NamedTuple):
+    """The scalars of one group at one step, which every sink of a run takes: a line of
+    ``metrics.jsonl``, an event of TensorBoard, what trackers and the page of runs get.
+
+    Attributes:
+        time: Seconds since 1970.
+        values: By tag; ``None`` for a value that was not finite.
+    """
+
+    time: float
+    step: float | None
+    values: dict[str, float | None]
+
+
+def parse_row(line: bytes) -> Row:
+    """
+    Raises:
+        ValueError: It is not a row; states the cause.
+    """
+    found = strict_json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError(f"{type(found).__name__} instead of a row")
+    values = {tag: _number(tag, value) for tag, value in found.items()}
+    time, step = values.pop("time", None), values.pop("step", None)
+    if time is None:
+        raise ValueError("a row without 'time'")
+    return Row(time, step, values)
+
+
+def format_row(row: Row) -> str:
+    """The line of a row, for `parse_row`; a value that is not finite becomes ``null``."""
+    head: dict[str, float | None] = {"time": round(row.time, 3), "step": row.step}
+    values = {f"scalar/{tag}" if tag in head else tag: v for tag, v in row.values.items()}
+    return strict_json.dumps({**head, **values}) + "\n"
+
+
+def _number(tag: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{tag[:80]!r} is {str(value)[:80]!r}, expected a number")
+    return value

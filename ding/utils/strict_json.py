@@ -1,0 +1,80 @@
+"""JSON as RFC 8259 has it, in both directions: no NaN, no infinity, no number beyond a float."""
+
+import json
+import math
+from typing import Any, NoReturn
+
+#: Levels of objects and lists in what is read, far from where parsers and encoders overflow.
+MAX_DEPTH = 32
+_LARGEST = 1.7976931348623157e308
+
+
+def loads(content: bytes | str) -> Any:
+    """Parse JSON of unknown origin.
+
+    Every value that is returned can be written by `dumps`, converted to a float and encoded as
+    UTF-8.
+
+    Raises:
+        ValueError: It is not JSON, is nested more than `MAX_DEPTH` levels deep, or holds a number
+            that no float can hold or text that is not Unicode.
+    """
+    value = parse(content)
+    _check(value)
+    return value
+
+
+def parse(content: bytes | str) -> Any:
+    """Parse JSON whose values are not used; faster than `loads`, which checks them.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep") from None
+
+
+def dumps(value: Any, indent: int | None = None) -> str:
+    """Format a value as JSON; numbers that JSON lacks become ``null``, objects become text."""
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except (ValueError, TypeError):
+        return json.dumps(plain(value), indent=indent, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: no NaN, no arrays, no objects."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (int, str, bool, type(None))) else str(value)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _check(value: Any) -> None:
+    left = [(value, 1)]
+    while left:
+        item, depth = left.pop()
+        if isinstance(item, str):
+            if not item.isascii():
+                item.encode()  # half a surrogate pair is a UnicodeEncodeError, a ValueError
+        elif isinstance(item, (dict, list)):
+            if depth > MAX_DEPTH:
+                raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+            if isinstance(item, dict):
+                left += [(key, depth) for key in item]
+                item = item.values()
+            left += [(inner, depth + 1) for inner in item]
+        elif isinstance(item, (int, float)) and not abs(item) <= _LARGEST:
+            raise ValueError(f"a number beyond {_LARGEST:.4g} (the range of a float)")

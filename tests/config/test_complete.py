@@ -1,0 +1,72 @@
+"""A config is completed in steps that change nothing that they are given."""
+
+import copy
+
+import pytest
+
+from ding.config.check import Notes, put
+from ding.config.complete import STEPS, Request, complete, read
+
+ORDER = (
+    *("name_types", "translate_old_names", "fill_defaults", "settle_twins"),
+    *("infer_from_environments", "check", "fit_together"),
+)
+
+
+def drafted(main, create, **options):
+    request = Request(notes=Notes(), **options)
+    return read(main, create, request), request
+
+
+def spoilt(main, create):
+    """Something to do for each step."""
+    main["policy"]["model"] = {}
+    main["policy"]["learn"]["learning_rate_policy"] = 1e-4
+    main["policy"]["collect"]["env_num"] = 3
+    del main["env"]["collector_env_num"]
+    put(main, "policy.priority_IS_weight", True)
+    create["policy"]["type"] = "ddpg"
+    create["env"]["type"] = "gymnasium"
+    main["env"]["env_id"] = "Pendulum-v1"
+    del create["env_manager"]
+
+
+@pytest.mark.parametrize("options", [{}, dict(runs=False), dict(parallel=True, command=True)])
+def test_steps_change_nothing_that_they_are_given(main, create, options):
+    spoilt(main, create)
+    written = copy.deepcopy((main, create))
+    draft, request = drafted(main, create, **options)
+    assert tuple(step.__name__ for step in STEPS) == ORDER
+    for step in STEPS:
+        fields = draft.cfg, draft.create, draft.written, draft.defaults, draft.problems
+        before = copy.deepcopy(fields)
+        after = step(draft, request)
+        assert fields == before, step.__name__
+        draft = after
+    assert (main, create) == written
+
+
+def test_what_each_step_changed_is_recorded(main, create):
+    spoilt(main, create)
+    draft, request = drafted(main, create)
+    cfg = complete(draft, request).cfg
+    changed = request.notes.changed
+    assert list(changed) == [name for name in ORDER if name != "check"]
+    assert changed["name_types"]["create_config.env_manager.type"] == (None, "base")
+    old_name = changed["translate_old_names"]["policy.learn.learning_rate_actor"]
+    assert old_name == (None, 1e-4)
+    assert changed["fill_defaults"]["policy.eval.evaluator.type"] == (None, "interaction")
+    assert "policy.learn.batch_size" not in changed["fill_defaults"]  # which the user set
+    assert changed["settle_twins"]["env.collector_env_num"] == (None, 3)
+    assert changed["infer_from_environments"]["policy.model.obs_shape"] == (None, 3)
+    assert changed["fit_together"]["policy.priority_IS_weight"] == (True, False)
+    assert cfg.policy.priority_IS_weight is False
+
+
+def test_nothing_is_shared_with_the_result(main, create):
+    draft, request = drafted(main, create)
+    cfg = complete(draft, request).cfg
+    cfg.policy.learn.batch_size = 7
+    cfg.create_config.policy.type = "other"
+    assert main["policy"]["learn"]["batch_size"] == draft.written.policy.learn.batch_size == 64
+    assert create["policy"]["type"] == draft.create.policy.type == "dqn"

@@ -1,0 +1,151 @@
+"""What a subclass, a user's network or a user's optimiser changes about DQN is what happens."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils import parametrize
+
+from ding.policy import DQNPolicy
+from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
+
+OBS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+
+
+def samples(size=16, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "obs": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32)),
+        "next_obs": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32)),
+        "action": torch.from_numpy(rng.integers(0, 2, size)),
+        "reward": torch.from_numpy(rng.normal(size=(size, 1)).astype(np.float32)),
+        "done": torch.from_numpy(rng.random(size) < 0.3),
+    }
+
+
+def learn(policy):
+    policy.learn_mode.forward(samples())
+
+
+def collect(policy):
+    policy.collect_mode.batched.forward(OBS, eps=0.0)
+
+
+def evaluate(policy):
+    policy.eval_mode.batched.forward(OBS)
+
+
+CALLED = [
+    *((learn, name) for name in ("_forward_learn", "_batch", "_learn", "_target_output")),
+    *((learn, name) for name in ("_value_loss", "_branch_loss", "_nstep_error", "_update")),
+    *((learn, name) for name in ("_descend", "_train_mode")),
+    *((collect, name) for name in ("_collect_columns", "_forward_collect_batch")),
+    *((act, name) for name in ("_prepare_network", "_model_input") for act in (collect, evaluate)),
+    *((evaluate, name) for name in ("_eval_columns", "_forward_eval_batch")),
+]
+
+
+@pytest.mark.parametrize("base", [DQNPolicy, DQNCommandModePolicy])
+@pytest.mark.parametrize(("work", "name"), CALLED)
+def test_overrides_of_a_subclass_and_of_an_instance_are_called(make_dqn, base, work, name):
+    calls = []
+
+    def override(self, *args, **kwargs):
+        calls.append("class")
+        return getattr(base, name)(self, *args, **kwargs)
+
+    policy = make_dqn(cls=type("Mine", (base,), {name: override}))
+    work(policy)
+    assert calls == ["class"] * len(calls) != []
+    bound = getattr(policy, name)
+    setattr(policy, name, lambda *args, **kw: calls.append("instance") or bound(*args, **kw))
+    work(policy)
+    assert "instance" in calls
+
+
+def test_gradients_of_several_learners_go_through_an_override(make_dqn):
+    seen = []
+
+    class Mine(DQNPolicy):
+        def sync_gradients(self, model):
+            seen.append(model is self._model)
+
+    policy = make_dqn(cls=Mine, multi_gpu=True)
+    learn(policy)
+    assert seen == [True]
+
+
+def test_the_discount_is_read_at_each_update(make_dqn):
+    policy = make_dqn()
+    learn(policy)
+    policy._gamma = 0.0
+    batch = samples()
+    q = policy._model(batch["obs"])["logit"].gather(1, batch["action"][:, None])[:, 0]
+    expected = (q - batch["reward"][:, 0]).square().mean().item()
+    log = policy.learn_mode.forward(batch)
+    assert log["total_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("action", [2, -1])
+def test_actions_out_of_range_are_refused(make_dqn, action):
+    policy = make_dqn()
+    before = [p.clone() for p in policy._model.parameters()]
+    batch = samples()
+    batch["action"][3] = action
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        policy.learn_mode.forward(batch)
+    torch.testing.assert_close(list(policy._model.parameters()), before, rtol=0, atol=0)
+
+
+def _hook_output(policy):
+    policy._model.head.register_forward_hook(lambda *args: {"logit": args[2]["logit"] * -3})
+
+
+def _replace_layer(policy):
+    policy._model.encoder.main[0] = torch.nn.Sequential(
+        policy._model.encoder.main[0], torch.nn.Tanh()
+    )
+
+
+def _patch_forward(policy):
+    layer = policy._model.encoder.main[0]
+    layer.forward = lambda x: torch.ones(len(x), layer.out_features)
+
+
+def _parametrise(policy):
+    parametrize.register_parametrization(policy._model.encoder.main[0], "weight", Halved())
+
+
+class Halved(torch.nn.Module):
+    def forward(self, weight):
+        return weight / 2
+
+
+@pytest.mark.parametrize("change", [_hook_output, _replace_layer, _patch_forward, _parametrise])
+def test_acting_and_learning_use_the_network_as_it_is(make_dqn, change):
+    policy = make_dqn()
+    collect(policy)
+    learn(policy)
+    before = policy._model(torch.from_numpy(OBS))["logit"].detach()
+    change(policy)
+    batch = samples()
+    with torch.no_grad():
+        logit = policy._model(torch.from_numpy(OBS))["logit"]
+        q_mean = policy._model(batch["obs"])["logit"].mean().item()
+    assert not torch.allclose(logit, before)
+    for output in (
+        policy.collect_mode.batched.forward(OBS, eps=0.0),
+        policy.eval_mode.batched.forward(OBS),
+    ):
+        torch.testing.assert_close(output["logit"], logit)
+        assert output["action"].tolist() == logit.argmax(-1).tolist()
+    assert policy.learn_mode.forward(batch)["q_value"] == pytest.approx(q_mean, rel=1e-5)
+
+
+def test_hooks_of_gradients_and_other_optimisers_count(make_dqn):
+    policy = make_dqn()
+    first, *_ = policy._model.parameters()
+    first.register_hook(torch.zeros_like)
+    policy._optimizer = torch.optim.SGD(policy._model.parameters(), lr=0.1, weight_decay=0.5)
+    before = first.detach().clone()
+    learn(policy)
+    torch.testing.assert_close(first.detach(), before * (1 - 0.1 * 0.5))

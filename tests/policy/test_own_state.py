@@ -1,0 +1,235 @@
+"""Attributes that a user's policy adds are in its states, through a file and into another one."""
+
+import copy
+import random
+import threading
+from collections import Counter, OrderedDict, deque
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ding.model import model_wrap
+from ding.policy import DQNPolicy
+from ding.utils import read_file, save_file
+from ding.worker import BaseLearner, create_learner
+from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.learner.comm.state_keeper import StateKeeper
+
+OBS = torch.ones(2, 3)
+
+
+class Mine(DQNPolicy):
+    """Has one attribute of its own, that `begin` makes and `go_on` changes."""
+
+    begin = staticmethod(lambda policy: None)
+
+    def _init_learn(self):
+        super()._init_learn()
+        self._mine = type(self).begin(self)
+
+
+@pytest.fixture
+def resumed(make_dqn, tmp_path):
+    """``resumed(begin, go_on)``: a policy that was gone on with, and another one with its state."""
+
+    def resumed_(begin, go_on=lambda policy: None, mode="learn_mode", into=Mine):
+        Mine.begin = staticmethod(begin)
+        policy, other = make_dqn(cls=Mine), make_dqn(cls=into)
+        go_on(policy)
+        save_file(str(tmp_path / "state"), getattr(policy, mode).state_dict())
+        getattr(other, mode).load_state_dict(read_file(str(tmp_path / "state")))
+        return policy, other
+
+    return resumed_
+
+
+def put(value):
+    def go_on(policy):
+        policy._mine = value
+
+    return go_on
+
+
+@pytest.mark.parametrize("mode", ["learn_mode", "collect_mode", "eval_mode"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(7, 2**100, 0.1, True, "text", None, 1 + 2j, b"\x00\xff", np.float64(0.1), np.int64(3)),
+        *([1, [2, "x"]], (1, (None,)), {1: {"a": [2]}}, {1, 2}, frozenset({3}), Counter("aab")),
+        *(deque([1, 2, 3], maxlen=3), OrderedDict(b=1, a=2), [], {}),
+    ],
+)
+def test_numbers_texts_and_containers(resumed, value, mode):
+    _, other = resumed(lambda policy: 0, put(value), mode)
+    assert type(other._mine) is type(value)
+    assert other._mine == value
+    assert getattr(other._mine, "maxlen", None) == getattr(value, "maxlen", None)
+    if isinstance(value, dict):
+        assert list(other._mine) == list(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [torch.arange(3.0), torch.tensor(2), np.eye(3), nn.Parameter(torch.ones(2)), np.array(["a"])],
+)
+@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: deque([v]), lambda v: {"a": [v]}])
+def test_tensors_and_arrays(resumed, value, wrap):
+    def unwrap(mine):
+        return (
+            mine["a"][0] if isinstance(mine, dict) else mine[0] if isinstance(mine, deque) else mine
+        )
+
+    _, other = resumed(lambda policy: None, put(wrap(value)))
+    found = unwrap(other._mine)
+    assert type(found) is type(value)
+    assert found.dtype == value.dtype
+    assert found.tolist() == value.tolist()
+    assert getattr(found, "requires_grad", False) == getattr(value, "requires_grad", False)
+
+
+@pytest.mark.parametrize(
+    ("begin", "draw"),
+    [
+        (lambda p: np.random.default_rng(1), lambda g: g.random()),
+        (lambda p: np.random.Generator(np.random.MT19937(1)), lambda g: g.random()),
+        (lambda p: np.random.Generator(np.random.Philox(1)), lambda g: g.random()),
+        (lambda p: np.random.RandomState(1), lambda g: g.normal()),
+        (lambda p: random.Random(1), lambda g: g.gauss(0, 1)),
+        (lambda p: torch.Generator().manual_seed(1), lambda g: torch.rand(1, generator=g).item()),
+    ],
+)
+def test_random_generators(resumed, begin, draw):
+    policy, other = resumed(begin, lambda policy: draw(policy._mine))
+    assert [draw(policy._mine) for _ in range(3)] == [draw(other._mine) for _ in range(3)]
+
+
+def test_networks_that_come_later_are_copies_of_ones_that_exist(resumed):
+    def go_on(policy):
+        for scale in (1, 2):
+            network = copy.deepcopy(policy._model).requires_grad_(False).eval()
+            nn.init.constant_(next(network.parameters()), scale)
+            policy._mine.append(network)
+        policy._mine.append(policy._mine[0])
+        policy._mine.append(policy._model)
+
+    policy, other = resumed(lambda policy: deque(maxlen=9), go_on)
+    for network, copied in zip(policy._mine, other._mine, strict=True):
+        torch.testing.assert_close(network(OBS)["logit"], copied(OBS)["logit"], rtol=0, atol=0)
+        assert network.training == copied.training
+    assert not next(other._mine[0].parameters()).requires_grad
+    assert other._mine[0] is other._mine[2] is not other._mine[1]
+    assert other._mine[3] is other._model
+
+
+def test_networks_optimisers_and_schedules_of_ones_own(resumed):
+    def begin(policy):
+        network = nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        policy._network, policy._schedule = network, schedule
+        return {"one": optimizer}
+
+    def learn(policy):
+        for _ in range(3):
+            policy._mine["one"].zero_grad()
+            policy._network(OBS).sum().backward()
+            policy._mine["one"].step()
+            policy._schedule.step()
+
+    policy, other = resumed(begin, learn)
+    for one in (policy, other):
+        learn(one)
+    torch.testing.assert_close(
+        list(policy._network.parameters()), list(other._network.parameters()), rtol=0, atol=0
+    )
+    assert other._schedule.last_epoch == 6
+
+
+def test_target_networks_count_their_updates(resumed):
+    def begin(policy):
+        copied = copy.deepcopy(policy._model)
+        return model_wrap(copied, "target", update_type="assign", update_kwargs={"freq": 3})
+
+    policy, other = resumed(begin, lambda policy: policy._mine.update(policy._model))
+    assert other._mine.update_count == policy._mine.update_count == 1
+
+
+def test_objects_with_a_state_are_asked_for_it(resumed):
+    class Mean:
+        total = 0.0
+
+        def state_dict(self):
+            return {"total": self.total}
+
+        def load_state_dict(self, state):
+            self.total = state["total"]
+
+    _, other = resumed(lambda policy: Mean(), lambda policy: setattr(policy._mine, "total", 3.0))
+    assert other._mine.total == 3.0
+
+
+def test_settings_follow_the_config_unless_training_has_changed_them(make_dqn):
+    Mine.begin = staticmethod(lambda policy: policy._cfg.learn.batch_size)
+    policy, other = make_dqn(cls=Mine), make_dqn(cls=Mine, learn=dict(batch_size=32))
+    other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
+    assert other._mine == 32
+    policy._mine = 16
+    policy._gamma = 0.5  # of a base class, but changed by hand
+    state = policy.learn_mode.state_dict()
+    other.learn_mode.load_state_dict(state)
+    assert (other._mine, other._gamma) == (16, 0.5)
+
+
+def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(resumed):
+    def go_on(policy):
+        policy._count = 3
+
+    policy, other = resumed(lambda policy: [threading.Lock()], go_on)
+    assert policy.learn_mode.get_attribute("unsaved_attributes") == ["_mine[0] (a _thread.lock)"]
+    assert other._count == 3
+
+
+def test_states_without_it_load_and_ours_have_none(make_dqn):
+    Mine.begin = staticmethod(lambda policy: [1])
+    plain, own = make_dqn(), make_dqn(cls=Mine)
+    state = plain.learn_mode.state_dict()
+    assert "own_state" not in state
+    own._mine.append(2)
+    own.learn_mode.load_state_dict(state)
+    assert own._mine == [1, 2]
+    plain.learn_mode.load_state_dict(own.learn_mode.state_dict())
+    assert not hasattr(plain, "_mine")
+
+
+def test_functions_and_classes_are_no_state(make_dqn):
+    Mine.begin = staticmethod(lambda policy: [torch.nn.functional.relu, nn.Linear, torch.float32])
+    policy = make_dqn(cls=Mine)
+    assert policy.learn_mode.get_attribute("unsaved_attributes") == []
+
+
+def test_a_learner_that_is_started_again_goes_on_with_it(make_dqn, tmp_path):
+    def begin(policy):
+        policy._lock = threading.Lock()
+        return deque(maxlen=2)
+
+    Mine.begin = staticmethod(begin)
+    policies, warnings = [make_dqn(cls=Mine), make_dqn(cls=Mine)], []
+    learners = [
+        create_learner(
+            BaseLearner.default_config(), policy=policy.learn_mode, exp_name=str(tmp_path)
+        )
+        for policy in policies
+    ]
+    policies[0]._mine.append(copy.deepcopy(policies[0]._model))
+    nn.init.constant_(next(policies[0]._mine[0].parameters()), 3)
+    artifacts = FolderArtifacts(str(tmp_path))
+    StateKeeper(artifacts, "learner_state", warnings.append, writes=True).save(learners[0])
+    StateKeeper(artifacts, "learner_state", warnings.append, writes=True)(learners[1])
+    (line,) = warnings
+    assert "attribute _lock (a _thread.lock) is not part of the learner's state" in line
+    outputs = [policy._mine[0](OBS)["logit"] for policy in policies]
+    torch.testing.assert_close(*outputs, rtol=0, atol=0)
+    for learner in learners:
+        learner.close()
