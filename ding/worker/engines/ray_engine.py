@@ -14,7 +14,6 @@ import itertools
 import os
 import re
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -44,7 +43,13 @@ from ding.worker.engines.ray_messages import (
     unpack_samples,
     unpack_weights,
 )
-from ding.worker.engines.ray_worker import RayWorker, clean_host, fetch, first_line
+from ding.worker.engines.ray_worker import (
+    RayWorker,
+    clean_host,
+    fetch,
+    first_line,
+    kill_on_node,
+)
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Request, StartTask, TrainRequest
 from ding.worker.seams import Samples, Weights
@@ -268,15 +273,9 @@ class RayCarrier(Carrier[RayHandle]):
         if self._lost_head is not None or not ray.is_initialized():
             return
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
-            life = handle.life
-            if (
-                handle.silent
-                and life is not None
-                and life.node == ray.get_runtime_context().get_node_id()
-            ):
-                # One that is stopped does not hear Ray, which would wait for some seconds.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(life.pid, signal.SIGKILL)
+            if handle.silent and handle.life is not None:
+                # A stopped process does not hear Ray, whose own SIGKILL may take a minute.
+                kill_on_node(handle.life)
             ray.kill(handle.actor, no_restart=True)
 
     def _fail(self, failure: ErrorReport, life: Life | None) -> TaskFail:

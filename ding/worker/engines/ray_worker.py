@@ -5,13 +5,14 @@ import dataclasses
 import os
 import re
 import shutil
+import signal
 import sys
 import threading
 import time
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -274,15 +275,33 @@ def clean_host(run: str, nodes: Iterable[str]) -> None:
     nodes = set(nodes) - {ray.get_runtime_context().get_node_id()}
     if not nodes:
         return
-    clean = ray.remote(num_cpus=0, max_retries=0)(_clean)
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    refs = [clean.options(scheduling_strategy=strategy(n, soft=False)).remote(run) for n in nodes]
+    refs = [_on_node(node, _clean, run) for node in nodes]
     with contextlib.suppress(ray.exceptions.RayError):
         ray.wait(refs, num_returns=len(refs), timeout=durations.RAY_LEAVE)
 
 
+def kill_on_node(life: Life) -> None:
+    """Send SIGKILL to a worker's process, without waiting where it lives on another node."""
+    if life.node == ray.get_runtime_context().get_node_id():
+        _kill(life.pid)
+    else:
+        _on_node(life.node, _kill, life.pid)
+
+
+def _on_node(node: str, function: Callable[[Any], None], argument: object) -> ray.ObjectRef:
+    """Run a function on a node, which need not have anything free."""
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+    task = ray.remote(num_cpus=0, max_retries=0)(function)
+    return task.options(scheduling_strategy=strategy).remote(argument)
+
+
 def _clean(run: str) -> None:
     shutil.rmtree(folder_of(run), ignore_errors=True)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _settled(value: Any, folder: str) -> Any:
