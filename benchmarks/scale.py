@@ -117,13 +117,14 @@ class Learner(Peer):
             return Demand(self.task_id, BATCH, 0, BATCHES, buffer_id=self.buffer_id)
         if not isinstance(request, TrainRequest):
             return super().answer(request)
-        self.drawn += BATCH * len(request.batches)
-        self.over.wait(BATCH * len(request.batches) / self._rate)
+        batches = len(request.batches) + request.draws
+        self.drawn += BATCH * batches
+        self.over.wait(BATCH * batches / self._rate)
         self.taken_in += sum(int(str(chunk.meta["sample_num"])) for chunk in request.chunks)
         info = {"learner_step": self.drawn // BATCH, "learner_done": False}
         return TrainAnswer(
             *(self.task_id, self.buffer_id, self.drawn // BATCH, False),
-            *(len(request.batches), BATCHES, 0, None, None, None, (), (), {}, info),
+            *(batches, BATCHES, 0, None, None, None, (), (), {}, info),
             received=tuple(chunk.data_id for chunk in request.chunks),
             own_rows=self.taken_in if self.taken_in else None,
         )

@@ -259,8 +259,8 @@ class TrainRequest(Request[TrainAnswer]):
         env_statistics: What normalising environments have seen, if that is news.
         rows: Instead of batches, one batch for a foreign learner: a dict for each sample; answered
             when it has been trained on.
-        chunks: Samples for the learner's own replay buffer, if it has one; its batches name no
-            chunks then: it draws them itself.
+        chunks: Samples for the learner's own replay buffer, if it has one.
+        draws: Batches that it may draw from that buffer.
         wait: Seconds to wait, at most, until batches are wanted.
     """
 
@@ -270,6 +270,7 @@ class TrainRequest(Request[TrainAnswer]):
     rows: tuple[Mapping[str, Json], ...] | None = None
     wait: Seconds | None = None
     chunks: tuple[ChunkReport, ...] = ()
+    draws: Count = 0
 
     @property
     def names(self) -> set[str]:

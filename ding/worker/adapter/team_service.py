@@ -72,6 +72,7 @@ class TeamService(CommWorker):
         self.team = LearnerTeam(names, release, self._fail)
         self._ids = _Ids(task_id=None, buffer_id=None)
         self._left: list[WireBatch] = []  # batches that are no whole round of the learners
+        self._draws_left = 0  # likewise
         self._dealt_chunks = 0
         self._sizes: dict[str, int] = {}
 
@@ -93,7 +94,7 @@ class TeamService(CommWorker):
         given = (info.get(name) for name in ("task_id", "buffer_id"))
         task_id, buffer_id = (None if value is None else str(value) for value in given)
         self._ids = _Ids(task_id=task_id, buffer_id=buffer_id)
-        self._left = []
+        self._left, self._draws_left = [], 0
         missing = self.team.wait(durations.AGGREGATOR_GATHER)
         if missing:
             raise _missing(missing)
@@ -134,7 +135,8 @@ class TeamService(CommWorker):
 
     def _beyond_those_left(self, each: int) -> int:
         """Batches that are wanted if each learner wants so many."""
-        return max(0, each * len(self.team.names) - len(self._left))
+        left = len(self._left) + self._draws_left
+        return max(0, each * len(self.team.names) - left)
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
         """Deal out what came, as much to one learner as to the other, and merge the results."""
@@ -152,6 +154,7 @@ class TeamService(CommWorker):
         used = len(batches) // len(names) * len(names)
         # Those over wait for the next time: every learner makes the same number of updates.
         self._left = batches[used:]
+        draws, self._draws_left = divmod(self._draws_left + request.draws, len(names))
         # Chunks for their own buffers go round, so that each has its share of the samples.
         first = self._dealt_chunks
         self._dealt_chunks += len(request.chunks)
@@ -162,6 +165,7 @@ class TeamService(CommWorker):
                 request.env_statistics,
                 wait=request.wait,
                 chunks=request.chunks[(i - first) % len(names) :: len(names)],
+                draws=draws,
             )
             for i, name in enumerate(names)
         }
@@ -184,7 +188,7 @@ class TeamService(CommWorker):
         return dataclasses.replace(merged, batch_num=left, **self._ids)
 
     def _close_task(self) -> TaskReport:
-        self._left = []
+        self._left, self._draws_left = [], 0
         reports = self._ask_all(CloseTask("learner"), durations.AGGREGATOR_CLOSE)
         info = merged_info([dict(report.info) for report in reports])
         task_id, buffer_id = self._ids["task_id"], self._ids["buffer_id"]

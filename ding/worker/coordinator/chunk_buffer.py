@@ -169,6 +169,24 @@ class ChunkBuffer:
         names = [chunk.data_id for chunk in drawn.chunks]
         return wire_batch(drawn.batch_id, drawn.columns, drawn.chunk_of_row, names)
 
+    def permit(self, batch_size: int, wanted: int) -> int:
+        """How many batches a learner may draw from its own buffer now, ``wanted`` at most.
+
+        All of them are counted at once: between two questions for one batch each, the threads of
+        a thousand collectors would get their turns.
+        """
+        count = 0
+        with self._lock:
+            if self._has_enough(batch_size):
+                while count < wanted and self.pace.may_draw(batch_size):
+                    self.pace.drawn(batch_size)
+                    count += 1
+                return count
+            self._refused_at = self.push_count
+            self.pace.note_lack()
+            self._complain_if_starved(batch_size)
+        return 0
+
     def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
         """Draw a batch for a foreign learner: one collector's metadata for each row.
 
@@ -313,6 +331,9 @@ class ChunkBuffer:
 
     def _drop(self, chunks: Sequence[Chunk]) -> None:
         """Let the rows of chunks leave."""
+        if self.outbox is not None:
+            self.outbox.drop(chunks)
+            return
         if not self._is_ring:
             for chunk in chunks:
                 self._chunks.unref(chunk, chunk.refs)
@@ -330,7 +351,7 @@ class ChunkBuffer:
         with self._lock:
             fit, first, before = self._samples_that_fit(), not self._evicted, self.count()
             oldest = []
-            for chunk in self._chunks.by_age():
+            for chunk in self._chunks.oldest():
                 if n_bytes <= 0:
                     break
                 if not chunk.is_sent:

@@ -3,7 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -101,6 +101,10 @@ class ChunkStore:
     def by_age(self) -> list[Chunk]:
         """The chunks, the oldest first."""
         return list(self._chunks.values())
+
+    def oldest(self) -> Iterator[Chunk]:
+        """One chunk after the other, the oldest first; with the lock held."""
+        return iter(self._chunks.values())
 
     def size_of(self, data_id: str, told: object) -> int:
         """Bytes of a chunk; what its writer told if it cannot be looked up.

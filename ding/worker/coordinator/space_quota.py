@@ -46,6 +46,7 @@ class SpaceQuota:
         self._lock = threading.Lock()
         self._accounts: dict[str, _Account] = {}
         self._tenants: list[Tenant] = []
+        self._reserved = 0  # what all accounts have left
 
     def join(self, tenant: Tenant) -> None:
         """Count the files of a buffer from now on."""
@@ -74,6 +75,7 @@ class SpaceQuota:
         with self._lock:
             account = self._noted(worker, written)
             if need:
+                self._reserved -= account.left
                 account.granted = account.written
             window = self._window(need, largest)
             wish = max(window - account.left, 0)
@@ -88,18 +90,23 @@ class SpaceQuota:
             more = min(max(window - account.left, 0), self._free())
             if more > 0 and more >= need:
                 account.granted += more
+                self._reserved += more
             return account.granted
 
     def forget(self, worker: str) -> None:
         """A worker is gone; what it did not use is free again."""
         with self._lock:
-            self._accounts.pop(worker, None)
+            account = self._accounts.pop(worker, None)
+            if account is not None:
+                self._reserved -= account.left
 
     def _noted(self, worker: str, written: int) -> _Account:
         account = self._accounts.setdefault(worker, _Account())
+        left = account.left
         account.written = max(account.written, written)
         # What was written without being allowed is counted where the files are.
         account.granted = max(account.granted, account.written)
+        self._reserved += account.left - left
         return account
 
     def _window(self, need: int, largest: int) -> int:
@@ -113,8 +120,7 @@ class SpaceQuota:
 
     def _free(self) -> int:
         assert self.max_bytes is not None
-        reserved = sum(account.left for account in self._accounts.values())
-        return self.max_bytes - self._used() - reserved
+        return self.max_bytes - self._used() - self._reserved
 
     def _to_evict(self, missing: int) -> list[tuple[Tenant, int]]:
         """Who has to let go of how much; nobody if all of it would not be enough."""

@@ -319,7 +319,8 @@ class LearnerJob(Job):
         if wanted and not chunks and not buffer.wait(demand.batch_size, 0.0):
             return None
         batches: list[WireBatch] = []
-        while len(batches) < wanted:
+        draws = 0 if buffer.outbox is None else buffer.permit(demand.batch_size, wanted)
+        while buffer.outbox is None and len(batches) < wanted:
             # Those that it has not trained on yet come first.
             train_iter = demand.train_iter + len(self._held) // demand.learners
             wire = buffer.sample(demand.batch_size, demand.train_iter, train_iter)
@@ -329,7 +330,7 @@ class LearnerJob(Job):
             batches.append(
                 WireBatch(wire["id"], tuple(wire["chunks"]), cast("Mapping[str, Json]", wire))
             )
-        if wanted and not (batches or chunks):
+        if wanted and not (batches or draws or chunks):
             return None
         statistics = self._events.env_statistics()
         news = None
@@ -338,7 +339,9 @@ class LearnerJob(Job):
             news = plain(statistics)
         # Chunks that come meanwhile must not wait until batches are wanted.
         wait = durations.MESSAGE_GATHER if chunks else self._wait
-        return TrainRequest(tuple(batches), self._events.envstep(), news, wait=wait, chunks=chunks)
+        return TrainRequest(
+            tuple(batches), self._events.envstep(), news, wait=wait, chunks=chunks, draws=draws
+        )
 
     def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""

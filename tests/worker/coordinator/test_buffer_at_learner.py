@@ -1,5 +1,6 @@
 """A run whose replay buffer is the learner's: the coordinator passes chunks on, and counts."""
 
+import sys
 import threading
 
 import numpy as np
@@ -54,15 +55,14 @@ def test_what_a_learner_is_told_of_a_chunk(store):
     assert chunk.meta == {"sample_num": 2, "collect_iter": 3, "priority": [0.5, 2.0]}
 
 
-def test_a_batch_names_no_rows_and_waits_for_enough(store):
+def test_no_batch_is_permitted_before_there_is_enough(store):
     buffer = make(store)
     push(buffer, store, 0)
     assert not buffer.wait(16, 0.0)
-    assert buffer.sample(16, 0) is None
+    assert buffer.permit(16, 1) == 0
     push(buffer, store, 1)
     assert buffer.wait(16, 0.0)
-    wire = buffer.sample(16, 0)
-    assert (wire["chunks"], wire["row"]) == ([], [])
+    assert buffer.permit(16, 3) == 3
 
 
 def test_what_a_lost_learner_has_not_taken_in_is_for_the_next_one(store):
@@ -111,7 +111,7 @@ def test_collectors_are_held_when_the_learner_is_behind(store):
         buffer.outbox.received([push(buffer, store, serial)], 8 * serial)
     assert not buffer.pace.wait_for_room(0.0)
     assert buffer.pace.grant("collector0", 1000) == 1000
-    assert buffer.sample(8, 0) is not None
+    assert buffer.permit(8, 1) == 1
     assert buffer.pace.grant("collector0", 1000) > 1000
 
 
@@ -143,3 +143,67 @@ def test_a_learner_that_keeps_no_samples_is_refused(store):
     push(buffer, store, 0)
     with pytest.raises(ConfigError, match="buffer='learner'"):
         buffer.sample_rows(4, 0)
+
+
+def steps_of(call) -> int:
+    """How many bytecodes a call runs, in all functions of this thread."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def cost_of_a_round(waiting: int) -> int:
+    """Of a report, a question and an answer, while so many chunks wait to be taken in."""
+    buffer = ChunkBuffer(
+        EasyDict(type="advanced", replay_buffer_size=10**6), None, SpaceQuota(10**9), "exp", NAME,
+        at_learner=True,
+    )  # fmt: skip
+    meta = {"sample_num": 8, "size": 100}
+    for number in range(waiting):
+        buffer.push({"data_id": f"{NAME}.c.{number}", **meta}, 1)
+    buffer.outbox.take_chunks()
+
+    def message():
+        buffer.push({"data_id": f"{NAME}.c.new", **meta}, 1)
+        assert buffer.pace.grant("c", 100) >= 100
+        assert [chunk.data_id for chunk in buffer.outbox.take_chunks()] == [f"{NAME}.c.new"]
+        assert buffer.wait(64, 0.0)
+        assert buffer.permit(64, 8) == 8
+        buffer.outbox.received([f"{NAME}.c.new"], 8)
+
+    return steps_of(message)
+
+
+def test_a_message_costs_the_same_however_many_chunks_wait():
+    assert cost_of_a_round(1000) <= 1.1 * cost_of_a_round(20)
+
+
+def test_a_learner_is_permitted_many_batches_at_one_go(store):
+    """A thousand collectors' threads take turns wherever the lock is asked for."""
+    buffer = make(store)
+    for serial in range(2):
+        push(buffer, store, serial)
+    assert steps_of(lambda: buffer.permit(8, 64)) < 64 * 100
+    assert buffer.permit(8, 64) == 64
+
+
+def test_no_more_batches_are_permitted_than_the_ratio_allows(store):
+    buffer = make(store, SampleRatio(2.0, tolerance=16.0, min_size=8))
+    push(buffer, store, 0)
+    assert buffer.permit(8, 64) == 2
+    assert buffer.permit(8, 64) == 0
+    push(buffer, store, 1)
+    assert buffer.permit(8, 64) == 2
+    assert buffer.permit(8, 1) == 0

@@ -43,6 +43,8 @@ from ding.worker.messages import (
 from ding.worker.seams import Artifacts, Samples
 
 Answer = TypeVar("Answer")
+#: In a task's feed: a batch that the learner is to draw from its own buffer.
+OWN = object()
 
 
 class BaseCommLearner(CommWorker):
@@ -154,7 +156,7 @@ class BaseCommLearner(CommWorker):
         if self._reader is None and read is not None:
             self._reader = self._make_reader(task, read)
         for batch in task.feed:
-            if is_own(batch):
+            if batch is OWN:
                 batch = self._draw(task, read)
             elif read is not None and self._reader is not None:
                 batch = self._reader.batch(batch)
@@ -298,11 +300,13 @@ class BaseCommLearner(CommWorker):
                     own.take_in(self._read_now, task.report)
             for batch in request.batches:
                 self._take(task, batch)
+            for _ in range(request.draws):
+                task.feed.put(OWN)
         return task.results(self._wanted(task, request.wait or 0.0))
 
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
         """Hand a batch to training; its number there, ``None`` if it is of no use."""
-        if self._reader is None or self._read_now is None or is_own(named):
+        if self._reader is None or self._read_now is None:
             return task.feed.put(named)
         try:
             batch = self._reader.batch(named)
@@ -403,11 +407,6 @@ class BaseCommLearner(CommWorker):
             return True
         tolerance = self._cfg.get("heartbeat_tolerance")
         return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
-
-
-def is_own(named: object) -> bool:
-    """Whether what the coordinator named is a batch of the learner's own buffer."""
-    return isinstance(named, WireBatch) and not named.chunks
 
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:
