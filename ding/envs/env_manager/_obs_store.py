@@ -20,39 +20,43 @@ from ding.utils.errors import DataError
 # Up to so many numbers, Python adds quicker.
 _FEW = 16
 
-# What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
+#: What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict, or:
 Layout = Any
+#: Anything else: a column of such observations is an array of objects.
+OBJECT: Layout = ((), "|O")
 
 
-def layout_of(obs: Any) -> Layout | None:
-    """The layout of an observation that columns can hold; ``None`` for any other."""
+def layout_of(obs: Any) -> Layout:
+    """The layout of an observation; `OBJECT` unless it is an array, or a nested dict of such."""
     if isinstance(obs, Mapping):
         parts = {key: layout_of(value) for key, value in obs.items()}
-        return parts if parts and None not in parts.values() else None
+        return parts if parts and OBJECT not in parts.values() else OBJECT
     if isinstance(obs, np.ndarray | np.generic) and obs.dtype.kind in "biuf":
         return obs.shape, obs.dtype.str
-    return None
+    return OBJECT
 
 
 class ObsColumns:
-    """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``.
-
-    Args:
-        layout: See `layout_of`.
-        env_num: Number of environments.
-    """
+    """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``."""
 
     def __init__(self, layout: Layout, env_num: int) -> None:
         self.layout = layout
         self._all_rows = list(range(env_num))
-        self._latest = tree_map(np.zeros_like, _empty(layout, env_num))
+        self._latest = empty_columns(layout, env_num)
+        for leaf in tree_leaves(self._latest):
+            leaf.fill(0)
         self._is_held = False  # callers may have these arrays
 
+    @property
+    def is_columnar(self) -> bool:
+        """Whether callers can be given these columns, rather than single observations."""
+        return self.layout != OBJECT
+
     def put(self, rows: list[int], columns: Any) -> None:
-        """Take in observations.
+        """Store the observations of some environments.
 
         Args:
-            rows: Ids of their environments.
+            rows: Their ids.
             columns: What `stacked` or `copied` returned.
         """
         if rows == self._all_rows:
@@ -96,73 +100,10 @@ class ObsColumns:
 
     def row(self, row: int, copied: bool = True) -> Any:
         """One environment's observation; without a copy, it is not the caller's to change."""
-        if copied:
-            return column_row(self._latest, row)
-        return tree_map(lambda leaf: leaf[row, ...], self.view())
+        return column_row(self._latest if copied else self.view(), row, copied)
 
 
-class ObjectStore:
-    """The latest observations, of any kind, as a list."""
-
-    layout = None
-
-    def __init__(self, env_num: int) -> None:
-        self._latest: list[Any] = [None] * env_num
-
-    def put(self, rows: list[int], columns: list[Any]) -> None:
-        for row, obs in zip(rows, columns):
-            self._latest[row] = obs
-
-    def stacked(self, rows: Sequence[int], observations: Sequence[Any]) -> list[Any]:
-        return [copy.deepcopy(obs) for obs in observations]
-
-    def row(self, row: int, copied: bool = True) -> Any:
-        return copy.deepcopy(self._latest[row]) if copied else self._latest[row]
-
-
-class SharedRows:
-    """Memory through which processes hand on observations: each writes those of its environments.
-
-    What was read is a copy, so a row may be written again as soon as it was read.
-
-    Args:
-        layout: Of each observation.
-        env_num: Number of environments.
-        memory: At least `layout_bytes` of it.
-    """
-
-    def __init__(self, layout: Layout, env_num: int, memory: Any) -> None:
-        self._layout, self._env_num = layout, env_num
-        offset = 0
-
-        def placed(leaf: tuple) -> np.ndarray:
-            nonlocal offset
-            array: np.ndarray = np.ndarray((env_num, *leaf[0]), leaf[1], memory, offset)
-            offset += _leaf_bytes(leaf, env_num)
-            return array
-
-        self._arrays = tree_map(placed, layout)
-
-    def write(self, rows: list[int], observations: Sequence[Any]) -> None:
-        """
-        Raises:
-            DataError: One has another layout.
-        """
-        put_rows(self._arrays, rows, stacked(self._layout, rows, observations))
-
-    def read(self, rows: list[int]) -> Any:
-        """Columns of some environments."""
-        if len(rows) == self._env_num and rows == sorted(rows):
-            return copy_columns(self._arrays)
-        return take_rows(self._arrays, rows)
-
-
-def layout_bytes(layout: Layout, env_num: int) -> int:
-    """Size of the memory that `SharedRows` needs."""
-    return sum(_leaf_bytes(leaf, env_num) for leaf in tree_leaves(layout))
-
-
-def store_for(observations: Sequence[Any], space: Any = None) -> ObsColumns | ObjectStore:
+def store_for(observations: Sequence[Any], space: Any = None) -> ObsColumns:
     """The store that fits the first observation of each environment, filled with them.
 
     Args:
@@ -170,11 +111,40 @@ def store_for(observations: Sequence[Any], space: Any = None) -> ObsColumns | Ob
     """
     rows = list(range(len(observations)))
     layout = reduce(_joint, map(layout_of, observations))
-    store: ObsColumns | ObjectStore = ObjectStore(len(rows))
-    if layout is not None:
-        store = ObsColumns(_fit_for_space(layout, space), len(rows))
+    store = ObsColumns(_fit_for_space(layout, space), len(rows))
     store.put(rows, store.stacked(rows, observations))
     return store
+
+
+# ---- columns ----------------------------------------------------------------------------------
+
+
+def empty_columns(layout: Layout, count: int, memory: Any = None) -> Any:
+    """Columns to be filled, ``[count, *obs_shape]``.
+
+    Args:
+        memory: Where they are, `layout_bytes` of it; processes may share it.
+    """
+    offset = 0
+
+    def placed(leaf: tuple) -> np.ndarray:
+        nonlocal offset
+        array: np.ndarray = np.ndarray((count, *leaf[0]), leaf[1], memory, offset)
+        offset += 0 if memory is None else _leaf_bytes(leaf, count)
+        return array
+
+    return tree_map(placed, layout)
+
+
+def layout_bytes(layout: Layout, count: int) -> int:
+    """Size of the memory that ``empty_columns`` needs."""
+    return sum(_leaf_bytes(leaf, count) for leaf in tree_leaves(layout))
+
+
+def _leaf_bytes(leaf: tuple, count: int) -> int:
+    """A multiple of 64."""
+    shape, dtype = leaf
+    return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
 
 
 def stacked(layout: Layout, rows: Sequence[int], observations: Sequence[Any]) -> Any:
@@ -190,32 +160,58 @@ def stacked(layout: Layout, rows: Sequence[int], observations: Sequence[Any]) ->
             try:
                 _stacked(layout, [obs])
             except (TypeError, ValueError) as error:
-                came = layout_of(obs) or type(obs).__name__
+                came = layout_of(obs)
                 raise DataError(
-                    f"env {row} gave an observation of layout {came}; the first ones were "
+                    f"env {row} gave an observation of layout "
+                    f"{type(obs).__name__ if came == OBJECT else came}; the first ones were "
                     f"{layout}. Observations have to keep their shapes and dtypes"
                 ) from error
         raise
 
 
-def _fit_for_space(layout: Layout, space: Any) -> Layout:
-    """`layout` with whole numbers as wide as the observation space says that they can be."""
+def _stacked(layout: Layout, observations: Sequence[Any]) -> Any:
+    """
+    Raises:
+        TypeError: A number that may not fit, or no dict.
+        ValueError: Another shape, or other keys.
+    """
+    if not observations:
+        return empty_columns(layout, 0)
     if isinstance(layout, dict):
-        spaces_of = getattr(space, "spaces", {})
-        return {key: _fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
-    declared = getattr(space, "dtype", None)
-    if declared is None or np.dtype(declared).kind not in "iu" or np.dtype(layout[1]).kind == "f":
-        return layout
-    return layout[0], np.promote_types(layout[1], declared).str
+        if any(not isinstance(obs, Mapping) for obs in observations):
+            raise TypeError("no dict")
+        if any(obs.keys() != layout.keys() for obs in observations):
+            raise ValueError("other keys")
+        return {
+            key: _stacked(part, [obs[key] for obs in observations]) for key, part in layout.items()
+        }
+    if layout == OBJECT:
+        column = np.empty(len(observations), object)
+        for position, obs in enumerate(observations):
+            column[position] = copy.deepcopy(obs)
+        return column
+    return _fitted(layout, np.array(observations))
 
 
-def is_columnar_space(space: Any) -> bool:
-    """Whether observations of `space` are arrays or nested dicts of them."""
-    if isinstance(space, spaces.Dict):
-        return all(is_columnar_space(part) for part in space.spaces.values())
-    return isinstance(
-        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
-    )
+def _copied(layout: Layout, columns: Any) -> Any:
+    if isinstance(layout, dict):
+        return {key: _copied(part, columns[key]) for key, part in layout.items()}
+    return _fitted(layout, np.array(columns))
+
+
+def _fitted(layout: Layout, column: np.ndarray) -> np.ndarray:
+    shape, dtype = layout
+    if column.shape[1:] != shape:
+        raise ValueError("another shape")
+    kind, casting = _kind(dtype)
+    return column if column.dtype == kind else column.astype(kind, casting=casting)
+
+
+@cache
+def _kind(dtype: str) -> tuple[np.dtype, Any]:
+    """A column's dtype, and what may be written there: floats of any width, integers that fit."""
+    kind = np.dtype(dtype)
+    return kind, "same_kind" if kind.kind == "f" else "safe"
 
 
 def copy_columns(columns: Any) -> Any:
@@ -223,11 +219,15 @@ def copy_columns(columns: Any) -> Any:
     return tree_map(np.array, columns)
 
 
-def column_row(columns: Any, position: int) -> Any:
-    """A copy of one row of columns; an item of a list of observations is copied deeply."""
-    if isinstance(columns, list):
-        return copy.deepcopy(columns[position])
-    return tree_map(lambda leaf: np.array(leaf[position]), columns)
+def column_row(columns: Any, position: int, copied: bool = True) -> Any:
+    """One row of columns."""
+
+    def item(leaf: np.ndarray) -> Any:
+        if leaf.dtype.hasobject:
+            return copy.deepcopy(leaf[position]) if copied else leaf[position]
+        return np.array(leaf[position]) if copied else leaf[position, ...]
+
+    return tree_map(item, columns)
 
 
 def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
@@ -245,13 +245,51 @@ def put_rows(columns: Any, rows: Sequence[int], new: Any) -> None:
             columns[row] = obs
 
 
+# ---- layouts ----------------------------------------------------------------------------------
+
+
+def is_columnar_space(space: Any) -> bool:
+    """Whether observations of `space` are arrays or nested dicts of them."""
+    if isinstance(space, spaces.Dict):
+        return all(is_columnar_space(part) for part in space.spaces.values())
+    return isinstance(
+        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    )
+
+
+def _fit_for_space(layout: Layout, space: Any) -> Layout:
+    """`layout` with whole numbers as wide as the observation space says that they can be."""
+    if isinstance(layout, dict):
+        spaces_of = getattr(space, "spaces", {})
+        return {key: _fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
+    declared = getattr(space, "dtype", None)
+    if declared is None or np.dtype(declared).kind not in "iu":
+        return layout
+    if np.dtype(layout[1]).kind in "fO":
+        return layout
+    return layout[0], np.promote_types(layout[1], declared).str
+
+
+def _joint(one: Layout, other: Layout) -> Layout:
+    """The layout that takes both; `OBJECT` if there is no narrower one."""
+    if one == other:
+        return one
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        parts = {key: _joint(part, other[key]) for key, part in one.items()}
+        return OBJECT if OBJECT in parts.values() else parts
+    if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
+        return one[0], np.promote_types(one[1], other[1]).str
+    return OBJECT
+
+
+# ---- NaN --------------------------------------------------------------------------------------
+
+
 def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
-    if type(columns) is np.ndarray and not _has_nan(columns):
-        return None
-    if isinstance(columns, list):
-        return next((i for i, obs in enumerate(columns) if holds_nan(obs)), None)
     for leaf in tree_leaves(columns):
+        if leaf.dtype.hasobject:
+            return next((i for i, obs in enumerate(leaf) if holds_nan(obs)), None)
         if _has_nan(leaf):
             return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
@@ -261,7 +299,7 @@ def holds_nan(obs: Any) -> bool:
     """Whether one observation holds NaN; of what is no array nothing is known."""
     if type(obs) is np.ndarray:
         return _has_nan(obs)
-    return layout_of(obs) is not None and any(_has_nan(np.asarray(a)) for a in tree_leaves(obs))
+    return layout_of(obs) != OBJECT and any(_has_nan(np.asarray(a)) for a in tree_leaves(obs))
 
 
 def _has_nan(leaf: np.ndarray) -> bool:
@@ -273,7 +311,7 @@ def _has_nan(leaf: np.ndarray) -> bool:
 
 
 def quick_sum(array: np.ndarray) -> Any:
-    """The cheapest reduction that tells of NaN and infinity."""
+    """The cheapest reduction that shows NaN and infinity."""
     flat = array.ravel("K")
     if flat.size <= _FEW:
         return sum(flat.tolist())
@@ -283,78 +321,3 @@ def quick_sum(array: np.ndarray) -> Any:
 @cache
 def _ones(dtype: str, size: int) -> np.ndarray:
     return np.ones(size, dtype)
-
-
-# ---- layouts and trees ------------------------------------------------------------------------
-
-
-def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
-    """The layout that takes both; ``None`` if there is none."""
-    if one == other:
-        return one
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        parts = {key: _joint(part, other[key]) for key, part in one.items()}
-        return None if None in parts.values() else parts
-    if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
-        return one[0], np.promote_types(one[1], other[1]).str
-    return None
-
-
-def _empty(layout: Layout, count: int) -> Any:
-    return tree_map(lambda leaf: np.empty((count, *leaf[0]), leaf[1]), layout)
-
-
-def _stacked(layout: Layout, observations: Sequence[Any]) -> Any:
-    """
-    Raises:
-        TypeError: A number that may not fit, or no dict.
-        ValueError: Another shape, or other keys.
-    """
-    if not observations:
-        return _empty(layout, 0)
-    if isinstance(layout, dict):
-        if any(not isinstance(obs, Mapping) for obs in observations):
-            raise TypeError("no dict")
-        if any(obs.keys() != layout.keys() for obs in observations):
-            raise ValueError("other keys")
-        return {
-            key: _stacked(part, [obs[key] for obs in observations]) for key, part in layout.items()
-        }
-    shape, dtype = layout
-    try:
-        shapes = [obs.shape for obs in observations]
-    except AttributeError:  # lists, or numbers of Python
-        observations = [np.asarray(obs) for obs in observations]
-        shapes = [obs.shape for obs in observations]
-    if shapes.count(shape) < len(shapes):
-        raise ValueError("another shape")
-    kind, casting = _kind(dtype)
-    if not shape:
-        return np.stack(observations, dtype=kind, casting=casting)
-    joined = np.concatenate(observations, dtype=kind, casting=casting)
-    return joined.reshape(len(shapes), *shape)
-
-
-def _copied(layout: Layout, columns: Any) -> Any:
-    if isinstance(layout, dict):
-        return {key: _copied(part, columns[key]) for key, part in layout.items()}
-    shape, dtype = layout
-    array = np.asarray(columns)
-    if array.shape[1:] != shape:
-        raise ValueError("another shape")
-    kind, casting = _kind(dtype)
-    return array.astype(kind, casting=casting)
-
-
-@cache
-def _kind(dtype: str) -> tuple[np.dtype, Any]:
-    """A column's dtype, and what may be written there: floats of any width, integers that fit."""
-    kind = np.dtype(dtype)
-    return kind, "same_kind" if kind.kind == "f" else "safe"
-
-
-def _leaf_bytes(leaf: tuple, env_num: int) -> int:
-    """A multiple of 64."""
-    shape, dtype = leaf
-    size = env_num * math.prod(shape) * np.dtype(dtype).itemsize
-    return (size + 63) // 64 * 64

@@ -35,7 +35,7 @@ class EnvRunner:
     def __init__(self, env_num: int) -> None:
         self.env_num = self._per_group = env_num
         self.states = dict.fromkeys(range(env_num), EnvState.VOID)
-        self.store: Any = None
+        self.store: obs_store.ObsColumns | None = None
         self._all_list = list(range(env_num))
         self._all_ids = _constant(self._all_list)
         self._set_ready([])
@@ -124,7 +124,7 @@ class EnvRunner:
             new = dict(zip(ids, observations))
             latest = [new.get(i, self.store.row(i)) for i in self._all_list]
             refitted = obs_store.store_for(latest)
-            if refitted.layout is None and not may_differ:
+            if not (refitted.is_columnar or may_differ):
                 raise
             self.store = refitted
             columns = refitted.stacked(ids, observations)

@@ -76,7 +76,7 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
 
     Args:
         env_ids: int64 ``[n]``.
-        obs: The observations as columns, or a list of those that do not fit columns.
+        obs: The observations as columns.
         step: Everything else.
         strict: Whether rewards have to be numbers or arrays of one shape.
     """

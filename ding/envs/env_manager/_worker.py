@@ -17,7 +17,7 @@ import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
-from ding.envs.env_manager._obs_store import SharedRows
+from ding.envs.env_manager._obs_store import empty_columns, put_rows, stacked
 from ding.envs.env_manager._steps import GroupStep, reward_column
 from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send, unpacked
 from ding.utils import durations
@@ -50,7 +50,8 @@ class _Worker:
         self.group = EnvGroup(spec)
         self.group.has_process = True
         self._connection = connection
-        self._shared: SharedRows | None = None
+        self._layout: Any = None
+        self._shared: Any = None  # columns in shared memory
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
@@ -78,7 +79,8 @@ class _Worker:
 
     def attach(self, layout: Any, env_num: int, size: int) -> None:
         """Write the observations of steps into shared memory from now on."""
-        self._shared = SharedRows(layout, env_num, receive_memory(self._connection, size))
+        memory = receive_memory(self._connection, size)
+        self._layout, self._shared = layout, empty_columns(layout, env_num, memory)
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
         answer = GroupStep(list(params), (), (), (), states=dict.fromkeys(params, EnvState.RUN))
@@ -91,7 +93,7 @@ class _Worker:
         group, shared = self.group, self._shared
         step = group.step(ids, unpacked(actions), want_rows)
         if shared is not None:
-            shared.write(ids, step.obs)
+            put_rows(shared, ids, stacked(self._layout, ids, step.obs))
             if not step.ended and not step.abnormal and not want_rows:
                 return reward_column(step.rewards, strict=True).tolist()
             step.obs = ()

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
-from ding.envs.env_manager._obs_store import SharedRows, layout_bytes, store_for
+from ding.envs.env_manager._obs_store import (
+    empty_columns,
+    layout_bytes,
+    put_rows,
+    store_for,
+    take_rows,
+)
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._steps import GroupStep, Rows, merged
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
@@ -55,7 +61,7 @@ class WorkerRunner(EnvRunner):
         # Ends the workers of a manager that nobody closed.
         self._finalizer = weakref.finalize(self, _abandon, self.groups, os.getpid())
         self._block: SharedBlock | None = None
-        self._shared: SharedRows | None = None  # in that block, if workers write into it
+        self._shared: Any = None  # columns in that block, if workers write into them
         renew = spec.settings.retry_type == "renew"
         self._replacements = spec.settings.max_retry - 1 if renew else 0
 
@@ -146,9 +152,9 @@ class WorkerRunner(EnvRunner):
             return super()._make_store(first)
         # Workers cannot make room for wider numbers later.
         store = store_for(first, self._space)
-        if store.layout is not None:
+        if store.is_columnar:
             self._block = SharedBlock(layout_bytes(store.layout, self.env_num))
-            self._shared = SharedRows(store.layout, self.env_num, self._block.memory)
+            self._shared = empty_columns(store.layout, self.env_num, self._block.memory)
             for link in self.groups:
                 link.attach(store.layout, self.env_num, self._block)
         return store
@@ -175,7 +181,7 @@ class WorkerRunner(EnvRunner):
         if self._shared is None:
             obs = self._take_in(answered, step.obs, may_differ=want_rows)
         else:
-            obs = self._shared.read(answered)
+            obs = take_rows(self._shared, answered)
             self.store.put(answered, obs)
         return self._outcome(obs, step, want_rows)
 
@@ -265,7 +271,7 @@ class WorkerRunner(EnvRunner):
             infos = [{"abnormal": True, "error": str(error)} for _ in ids]
         first = [part.first[env_id] for env_id in ids]
         if self._shared is not None:
-            self._shared.write(list(ids), first)
+            put_rows(self._shared, ids, self.store.stacked(ids, first))
             first = []
         return GroupStep(
             ids, first, [None] * len(ids), infos, abnormal=list(ids), states=part.states

@@ -193,7 +193,7 @@ class BaseEnvManager(EnvRequests):
         if not offers(self, "step_columns", "step", "ready_obs"):
             return False
         if self._runner is not None and self._runner.store is not None:
-            return self._runner.store.layout is not None
+            return self._runner.store.is_columnar
         return obs_store.is_columnar_space(self.observation_space)
 
     def ready_columns(self) -> tuple[np.ndarray, Any]:
@@ -299,7 +299,7 @@ class BaseEnvManager(EnvRequests):
 
     def _with_columns(self) -> EnvRunner:
         runner = self._runner
-        if runner is None or runner.store.layout is None:
+        if runner is None or not runner.store.is_columnar:
             self._launched()
             raise DataError(
                 "the observations are not arrays of one shape and dtype, or dicts of such; use "
@@ -320,12 +320,7 @@ class StackedEnvManager(BaseEnvManager):
         Those that do not fit columns are an array of objects.
         """
         runner = self._launched()
-        if runner.store.layout is not None:
-            return runner.store.gather(runner.ready_ids)
-        column = np.empty(len(runner.ready_list), object)
-        for position, obs in enumerate(super().ready_obs.values()):
-            column[position] = obs
-        return column
+        return runner.store.gather(runner.ready_ids)
 
     def step(  # type: ignore[override]
         self, actions: Sequence[np.ndarray] | Mapping[int, Any]
