@@ -1,7 +1,6 @@
 """The lives of a coordinator and of a worker, and of a run whose engine starts workers itself."""
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,7 +28,7 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import open_regular
-from ding.utils.log_helper import PartHandler
+from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import find_free_port
 from ding.worker import (
@@ -38,11 +37,9 @@ from ding.worker import (
     create_comm_collector,
     create_comm_learner,
 )
-from ding.worker.comm_worker import settle_process
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
 from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.engines.worker_services import build_service
-from ding.worker.messages import Kind
 from ding.worker.seams import Engine
 
 #: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.
@@ -115,8 +112,7 @@ def run_worker(
     """
     entry = config.system[name]
     entry.run_key = key
-    set_logs(config.system.get("logs", {}))
-    settle_process(kind_of(name), env_seeds(config.main.seed, name, 1)[0], environ or {})
+    worker_spec(config, name, environ or {}).settle_process()
     worker = build_worker(kind_of(name), entry)
     handle.on_stop(lambda status, reason: worker.close())
     try:
@@ -156,23 +152,6 @@ def build_worker(kind: str, entry: EasyDict) -> Any:
     if kind == "collector":
         return create_comm_collector(entry)
     return create_comm_learner(entry)
-
-
-def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
-    """Choose what a part logs: everything or warnings, and single requests or not.
-
-    Args:
-        logs: ``total`` and ``flask``.
-        path: File for it; ``None``: where its output goes, unless somebody else has chosen.
-    """
-    root = logging.getLogger()
-    for handler in root.handlers[:]:
-        if isinstance(handler, PartHandler):  # of an earlier part in this process
-            root.removeHandler(handler)
-    if path is not None or not root.handlers:
-        root.addHandler(PartHandler(path))
-    root.setLevel(logging.INFO if logs.get("total") else logging.WARNING)
-    logging.getLogger("werkzeug").setLevel(logging.INFO if logs.get("flask") else logging.ERROR)
 
 
 def output_path(exp_name: str, name: str) -> str:
@@ -242,16 +221,37 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
     ports: dict[str, int] = {}
     specs = []
     for name in worker_names(main, system):
-        kind, team, environ = kind_of(name), aggregator_of(name, system), {}
+        team, environ = aggregator_of(name, system), {}
         if team is not None:
             # Where they meet; that the host which they will be on has it free is likely.
             port = ports.setdefault(team, find_free_port(LOOPBACK))
             environ = rank_environ(name, system, port)
-        if kind in ("collector", "learner"):
-            seed = env_seeds(main.seed, name, 1)[0]
-            role: Kind = "collector" if kind == "collector" else "learner"
-            specs.append(WorkerSpec(name, role, build_service, system[name], seed, environ, team))
+        if kind_of(name) in ("collector", "learner"):
+            specs.append(worker_spec(config, name, environ, output_path(main.exp_name, name)))
     return specs
+
+
+def worker_spec(
+    config: EasyDict, name: str, environ: Mapping[str, str], output: str | None = None
+) -> WorkerSpec:
+    """What a worker of a compiled config is made of.
+
+    Args:
+        environ: What has to be in its environment.
+        output: File for what its process prints.
+    """
+    system = config.system
+    return WorkerSpec(
+        name,
+        "collector" if kind_of(name) == "collector" else "learner",
+        build_service,
+        system[name],
+        env_seeds(config.main.seed, name, 1)[0],
+        environ,
+        output,
+        system.get("logs", {}),
+        aggregator_of(name, system),
+    )
 
 
 def _modules_of(cfg: Mapping[str, Any]) -> Iterator[str]:

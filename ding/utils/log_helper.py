@@ -304,3 +304,20 @@ class RepeatCounter:
 
 def _summary(kind: _Kind) -> list[str]:
     return [f"… {kind.counted:,} more like it: {kind.last}"] if kind.counted else []
+
+
+def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
+    """Choose what a part logs: everything or warnings, and single requests or not.
+
+    Args:
+        logs: ``total`` and ``flask``.
+        path: File for it; ``None``: where its output goes, unless somebody else has chosen.
+    """
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, PartHandler):  # of an earlier part in this process
+            root.removeHandler(handler)
+    if path is not None or not root.handlers:
+        root.addHandler(PartHandler(path))
+    root.setLevel(logging.INFO if logs.get("total") else logging.WARNING)
+    logging.getLogger("werkzeug").setLevel(logging.INFO if logs.get("flask") else logging.ERROR)

@@ -1,7 +1,6 @@
 """What collectors and learners that take a coordinator's requests have in common: their life."""
 
 import contextlib
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,7 +8,6 @@ from typing import TypeVar, cast
 
 from easydict import EasyDict
 
-from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
@@ -25,8 +23,6 @@ from ding.worker.messages import (
 )
 
 Answer = TypeVar("Answer")
-#: With few cores the learner comes first: samples that nobody has time to learn from are waste.
-COLLECTOR_NICENESS = 5
 
 
 class CommWorker(ABC):
@@ -168,16 +164,3 @@ class CommWorker(ABC):
     def port(self) -> int:
         """Where it listens, once it was started."""
         return int(self.address.rsplit(":", 1)[1])
-
-
-def settle_process(kind: str, seed: int, environ: Mapping[str, str]) -> None:
-    """What the process of a worker has to do before the worker is built.
-
-    Args:
-        seed: Of its draws: workers differ in theirs, and draw the same in each run.
-        environ: What has to be in its environment.
-    """
-    os.environ.update(environ)
-    set_pkg_seed(seed, use_cuda=False)
-    if kind == "collector" and hasattr(os, "nice"):
-        os.nice(COLLECTOR_NICENESS)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ding.entry.part_runs import set_logs
 from ding.utils import log_file
-from ding.utils.log_helper import LoggerFactory
+from ding.utils.log_helper import LoggerFactory, set_logs
 from ding.utils.run_log import RunLog
 
 pytestmark = pytest.mark.filterwarnings("ignore:cannot write:RuntimeWarning")

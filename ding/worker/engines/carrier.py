@@ -16,8 +16,11 @@ from typing import Any, Generic, TypeVar
 from easydict import EasyDict
 
 from ding.interaction.slave import TaskFail
+from ding.utils import set_pkg_seed
 from ding.utils.class_config import Configurable
 from ding.utils.errors import CheckpointNotFoundError
+from ding.utils.log_file import redirect_output
+from ding.utils.log_helper import set_logs
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Kind, Request
@@ -33,6 +36,9 @@ from ding.worker.seams import (
 
 Answer = TypeVar("Answer")
 Handle = TypeVar("Handle")
+
+#: With few cores the learner comes first: samples that no learner has time for are waste.
+COLLECTOR_NICENESS = 5
 
 
 class NotYetError(OSError):
@@ -55,8 +61,10 @@ class WorkerSpec:
         name: Such as ``collector0``.
         build: Makes its service, where it lives; a function at the top of a module.
         entry: The worker's part of the compiled config.
-        seed: Of its draws.
+        seed: Of its draws: workers differ in theirs, and draw the same in each run.
         environ: What has to be in its environment.
+        output: File for what its process prints and logs; ``None``: where that goes anyway.
+        logs: What it logs; see `ding.utils.log_helper.set_logs`.
         team: Name of the learner that it is one process of, if that consists of several. They have
             to be on one host.
     """
@@ -67,12 +75,24 @@ class WorkerSpec:
     entry: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     environ: Mapping[str, str] = field(default_factory=dict)
+    output: str | None = None
+    logs: Mapping[str, bool] = field(default_factory=dict)
     team: str | None = None
 
     @property
     def place_in_team(self) -> tuple[int, int]:
         """Which process of its learner it is, and how many there are."""
         return int(self.environ.get("RANK", 0)), int(self.environ.get("WORLD_SIZE", 1))
+
+    def settle_process(self) -> None:
+        """Prepare the process that the worker is going to live in, before it is built."""
+        if self.output is not None:
+            redirect_output(self.output)
+        set_logs(self.logs)
+        os.environ.update(self.environ)
+        set_pkg_seed(self.seed, use_cuda=False)
+        if self.kind == "collector" and hasattr(os, "nice"):
+            os.nice(COLLECTOR_NICENESS)
 
 
 #: Told with a cause when a worker has ended by itself.
@@ -95,6 +115,9 @@ class Carrier(Configurable, ABC, Generic[Handle]):
     config: dict[str, Any] = {}
     #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
     has_teams = False
+    #: Whether its workers live in the coordinator's process, whose output, environment and priority
+    #: are not theirs.
+    in_one_process = False
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         self.cfg = EasyDict({**self.default_config(), **cfg})
@@ -279,13 +302,14 @@ class Worker:
 
     @classmethod
     def of(cls, spec: WorkerSpec, carrier: Carrier[Any]) -> "Worker":
-        """Build a worker over a carrier.
+        """Prepare the process of a worker, and build it over a carrier.
 
         Raises:
             TaskFail: It cannot be built.
         """
-        os.environ.update(spec.environ)
         try:
+            if not carrier.in_one_process:
+                spec.settle_process()
             return cls(spec.build(spec, Stores.of(carrier)))
         except Exception as error:
             raise ErrorReport.of(error).task_fail() from error

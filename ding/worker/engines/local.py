@@ -4,23 +4,26 @@ import copy
 import itertools
 import logging
 import queue
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from typing import Any, TypeVar
 
 from ding.data import Columns, IdColumn, as_columns, tree_map
-from ding.utils import ENGINE_REGISTRY, durations
+from ding.utils import ENGINE_REGISTRY, durations, set_pkg_seed
 from ding.utils.errors import ChunkError
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.carrier import Carrier, OnDeath, Worker, WorkerSpec
-from ding.worker.messages import Request
+from ding.worker.messages import Request, StartTask
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
 
+#: All workers draw from the process's generators, which are seeded for one that makes its policy.
+_starting = threading.Lock()
 #: What a number or text of a row is taken to need.
 _SCALAR_BYTES = 8
 
@@ -35,7 +38,7 @@ class LocalWorker:
     """
 
     def __init__(self, spec: WorkerSpec, carrier: "LocalCarrier", on_death: OnDeath) -> None:
-        self.name = spec.name
+        self.name, self._seed = spec.name, spec.seed
         self._worker = Worker.of(spec, carrier)
         self._on_death = on_death
         self._gone: Future[str] = Future()  # why
@@ -81,19 +84,30 @@ class LocalWorker:
         while (item := self._calls.get()) is not None:
             request, future = item
             try:
-                future.set_result(self._worker.answer(request))
+                future.set_result(self._answer(request))
             except BaseException as error:  # what a service raises is its caller's
                 future.set_exception(error)
             if self._worker.ended.is_set():
                 self.end(self._worker.failed or "it has ended", is_death=True)
+
+    def _answer(self, request: Request[Answer]) -> Answer:
+        if not isinstance(request, StartTask):
+            return self._worker.answer(request)
+        with _starting:
+            set_pkg_seed(self._seed, use_cuda=False)
+            return self._worker.answer(request)
 
 
 @ENGINE_REGISTRY.register("local")
 class LocalCarrier(Carrier[LocalWorker]):
     """Workers are threads, samples and weights are objects in dicts; nothing leaves the process.
 
-    Only states and logs are files. A worker that hangs is left behind, as threads can't be killed.
+    Workers share random generators: draws are the same in each run up to the first that two workers
+    make at once. Only states and logs are files. A worker that hangs is left behind, as threads
+    can't be killed.
     """
+
+    in_one_process = True
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         super().__init__(cfg, exp_name)

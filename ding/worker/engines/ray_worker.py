@@ -22,8 +22,6 @@ import ray
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
-from ding.utils.log_file import redirect_output
-from ding.worker.comm_worker import settle_process
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
 from ding.worker.engines.ray_messages import (
@@ -67,8 +65,8 @@ class RayWorker:
         life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
         remove_orphans()
         self._folder = WorkerFolder(folder_of(run, spec.name))
-        redirect_output(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
-        settle_process(spec.kind, spec.seed, spec.environ)
+        output = os.path.join(self._folder.path, "log", spec.name, "output.txt")
+        dataclasses.replace(spec, output=output).settle_process()
         artifacts = FolderArtifacts(self._folder.path)
         entry = {**spec.entry, "exp_name": self._folder.path}
         try:
