@@ -257,7 +257,7 @@ PLANNED: dict[str, str] = {
         serial_pipeline_ngu serial_pipeline_pc
         serial_pipeline_preference_based_irl serial_pipeline_r2d3
         serial_pipeline_reward_model_offpolicy serial_pipeline_reward_model_onpolicy
-        serial_pipeline_sqil serial_pipeline_td3_vae trex_collecting_data
+        serial_pipeline_td3_vae trex_collecting_data
     """,
     "ding.model": """
         DecisionTransformer FQF

@@ -14,6 +14,7 @@ from .serial_entry import (
 from .serial_entry_dqfd import (
     serial_pipeline_dqfd as serial_pipeline_dqfd,
     serial_pipeline_r2d3 as serial_pipeline_r2d3,
+    serial_pipeline_sqil as serial_pipeline_sqil,
 )
 from .serial_entry_offline import (
     serial_pipeline_bc as serial_pipeline_bc,

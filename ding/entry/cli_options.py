@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-_SERIAL = ("serial", "serial_onpolicy", "serial_offline", "serial_bc")
+_SERIAL = (
+    *("serial", "serial_onpolicy", "serial_offline", "serial_bc"),
+    *("serial_dqfd", "serial_sqil"),
+)
 MODES = (*_SERIAL, "parallel", "dist", "eval")
 MODULES = (
     *("config", "coordinator", "learner", "collector"),

@@ -26,6 +26,7 @@ from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
 from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline
 from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
@@ -35,7 +36,11 @@ from ding.utils.errors import ConfigError
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
 _Configs = list[dict[str, Any]]
 _PIPELINES: dict[str, type[SerialPipeline]] = {
-    one.mode: one for one in (SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline)
+    one.mode: one
+    for one in (
+        *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
+        *(DemonstrationPipeline, SQILPipeline),
+    )
 }
 
 

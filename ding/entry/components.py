@@ -190,7 +190,8 @@ def build_components(
         _close_later(opened, evaluator)
         buffer = None
         # Off-policy; from a data set only by priorities.
-        if mode == "serial" or (mode in OFFLINE_MODES and cfg.policy.get("priority")):
+        is_offline = mode in OFFLINE_MODES
+        if cfg.policy.get("priority") if is_offline else not mode.endswith("_onpolicy"):
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
             _close_later(opened, buffer)
         commander = BaseSerialCommander(

@@ -1,37 +1,29 @@
-"""Off-policy training that begins with an expert's demonstrations, in one process."""
+"""Off-policy training on demonstrations as well: DQfD, R2D3 and SQIL, in one process."""
 
-import contextlib
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from easydict import EasyDict
 
 from ding.config.complete import Strict
 from ding.data import Columns
-from ding.entry.components import (
-    Components,
-    InputConfig,
-    load_config,
-    load_weights,
-    make_env_manager,
-    seed_envs,
-)
+from ding.data.kinds import Item, Items
+from ding.entry.components import Components, InputConfig
+from ding.entry.expert import Cut, as_samples, load_expert, play, read_transitions
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_run import SerialRun
-from ding.policy import Policy, create_policy
-from ding.utils import read_file
+from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
-from ding.worker import SampleSerialCollector, create_buffer
+from ding.worker import create_buffer
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
 
 
 def serial_pipeline_dqfd(
     input_cfg: InputConfig,
-    expert_cfg: InputConfig,
+    expert_cfg: InputConfig | None = None,
     seed: int = 0,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
@@ -49,17 +41,16 @@ def serial_pipeline_dqfd(
 
     Args:
         input_cfg: Of the policy that is trained; ``policy.collect.model_path`` is the expert's
-            checkpoint.
+            checkpoint, the folder of its run, or ``zoo:NAME``.
         expert_cfg: Of the expert, of which the policy alone is used: of any type that chooses the
-            same actions.
+            same actions. By default that of the run that the checkpoint belongs to.
         expert_model: The expert's network; with it a checkpoint is not needed.
 
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline`.
     """
     pipeline = DemonstrationPipeline(input_cfg, seed, env_setting, model, strict)
-    _check(pipeline.cfg.policy)
-    pipeline.expert = _expert(pipeline.cfg, expert_cfg, env_setting, expert_model)
+    pipeline.find_expert(expert_cfg, expert_model)
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
@@ -67,68 +58,125 @@ def serial_pipeline_dqfd(
 serial_pipeline_r2d3 = serial_pipeline_dqfd
 
 
+def serial_pipeline_sqil(
+    input_cfg: InputConfig,
+    expert_cfg: InputConfig | None = None,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    expert_model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Imitate an expert by Q-learning with constant rewards (SQIL, Reddy et al. 2019).
+
+    Half of each batch are demonstrations, whose steps are rewarded with 1; the other half is the
+    policy's own experience, rewarded with 0. The environments' rewards are not used.
+
+    The expert plays ``policy.expert_random_collect_size`` steps; where ``policy.collect.data_path``
+    names a file of transitions, the demonstrations are these.
+
+    The arguments, the return value and the errors are those of `serial_pipeline_dqfd`.
+
+    Raises:
+        DataError: The file's transitions lack a column, have NaN, or do not fit the policy.
+    """
+    pipeline = SQILPipeline(input_cfg, seed, env_setting, model, strict)
+    pipeline.find_expert(expert_cfg, expert_model)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
+
+
 class DemonstrationPipeline(SerialPipeline):
     """Trains off-policy, on demonstrations as well.
 
     Attributes:
-        expert: Who gives them; set before it trains.
+        expert: The policy that plays them; None until it is found, and if they are from a file.
     """
 
-    expert: Any
+    mode = "serial_dqfd"
+    expert: Any = None
+    _is_given = False
+
+    def find_expert(
+        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
+    ) -> None:
+        """Load the expert, and check the settings; without a call it is done before training."""
+        self.check()
+        self._is_given = expert_cfg is not None or model is not None
+        path = self.cfg.policy.collect.get("model_path")
+        self.expert = load_expert(
+            *(path, "policy.collect.model_path", expert_cfg),
+            *(self.cfg.seed, self.env_setting, model),
+        )
+
+    def check(self) -> None:
+        """Refuse settings that this pipeline cannot use."""
+        cfg = self.cfg.policy
+        if "expert_replay_buffer_size" not in cfg.learn:
+            raise ConfigError(
+                f"policy {cfg.type.removesuffix('_command')!r} does not learn from demonstrations: "
+                "use 'dqfd' or 'r2d3', or another pipeline"
+            )
+        if not 0 <= cfg.collect.pho <= 1:
+            raise ConfigError(f"policy.collect.pho is {cfg.collect.pho}; it must be from 0 to 1")
 
     def outfit(self, parts: Components) -> None:
-        cfg = parts.cfg.policy
-        room = cfg.learn.expert_replay_buffer_size
+        if self.expert is None:
+            self.find_expert()
+        own, cfg = parts.replay_buffer, parts.cfg.policy.other.replay_buffer
+        if not isinstance(own, AdvancedReplayBuffer):
+            raise ConfigError(
+                f"create_config.replay_buffer.type is {cfg.type!r}; demonstrations need 'advanced'"
+            )
         demonstrations = create_buffer(
-            EasyDict(cfg.other.replay_buffer, replay_buffer_size=room, max_use=float("inf")),
+            EasyDict(cfg, replay_buffer_size=self.count, max_use=float("inf")),
             tb_logger=None,
             exp_name=parts.cfg.exp_name,
             instance_name="demonstrations",
         )
-        own = parts.replay_buffer
-        if not (
-            isinstance(own, AdvancedReplayBuffer)
-            and isinstance(demonstrations, AdvancedReplayBuffer)
-        ):
-            raise ConfigError(
-                f"policy.other.replay_buffer.type={cfg.other.replay_buffer.type!r}: demonstrations "
-                "need an 'advanced' buffer, which keeps priorities"
-            )
-        parts.replay_buffer = DemonstrationBuffer(own, demonstrations, cfg.collect.pho)
-        parts.mode = ""
+        assert isinstance(demonstrations, AdvancedReplayBuffer)
+        parts.replay_buffer = self.mixed(own, demonstrations)
+        if self._is_given:
+            parts.mode = ""  # no command can resume it
+
+    @property
+    def count(self) -> int:
+        """How many demonstrations are kept."""
+        return self.cfg.policy.learn.expert_replay_buffer_size
+
+    def mixed(
+        self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer
+    ) -> DemonstrationBuffer:
+        """What batches are drawn from."""
+        return DemonstrationBuffer(own, demonstrations, self.cfg.policy.collect.pho)
 
     def prepare(self, parts: Components) -> None:
         """Let the expert play, unless it has."""
-        buffer, cfg = parts.replay_buffer, parts.cfg
-        policy: Any = parts.policy
+        buffer = parts.replay_buffer
         assert isinstance(buffer, DemonstrationBuffer)
-        if buffer.demonstrations.count():
-            return
-        with contextlib.ExitStack() as stack:
-            env = make_env_manager(cfg, self.env_setting, evaluate=False)
-            stack.callback(env.close)
-            seed_envs(env, cfg.seed, "expert")
-            collector = SampleSerialCollector(
-                EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
-                env,
-                _played_by(self.expert.eval_mode, policy.collect_mode),
-                tb_logger=parts.learner.tb_logger,
-                exp_name=cfg.exp_name,
-                instance_name="demonstrations",
-            )
-            stack.callback(collector.close)
-            samples = collector.collect(cfg.policy.learn.expert_replay_buffer_size)
-            policy.collect_mode.reset()
-        if not isinstance(samples, Columns):
-            samples = Columns.from_rows(samples)
-        samples = samples.with_columns(is_expert=torch.ones(len(samples)))
-        buffer.demonstrations.push(samples)
+        if not buffer.demonstrations.count():
+            buffer.demonstrations.push(self.demonstrations(parts))
+
+    def demonstrations(self, parts: Components) -> Columns:
+        """The expert's samples."""
+        samples = self.played(parts, None)
+        return samples.with_columns(is_expert=torch.ones(len(samples)))
+
+    def played(self, parts: Components, cut: Cut | None) -> Columns:
+        """What the expert plays; arguments as of `ding.entry.expert.play`."""
+        policy: Any = parts.policy
+        return play(
+            *(self.cfg, self.expert, policy.collect_mode, self.count),
+            *(self.env_setting, parts.learner.tb_logger, cut),
+        )
 
     def round(self, parts: Components, run: SerialRun) -> None:
-        """From demonstrations alone at first, then as ever."""
+        """From demonstrations alone at first, then as in other off-policy runs."""
         buffer, learner = parts.replay_buffer, parts.learner
         assert isinstance(buffer, DemonstrationBuffer)
-        if learner.train_iter >= parts.cfg.policy.learn.per_train_iter_k:
+        if learner.train_iter >= parts.cfg.policy.learn.get("per_train_iter_k", 0):
             super().round(parts, run)
             return
         batch_size = learner.policy.get_attribute("batch_size")
@@ -143,74 +191,67 @@ class DemonstrationPipeline(SerialPipeline):
             buffer.update(learner.priority_info)
 
 
-def _check(cfg: Any) -> None:
-    if "expert_replay_buffer_size" not in cfg.learn:
-        raise ConfigError(
-            f"policy {cfg.type.removesuffix('_command')!r} does not learn from demonstrations: "
-            "use 'dqfd' or 'r2d3', or another pipeline"
-        )
-    if cfg.other.replay_buffer.type != "advanced":
-        raise ConfigError(
-            f"create_config.replay_buffer.type is {cfg.other.replay_buffer.type!r}; "
-            "demonstrations need 'advanced'"
-        )
-    if not 0 <= cfg.collect.pho <= 1:
-        raise ConfigError(f"policy.collect.pho is {cfg.collect.pho}; it must be from 0 to 1")
+class SQILPipeline(DemonstrationPipeline):
+    """Trains on demonstrations with reward 1 and own steps with reward 0."""
+
+    mode = "serial_sqil"
+    #: Demonstrations where the config does not set `policy.expert_random_collect_size`.
+    usual_count = 5000
+    _columns = ("obs", "action", "next_obs", "done")
+
+    def check(self) -> None:
+        if self.cfg.policy.get("multi_agent"):
+            raise ConfigError("serial_pipeline_sqil trains one agent; policy.multi_agent is True")
+
+    def find_expert(
+        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
+    ) -> None:
+        collect, key = self.cfg.policy.collect, "policy.collect.data_path"
+        if collect.get("data_path"):
+            self.check()
+            self.expert = read_transitions(collect.data_path, key, self.cfg, self._columns)
+        else:
+            super().find_expert(expert_cfg, model)
+
+    @property
+    def count(self) -> int:
+        if isinstance(self.expert, Columns):
+            return len(self.expert)
+        return self.cfg.policy.get("expert_random_collect_size") or self.usual_count
+
+    def mixed(
+        self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer
+    ) -> DemonstrationBuffer:
+        return _UnrewardedBuffer(own, demonstrations, 0.5)
+
+    def prepare(self, parts: Components) -> None:
+        super().prepare(parts)
+        SerialPipeline.prepare(self, parts)
+
+    def demonstrations(self, parts: Components) -> Columns:
+        collect_mode: Any = parts.policy.collect_mode  # type: ignore[attr-defined]
+        if collect_mode.batched is None:
+            raise ConfigError(
+                f"{type(parts.policy).__name__} makes its samples row by row; SQIL needs a policy "
+                "with _get_train_columns"
+            )
+
+        def rewarded(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+            # Before several steps become one sample: steps after an episode's end have no reward.
+            ones = np.ones(int(lengths.sum()), np.float32)
+            return collect_mode.batched.get_train_columns({**columns, "reward": ones}, lengths)
+
+        if isinstance(self.expert, Columns):
+            return as_samples(self.expert, rewarded)
+        return self.played(parts, rewarded)
 
 
-def _expert(
-    cfg: EasyDict,
-    expert_cfg: InputConfig,
-    env_setting: list[Any] | None,
-    model: torch.nn.Module | None,
-) -> Any:
-    """The expert, with its weights."""
-    path = cfg.policy.collect.model_path
-    if not path and model is None:
-        raise ConfigError(
-            "policy.collect.model_path is missing: name the expert's checkpoint, such as "
-            "'<run>/ckpt/ckpt_best.pth.tar', or pass expert_model"
-        )
-    compiled = load_config(expert_cfg, cfg.seed, env_setting, model, command=False, collects=False)
-    expert: Any = create_policy(compiled.policy, model=model, enable_field=["eval"])
-    if expert.eval_mode.batched is None:
-        raise ConfigError(
-            f"{type(expert).__name__} acts in one environment at a time; demonstrations need an "
-            "expert with _forward_eval_batch"
-        )
-    if path:
-        source = f"policy.collect.model_path={path!r}"
-        load_weights(expert.eval_mode, read_file(path), source, "the expert's config")
-    return expert
+class _UnrewardedBuffer(DemonstrationBuffer):
+    """Own experience is kept with rewards of 0."""
 
-
-def _played_by(expert: Any, policy: Any) -> Any:
-    """A collect mode that makes the samples of ``policy`` from what the expert does."""
-
-    def act(obs: Any, env_ids: Any = None) -> dict[str, Any]:
-        ids = {"env_ids": env_ids}
-        outputs = {}
-        if policy.batched.transition_outputs:
-            own = ids if policy.batched.recurrent else {}
-            outputs = policy.batched.forward(obs, eps=0.0, **own)
-        its = ids if expert.batched.recurrent else {}
-        return {**outputs, "action": expert.batched.forward(obs, **its)["action"]}
-
-    def act_rows(data: Mapping[int, Any]) -> dict[int, Any]:
-        outputs = policy.forward(data, eps=0.0)
-        return {
-            i: {**outputs[i], "action": one["action"]} for i, one in expert.forward(data).items()
-        }
-
-    def reset(data_id: Any = None) -> None:
-        policy.reset(data_id)
-        expert.reset(data_id)
-
-    mode = policy._replace(forward=act_rows, reset=reset)
-    mode.batched = dataclasses.replace(
-        policy.batched,
-        forward=act,
-        resets=True,
-        recurrent=policy.batched.recurrent or expert.batched.recurrent,
-    )
-    return mode
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
+        rows: Any = data if isinstance(data, list) else [data]
+        samples = rows if isinstance(rows, Columns) else Columns.from_rows(rows)
+        reward: Any = samples.column("reward")
+        zeros = torch.zeros_like if isinstance(reward, torch.Tensor) else np.zeros_like
+        super().push(samples.with_columns(reward=zeros(reward)), cur_collector_envstep)

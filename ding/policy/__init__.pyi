@@ -124,6 +124,7 @@ from .rainbow import (
 from .sac import (
     DiscreteSACPolicy as DiscreteSACPolicy,
     SACPolicy as SACPolicy,
+    SQILSACPolicy as SQILSACPolicy,
 )
 from .sql import (
     SQLPolicy as SQLPolicy,

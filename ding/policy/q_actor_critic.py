@@ -43,9 +43,7 @@ class QActorCritic(NStepPolicy):
     }
 
     #: Keys of configs that are elsewhere, or of policies that these have grown out of.
-    _silent_keys: tuple[str, ...] = (
-        *("discount_factor", "model_type", "expert_random_collect_size", "model.agent_num"),
-    )
+    _silent_keys: tuple[str, ...] = (*("discount_factor", "model_type", "model.agent_num"),)
 
     network_parts: tuple[str, ...] = ("actor", "critic")
     _explorer = _chooser = "base"

@@ -170,6 +170,15 @@ class SACPolicy(_SoftActorCritic):
         return {"action": torch.tanh(mu), "logit": {"mu": mu, "sigma": sigma}}
 
 
+@POLICY_REGISTRY.register("sqil_sac")
+class SQILSACPolicy(SACPolicy):
+    """SAC for `serial_pipeline_sqil`, which brings the demonstrations and sets the rewards."""
+
+    paper = "Reddy et al. 2019"
+    pipeline = "serial_sqil"
+    config: dict[str, Any] = dict(type="sqil_sac")
+
+
 @POLICY_REGISTRY.register("discrete_sac")
 class DiscreteSACPolicy(_SoftActorCritic):
     """For one discrete action: the critics give all its values at once, so nothing is drawn.

@@ -1,0 +1,183 @@
+"""Demonstrations: an expert that plays in the run's environments, or a file of transitions."""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns, create_dataset
+from ding.data.offline.checks import check_transitions
+from ding.data.offline.trajectories import trajectories
+from ding.data.offline.transition_dataset import transitions_of
+from ding.entry.components import (
+    InputConfig,
+    load_config,
+    load_weights,
+    make_env_manager,
+    seed_envs,
+)
+from ding.entry.run_folder import CONFIG_FILE
+from ding.entry.trained_policy import PREFIX, find_trained
+from ding.policy import create_policy
+from ding.utils import read_file
+from ding.utils.errors import ConfigError, DataError
+from ding.worker import SampleSerialCollector
+
+#: Turns columns of trajectories and their lengths into training samples.
+Cut = Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
+
+
+def load_expert(
+    path: str | None,
+    key: str,
+    expert_cfg: InputConfig | None,
+    seed: int,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+) -> Any:
+    """An expert policy with its weights, ready to evaluate.
+
+    Args:
+        path: A checkpoint, the folder of a run, or ``zoo:NAME``; not needed with ``model``.
+        key: The config key of ``path``, for messages.
+        expert_cfg: Config of the expert; by default that of the run that ``path`` belongs to.
+        model: The expert's network with its weights.
+
+    Raises:
+        ConfigError: No path and no model, or no config of the expert.
+        CheckpointError: The weights cannot be read, or do not fit.
+    """
+    if not path and model is None:
+        raise ConfigError(
+            f"{key} is missing: name the expert's checkpoint, such as "
+            "'<run>/ckpt/ckpt_best.pth.tar', a run's folder or 'zoo:cartpole_ppo', or pass "
+            "expert_model"
+        )
+    if path and (path.startswith(PREFIX) or os.path.isdir(path)):
+        found = find_trained(path)
+        path, expert_cfg = found.weights, found.config if expert_cfg is None else expert_cfg
+    if expert_cfg is None:
+        expert_cfg = os.path.join(os.path.dirname(os.path.dirname(path or "")), CONFIG_FILE)
+        if not os.path.isfile(expert_cfg):
+            raise ConfigError(
+                f"{key}={path!r} is no checkpoint in the folder of a run, so that the expert's "
+                "config is not known: pass expert_cfg"
+            )
+    compiled = load_config(expert_cfg, seed, env_setting, model, command=False, collects=False)
+    expert: Any = create_policy(compiled.policy, model=model, enable_field=["eval"])
+    if expert.eval_mode.batched is None:
+        raise ConfigError(
+            f"{type(expert).__name__} acts in one environment at a time; demonstrations need an "
+            "expert with _forward_eval_batch"
+        )
+    if path:
+        load_weights(expert.eval_mode, read_file(path), f"{key}={path!r}", "the expert's config")
+    return expert
+
+
+def play(
+    cfg: EasyDict,
+    expert: Any,
+    mode: Any,
+    count: int,
+    env_setting: list[Any] | None,
+    writer: Any,
+    cut: Cut | None = None,
+) -> Columns:
+    """Samples of the policy that is trained, of what an expert does in the run's environments.
+
+    Args:
+        cfg: The run's compiled config.
+        mode: Collect mode of the policy that is trained; it is reset at the end.
+        count: Number of samples.
+        writer: Where the collector logs.
+        cut: What makes samples of transitions, by default as ``mode`` does.
+    """
+    with contextlib.ExitStack() as stack:
+        env = make_env_manager(cfg, env_setting, evaluate=False)
+        stack.callback(env.close)
+        seed_envs(env, cfg.seed, "expert")
+        collector = SampleSerialCollector(
+            EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
+            env,
+            _played_by(expert.eval_mode, mode, cut),
+            tb_logger=writer,
+            exp_name=cfg.exp_name,
+            instance_name="demonstrations",
+        )
+        stack.callback(collector.close)
+        samples = collector.collect(count)
+        mode.reset()
+    return samples if isinstance(samples, Columns) else Columns.from_rows(samples)
+
+
+def read_transitions(
+    path: str, key: str, cfg: Mapping[str, Any], required: Sequence[str]
+) -> Columns:
+    """Demonstrations of a file: the columns ``required``, checked against the policy's config.
+
+    Args:
+        path: What `ding.entry.collect_demo_data` saved, or another data set of transitions.
+        key: The config key of ``path``, for messages.
+        cfg: A compiled config; ``policy.collect.data_type`` is the type of the data set.
+
+    Raises:
+        DataError: A column is absent, has NaN, or does not fit the shapes of ``policy.model``.
+    """
+    source = f"the demonstrations {path!r} ({key})"
+    collect = {**cfg["policy"]["collect"], "data_path": path}
+    data = transitions_of(create_dataset({"policy": {**cfg["policy"], "collect": collect}}))
+    check_transitions(data, required, cfg["policy"], source)
+    columns = data.columns_or_none() if isinstance(data, Columns) else None
+    if columns is None:
+        raise DataError(f"{source} holds transitions of different shapes; expected one shape")
+    return Columns({name: columns[name] for name in required})
+
+
+def as_samples(data: Columns, cut: Cut) -> Columns:
+    """Transitions of a data set as training samples, trajectory by trajectory."""
+    order, lengths = trajectories(data)
+    columns = data.take(order).columns
+    for name, kind in (("reward", np.float32), ("done", bool)):
+        if name in columns:
+            columns[name] = np.asarray(columns[name]).reshape(len(data), -1)[:, 0].astype(kind)
+    return Columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
+
+
+def _played_by(expert: Any, policy: Any, cut: Cut | None) -> Any:
+    """A collect mode that makes the samples of ``policy`` from what the expert does."""
+
+    def act(obs: Any, env_ids: Any = None) -> dict[str, Any]:
+        ids = {"env_ids": env_ids}
+        outputs = {}
+        if policy.batched.transition_outputs:
+            own = ids if policy.batched.recurrent else {}
+            outputs = policy.batched.forward(obs, eps=0.0, **own)
+        its = ids if expert.batched.recurrent else {}
+        return {**outputs, "action": expert.batched.forward(obs, **its)["action"]}
+
+    def act_rows(data: Mapping[int, Any]) -> dict[int, Any]:
+        outputs = policy.forward(data, eps=0.0)
+        return {
+            i: {**outputs[i], "action": one["action"]} for i, one in expert.forward(data).items()
+        }
+
+    def reset(data_id: Any = None) -> None:
+        policy.reset(data_id)
+        expert.reset(data_id)
+
+    mode = policy._replace(forward=act_rows, reset=reset)
+    mode.batched = dataclasses.replace(
+        policy.batched,
+        forward=act,
+        resets=True,
+        recurrent=policy.batched.recurrent or expert.batched.recurrent,
+    )
+    if cut is not None:
+        mode.batched = dataclasses.replace(mode.batched, get_train_columns=cut, takes_indexed=False)
+    return mode
