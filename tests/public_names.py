@@ -21,6 +21,7 @@ THERE: dict[str, str] = {
         collect_demo_data collect_episodic_demo_data episode_to_transitions
         episode_to_transitions_filter eval parallel_pipeline serial_pipeline
         serial_pipeline_offline serial_pipeline_onpolicy serial_pipeline_onpolicy_ppg
+        serial_pipeline_reward_model_offpolicy serial_pipeline_reward_model_onpolicy
     """,
     "ding.entry.parallel_entry": """
         parallel_pipeline
@@ -256,7 +257,6 @@ PLANNED: dict[str, str] = {
         serial_pipeline_dyna serial_pipeline_gail serial_pipeline_guided_cost
         serial_pipeline_ngu serial_pipeline_pc
         serial_pipeline_preference_based_irl serial_pipeline_r2d3
-        serial_pipeline_reward_model_offpolicy serial_pipeline_reward_model_onpolicy
         serial_pipeline_td3_vae trex_collecting_data
     """,
     "ding.model": """

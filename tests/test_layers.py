@@ -12,6 +12,7 @@ LAYERS = (
     ("torch_utils", "data"),
     ("rl_utils", "model", "envs", "interaction"),
     ("policy", "league", "board"),
+    ("reward_model",),
     ("worker",),
     ("config",),
     ("entry",),

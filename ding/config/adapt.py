@@ -191,6 +191,12 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
             f"policy {type_!r} (policy.on_policy=True) learns from what it has just collected, and "
             "parallel mode learns from a replay buffer: use an off-policy one, or serial_onpolicy"
         )
+    if type_ := at(cfg, "reward_model.type"):
+        problems.add(
+            f"reward_model.type={type_!r}: reward models see what one process collects, and the "
+            "collectors of a parallel run are others: use serial_reward_model, or "
+            "serial_reward_model_onpolicy"
+        )
     collector, commander = (
         at(cfg, f"policy.{place}.type") for place in ("collect.collector", "other.commander")
     )

@@ -17,7 +17,8 @@ _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about 
 
 #: Sections that are kept and without effect when a pipeline runs the config, and why.
 IGNORED = {
-    "reward_model": "no pipeline of this package learns a reward",
+    "rnd_reward_model": "NGU is not part of this package; reward_model has one bonus",
+    "episodic_reward_model": "NGU is not part of this package; reward_model has one bonus",
     "world_model": "no pipeline of this package learns a model of the environment",
     "wandb_logger": "trackers=dict(wandb=dict(...)) logs to Weights & Biases",
 }

@@ -83,7 +83,7 @@ def compile_config(
         UnknownTypeError: A type that no registry knows.
     """
     notes = Notes()
-    given: dict[str, Any] = {"env": env}
+    given: dict[str, Any] = {"env": env, "reward_model": reward_model}
     if not auto:
         if policy is None and not at(create_cfg or {}, "policy.type"):
             raise ConfigError(
@@ -98,7 +98,7 @@ def compile_config(
         strict=strict,
         given={name: part for name, part in given.items() if part is not None},
         names_given=not auto,
-        further={"reward_model": reward_model, "world_model": world_model},
+        further={"world_model": world_model},
         runs=False,
     )
     create = EasyDict() if create_cfg is None and not auto else create_cfg

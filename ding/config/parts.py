@@ -1,5 +1,6 @@
 """The classes that a config is completed with."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +18,12 @@ from ding.utils import (
     LEARNER_REGISTRY,
     PARALLEL_COLLECTOR_REGISTRY,
     POLICY_REGISTRY,
+    REWARD_MODEL_REGISTRY,
     SERIAL_COLLECTOR_REGISTRY,
     SERIAL_EVALUATOR_REGISTRY,
     import_module,
 )
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.registry import Registry
 
 #: Section of ``create_config`` to registry, and where the compiled config keeps the component.
@@ -33,6 +35,7 @@ COMPONENTS: dict[str, tuple[Registry, str]] = {
     "collector": (SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector"),
     "evaluator": (SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator"),
     "replay_buffer": (BUFFER_REGISTRY, "policy.other.replay_buffer"),
+    "reward_model": (REWARD_MODEL_REGISTRY, "reward_model"),
 }
 #: The same for parallel mode; what carries messages has no place in the main config.
 PARALLEL_COMPONENTS: dict[str, tuple[Registry, str]] = {
@@ -74,6 +77,7 @@ class Parts:
     collector: type | None = None
     evaluator: type | None = None
     replay_buffer: type | dict[str, type] | None = None
+    reward_model: type | None = None
     commander: type | None = None
     comm_learner: type | None = None
     comm_collector: type | None = None
@@ -147,6 +151,10 @@ def find_parts(
         setattr(parts, name, _lookup(name, create, parts))
     if "env" not in given and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)
+    if "reward_model" not in given and at(create, "reward_model.type"):
+        # Scripts may build one of another kind themselves; a run that builds it refuses the type.
+        with contextlib.suppress(UnknownTypeError):
+            parts.reward_model = _lookup("reward_model", create, parts)
     return parts
 
 
@@ -188,6 +196,8 @@ def named_sections(section: Mapping[str, Any]) -> list[str]:
 def name_parts(create: EasyDict, given: Mapping[str, Any]) -> None:
     """Let a ``create_config`` name these classes, in place."""
     for name, part in given.items():
+        if name == "reward_model":  # scripts build it themselves
+            continue
         section = create.setdefault(name, EasyDict())
         if isinstance(part, Mapping):
             section.pop("type", None)

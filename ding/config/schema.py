@@ -438,13 +438,25 @@ _POLICY = (
     _ignored("policy.continuous", "Older form of action_space ('continuous' if True)."),
 )
 
+_REWARD_MODEL = (
+    *_part("reward_model", "reward model"),
+    _own("reward_model.batch_size", "Transitions of an update.", range=POSITIVE, whole=True),
+    _own("reward_model.learning_rate", "Step size of the optimiser.", range=POSITIVE),
+    _own(
+        "reward_model.update_per_collect",
+        "Updates after each collection.",
+        unit="updates",
+        whole=True,
+    ),
+)
+
 _SYSTEM = (
     _own("system_config.max_restart", "Restarts of a worker before it is given up.", whole=True),
     _own("system_config.learner_gpu_num", "GPUs of a learner.", whole=True),
 )
 
 #: All rows, in the order in which messages name keys.
-SCHEMA: tuple[Key, ...] = (*_RUN, *_ENV, *_POLICY, *_SYSTEM)
+SCHEMA: tuple[Key, ...] = (*_RUN, *_ENV, *_POLICY, *_REWARD_MODEL, *_SYSTEM)
 
 #: Numbers of things; other whole numbers may become fractions.
 COUNTS = frozenset(key.path for key in SCHEMA if key.whole)
@@ -458,7 +470,7 @@ OLD_NAMES = tuple((old, key.path) for key in SCHEMA for old in key.old)
 #: Sections of ``create_config``; the last ones are those of parallel mode.
 CREATE_SECTIONS = (
     *("env", "env_manager", "policy", "learner", "collector", "evaluator", "replay_buffer"),
-    *("commander", "model", "comm_learner", "comm_collector", "league"),
+    *("reward_model", "commander", "model", "comm_learner", "comm_collector", "league"),
 )
 
 

@@ -11,7 +11,6 @@ _PLANNED = (
     *("serial_pipeline_gail", "serial_pipeline_guided_cost", "serial_pipeline_ngu"),
     "serial_pipeline_pc",
     *("serial_pipeline_plr", "serial_pipeline_preference_based_irl"),
-    *("serial_pipeline_reward_model_offpolicy", "serial_pipeline_reward_model_onpolicy"),
     *("serial_pipeline_td3_vae", "trex_collecting_data"),
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

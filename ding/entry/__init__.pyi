@@ -24,6 +24,10 @@ from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
+from .serial_entry_reward_model import (
+    serial_pipeline_reward_model_offpolicy as serial_pipeline_reward_model_offpolicy,
+    serial_pipeline_reward_model_onpolicy as serial_pipeline_reward_model_onpolicy,
+)
 from .trained_policy import (
     export_checkpoint as export_checkpoint,
 )

@@ -29,6 +29,10 @@ from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
 from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline
 from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
+from ding.entry.serial_entry_reward_model import (
+    OnPolicyRewardModelPipeline,
+    RewardModelPipeline,
+)
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
@@ -40,6 +44,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
     for one in (
         *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
         *(DemonstrationPipeline, SQILPipeline),
+        *(RewardModelPipeline, OnPolicyRewardModelPipeline),
     )
 }
 

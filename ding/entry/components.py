@@ -20,7 +20,8 @@ from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.policy.fit import check_fit, check_own_network
 from ding.policy.own_state import OwnState
-from ding.utils import ENV_REGISTRY, set_pkg_seed
+from ding.reward_model import BaseRewardModel, create_reward_model
+from ding.utils import ENV_REGISTRY, REWARD_MODEL_REGISTRY, get_world_size, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import (
     BaseLearner,
@@ -51,6 +52,7 @@ class Components:
         collector: An ``ISerialCollector``; what its ``collect`` takes depends on the kind.
         collector_policy: What the collector was given: a collect mode, or one for each player.
         replay_buffer: ``None`` where training does not draw from one.
+        reward_model: ``None`` where policies learn from the environments' rewards.
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
         mode: Name of the pipeline on the command line; empty for one that has none there.
@@ -67,6 +69,7 @@ class Components:
     replay_buffer: IBuffer | None
     commander: BaseSerialCommander
     built_options: Options
+    reward_model: BaseRewardModel | None = None
     given: tuple[str, ...] = ()
     mode: str = "serial"
     own_states: dict[str, tuple[Any, OwnState]] = field(default_factory=dict)
@@ -197,13 +200,45 @@ def build_components(
         commander = BaseSerialCommander(
             cfg.policy.other.commander, learner, collector, evaluator, buffer, policy.command_mode
         )
+        reward_model = None
+        if cfg.get("reward_model"):
+            reward_model = _reward_model(cfg, policy, collector, collector_env, writer)
         opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
         *(evaluator, buffer, commander, optimizer_options(policy)),
+        reward_model=reward_model,
         given=tuple(name for name, value in brought.items() if value is not None),
         mode=mode,
     )
+
+
+def _reward_model(
+    cfg: EasyDict, policy: Any, collector: Any, env: Any, writer: Any
+) -> BaseRewardModel:
+    """The reward model of a run; the collector gives it all that it collects."""
+    kind, type_ = cfg.policy.collect.collector.type, cfg.reward_model.get("type")
+    if not type_:
+        known = ", ".join(sorted(REWARD_MODEL_REGISTRY.query()))
+        raise ConfigError(f"missing key reward_model.type: one of {known}")
+    if kind.endswith("_1v1"):
+        raise ConfigError(
+            f"reward_model.type={type_!r} is for a single policy, and the collector {kind!r} is "
+            "for several: leave reward_model out"
+        )
+    if get_world_size() > 1:
+        raise ConfigError(
+            f"reward_model.type={type_!r} learns from what one process collects: start the run "
+            "with one learner"
+        )
+    model = create_reward_model(cfg.reward_model, env, policy._device, writer)
+    if model.needs_episodes and kind != "episode":
+        raise ConfigError(
+            f"reward_model.type={type_!r} needs whole episodes: set policy.collect.n_episode, and "
+            "no n_sample, so that the collector 'episode' collects"
+        )
+    collector.on_trajectories = model.collected
+    return model
 
 
 def load_weights(mode: Any, state: dict, source: str, whose: str = "this policy") -> None:

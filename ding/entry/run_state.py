@@ -185,6 +185,7 @@ def _stateful(parts: Components) -> dict[str, Any]:
         "collector": parts.collector,
         "evaluator": parts.evaluator,
         "buffer": parts.replay_buffer,
+        "reward_model": parts.reward_model,
     }
     return {name: part for name, part in found.items() if hasattr(part, "state_dict")}
 

@@ -148,6 +148,9 @@ class SerialRun:
         self._watch.stepping()
         parts = self._parts
         data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
+        if parts.reward_model is not None:
+            self._watch.updating()
+            parts.reward_model.train(parts.learner.train_iter, parts.collector.envstep)
         self._watch.rest()
         # Battles: the samples of each player, and their episodes.
         batches = data[0] if isinstance(data, tuple) else [data]
@@ -155,8 +158,10 @@ class SerialRun:
         return data
 
     def learn(self, batch: Any) -> None:
-        """Have the learner train on a batch."""
+        """Have the learner train on a batch, with the rewards of the reward model, if any."""
         self._watch.updating()
+        if self._parts.reward_model is not None:
+            batch = self._parts.reward_model.drawn(batch)
         self._parts.learner.train(batch, self._parts.collector.envstep)
         self._watch.rest()
 

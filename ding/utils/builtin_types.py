@@ -94,6 +94,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.league.player": "naive_sp_player historical_player",
         "ding.league.starcraft_player": "main_player main_exploiter league_exploiter",
     },
+    "reward_model": {"ding.reward_model.rnd_reward_model": "rnd"},
     "engine": {
         "ding.worker.engines.flask_fs": "flask_fs",
         "ding.worker.engines.local": "local",

@@ -117,7 +117,7 @@ def test_unknown_key_is_noted_and_kept(main, create, path, near):
     noted(main, create, strict=["policy.learn.batch_size"])
 
 
-@pytest.mark.parametrize("name", ["reward_model", "world_model", "wandb_logger"])
+@pytest.mark.parametrize("name", ["rnd_reward_model", "world_model", "wandb_logger"])
 def test_sections_without_effect_are_called_so(main, create, name):
     main[name] = dict(type="one")
     cfg, notes = noted(main, create)

@@ -155,7 +155,7 @@ def test_module_that_does_not_register_what_was_announced(registry):
 
 
 def test_the_registries():
-    assert len(registries) == 18
+    assert len(registries) == 19
     assert registries["policy"] is POLICY_REGISTRY
     assert set(BUILTIN_TYPES) <= set(registries)
 

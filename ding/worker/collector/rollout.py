@@ -24,6 +24,7 @@ from ding.worker.collector.steps import (
     Harvest,
     Info,
     Mode,
+    OnTrajectories,
     Player,
     Tree,
     sample_counts,
@@ -46,6 +47,7 @@ class Rollout:
         keeps: Whether transitions are kept, to be harvested; without, this is an evaluation.
         options: Config of a collector, which may set some of `ROW_OPTIONS`: these ask for rows
             where both sides know columns.
+        on_trajectories: Rewrites trajectories before samples are made of them.
 
     Attributes:
         waiting: Samples of each player, int64 ``[env_num]``: those of complete trajectories that
@@ -64,6 +66,7 @@ class Rollout:
         traj_len: float = INF,
         keeps: bool = True,
         options: Config = {},
+        on_trajectories: OnTrajectories | None = None,
     ) -> None:
         modes = [player.mode for player in players]
         _refuse_shared_memory(modes)
@@ -71,13 +74,16 @@ class Rollout:
         self.traj_len = traj_len
         self.waiting = np.zeros(envs.env_num, np.int64)
         self._envs, self._battle = envs, battle
+        self._on_trajectories = on_trajectories
         self._log = StepLog(envs.env_num, len(players)) if keeps else None
         self._has_seeds = False
         # The batched core of an eval mode takes no arguments.
         takes_kwargs = keeps or not any(player.kwargs for player in players)
         in_columns = takes_kwargs and not any(map(options.get, ROW_OPTIONS))
         in_columns = in_columns and _know_columns(envs, modes)
-        self._rows = None if in_columns else RowSteps(envs, players, battle, keeps, options)
+        self._rows: RowSteps | None = None
+        if not in_columns:
+            self._rows = RowSteps(envs, players, battle, keeps, options, on_trajectories)
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
         self._resets = self._reset_counts().copy()
         # Steps of each environment's running trajectory and of its episode.
@@ -286,7 +292,11 @@ class Rollout:
     def _samples(self, log: StepLog, index: int, ended: Ended, train_samples: bool) -> Harvest:
         batched = self.players[index].mode.batched
         lengths = ended.lengths
-        columns = log.transitions(index, ended, not train_samples or batched.takes_indexed)
+        rewrites = self._on_trajectories is not None
+        takes_indexed = not train_samples or batched.takes_indexed
+        columns = log.transitions(index, ended, takes_indexed and not rewrites)
+        if self._on_trajectories is not None:
+            columns, lengths = self._on_trajectories(columns, lengths)
         if train_samples:
             columns = batched.get_train_columns(columns, lengths)
             lengths = batched.count_samples(lengths)

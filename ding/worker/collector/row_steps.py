@@ -6,8 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ding.data import tree_take
+from ding.data import Columns, tree_map, tree_take
 from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
+from ding.policy.train_columns import flatten_numbers
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
@@ -18,6 +19,7 @@ from ding.worker.collector.steps import (
     Envs,
     Harvest,
     Info,
+    OnTrajectories,
     Player,
     Samples,
     Tree,
@@ -43,12 +45,20 @@ class RowSteps:
         battle: Whether observations, rewards and infos have a leading dimension of players.
         keeps: Whether transitions are kept at all.
         options: Which of `ROW_OPTIONS` are set.
+        on_trajectories: Rewrites trajectories before samples are made of them.
     """
 
     def __init__(
-        self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool, options: Config
+        self,
+        envs: Envs,
+        players: Sequence[Player],
+        battle: bool,
+        keeps: bool,
+        options: Config,
+        on_trajectories: OnTrajectories | None = None,
     ) -> None:
         self._envs, self._players = envs, players
+        self._on_trajectories = on_trajectories
         self._battle, self._keeps = battle, keeps
         self._transforms, self._copies, self._shapes = map(options.get, ROW_OPTIONS)
         self._knows_seeds = False
@@ -136,7 +146,12 @@ class RowSteps:
         mode, stop = self._players[index].mode, 0
         samples: Samples = []
         counts = []
-        for env_id, length in zip(ended.env_ids.tolist(), ended.lengths.tolist()):
+        lengths = ended.lengths
+        if self._on_trajectories is not None:
+            transitions, lengths = _rewritten(transitions, lengths, self._on_trajectories)
+        # Trajectories that were added are of the environments in turn.
+        env_ids = np.resize(ended.env_ids, len(lengths))
+        for env_id, length in zip(env_ids.tolist(), lengths.tolist()):
             start, stop = stop, stop + length
             trajectory = transitions[start:stop]
             for transition in trajectory if self._knows_seeds else ():
@@ -149,6 +164,15 @@ class RowSteps:
             samples.extend(rows)
             counts.append(len(rows))
         return samples, counts
+
+
+def _rewritten(
+    rows: list[dict[str, Tree]], lengths: np.ndarray, rewrite: OnTrajectories
+) -> tuple[list[dict[str, Tree]], np.ndarray]:
+    columns = flatten_numbers(tree_map(to_ndarray, Columns.from_rows(rows).columns))
+    columns, lengths = rewrite(columns, lengths)
+    columns["reward"] = columns["reward"][:, None]
+    return list(Columns(columns)), lengths
 
 
 def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:

@@ -233,7 +233,13 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._require_parts()
         if self._rollout is None:
             players = [Player(mode) for mode in self._policies]
-            self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
+            self._rollout = Rollout(
+                self._env,
+                players,
+                battle=self.battle,
+                options=self._cfg,
+                on_trajectories=self.on_trajectories,
+            )
             self._statistics = RunStatistics.of(self._env, self._policies)
         return self._rollout
 

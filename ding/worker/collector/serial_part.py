@@ -13,7 +13,7 @@ from ding.utils import build_logger, get_rank
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.log_writer import Writer
-from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, State
+from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, OnTrajectories, State
 from ding.worker.collector.tally import Episode
 
 #: By env manager, who used it last: one that is deleted must not close it for others.
@@ -29,6 +29,8 @@ class ISerialPart(Configurable, ABC):
     #: Called before each step; what it raises ends the collection, of which nothing counts, or the
     #: evaluation.
     before_step: Callable[[], None] | None = None
+    #: Rewrites what was collected before training samples are made of it; collectors only.
+    on_trajectories: OnTrajectories | None = None
 
     @abstractmethod
     def reset_env(self, _env: Envs = None) -> None:

@@ -28,6 +28,11 @@ Harvest: TypeAlias = tuple[Samples, list[int]]
 Result: TypeAlias = Any
 #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
 OnEpisode: TypeAlias = Callable[[str, int, float, int, int, int], None]
+#: Takes the transitions of trajectories by name, ``[N, ...]`` each, and the trajectories' lengths,
+#: int64 ``[M]``; returns both, rewritten.
+OnTrajectories: TypeAlias = Callable[
+    [dict[str, Any], np.ndarray], tuple[dict[str, Any], np.ndarray]
+]
 #: Called with a file name when the result is the best so far.
 SaveFn: TypeAlias = Callable[[str], object] | None
 #: One of these for all players, or one for each.

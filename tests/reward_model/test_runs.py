@@ -1,0 +1,168 @@
+"""Reward models in serial runs: what they see, and that they are part of what is resumed."""
+
+import numpy as np
+import pytest
+import torch
+
+from ding.entry import (
+    serial_pipeline,
+    serial_pipeline_onpolicy,
+    serial_pipeline_reward_model_offpolicy,
+    serial_pipeline_reward_model_onpolicy,
+)
+from ding.entry.components import build_components, load_config
+from ding.entry.run_state import load_run_state
+from ding.reward_model import BaseRewardModel
+from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.log_writer import DistributedWriter
+from tests.entry.runs import metrics, save_run_state, walk_config, walk_envs
+
+MODELS = ["rnd"]
+SETTINGS = {
+    "rnd": dict(hidden_size_list=[8, 8], update_per_collect=3, batch_size=8),
+}
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@REWARD_MODEL_REGISTRY.register("constant", force_overwrite=True)
+class ConstantRewardModel(BaseRewardModel):
+    """Every reward is 3; what it was called with is kept."""
+
+    config = dict(type="constant", size=3.0)
+    drawn_batches: list = []
+    trained_at: list = []
+
+    def collected(self, transitions, lengths):
+        assert sum(lengths) == len(transitions["reward"])
+        size = np.full_like(transitions["reward"], self._cfg.size)
+        return {**transitions, "reward": size}, lengths
+
+    def train(self, train_iter, envstep):
+        self.trained_at.append(envstep)
+
+    def drawn(self, batch):
+        self.drawn_batches.append(batch)
+        return batch
+
+
+@pytest.fixture
+def constant(monkeypatch):
+    monkeypatch.setattr(ConstantRewardModel, "drawn_batches", [])
+    monkeypatch.setattr(ConstantRewardModel, "trained_at", [])
+    return ConstantRewardModel
+
+
+def config(policy="dqn", **reward_model):
+    return walk_config(policy=policy, reward_model=reward_model)
+
+
+def build(policy="dqn", **reward_model):
+    cfg = load_config(config(policy, **reward_model), 0, walk_envs())
+    mode = "serial_reward_model_onpolicy" if policy == "ppo" else "serial_reward_model"
+    return build_components(cfg, DistributedWriter("run/log/serial"), walk_envs(), mode=mode)
+
+
+def rewards_of(samples):
+    return torch.stack([torch.as_tensor(row["reward"]) for row in samples])
+
+
+@pytest.mark.parametrize("transform", [False, True])  # rows
+def test_returns_over_several_steps_are_of_the_new_rewards(constant, transform):
+    changed = config(type="constant")
+    changed[0].policy.collect.collector = dict(transform_obs=transform)
+    serial_pipeline_reward_model_offpolicy(changed, 0, walk_envs(), max_env_step=40)
+    rewards = rewards_of(constant.drawn_batches[-1])
+    assert rewards.shape[1:] == (2,)  # nstep
+    assert set(np.asarray(rewards).flatten().tolist()) == {0.0, 3.0}
+    assert (rewards[:, 0] == 3).all()
+    assert len(constant.trained_at) == 5  # once after each collection
+
+
+def test_advantages_are_of_the_new_rewards(constant):
+    parts = build("ppo", type="constant", size=0.0)
+    data = parts.collector.collect(n_sample=20, policy_kwargs={})
+    parts.close()
+    columns = data.columns
+    assert (columns["reward"] == 0).all()
+    # With γλ-weighted sums of nothing but values, which a fresh critic has near 0.
+    assert columns["adv"].abs().max() < 1
+
+
+def test_a_serial_run_uses_the_reward_model_of_its_config(constant):
+    serial_pipeline(config(type="constant"), 0, walk_envs(), max_env_step=16)
+    assert len(constant.trained_at) == 2
+    serial_pipeline_onpolicy(config("ppo", type="constant"), 0, walk_envs(), max_env_step=64)
+    assert len(constant.trained_at) == 3
+
+
+@pytest.mark.parametrize("type_", MODELS)
+@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+def test_is_trained_and_logged(type_, policy):
+    pipelines = {
+        "dqn": serial_pipeline_reward_model_offpolicy,
+        "ppo": serial_pipeline_reward_model_onpolicy,
+    }
+    pipelines[policy](
+        config(policy, type=type_, **SETTINGS[type_]), 0, walk_envs(), max_env_step=130
+    )
+    tag = "reward_model_iter/loss"
+    losses = [row[tag] for row in metrics() if tag in row]
+    assert losses
+    assert np.isfinite(losses).all()
+
+
+def episode(seed, length=10):
+    rng = np.random.default_rng(seed)
+    obs = rng.random((length + 1, 3), np.float32)
+    return {
+        "obs": obs[:-1],
+        "next_obs": obs[1:],
+        "action": rng.integers(0, 2, length),
+        "reward": rng.random(length, np.float32),
+        "done": np.arange(length) == length - 1,
+        "collect_iter": np.zeros(length, np.int64),
+    }
+
+
+def rounds(model, first, last):
+    """The rewards of some rounds of collecting and training."""
+    rewards = []
+    for number in range(first, last):
+        transitions, _ = model.collected(episode(number), np.array([10]))
+        rewards.append(np.asarray(transitions["reward"]))
+        model.train(train_iter=number, envstep=10 * number)
+    return rewards
+
+
+@pytest.mark.parametrize("type_", MODELS)
+def test_resumes_bit_for_bit(type_):
+    parts = build(type=type_, **SETTINGS[type_])
+    rounds(parts.reward_model, 0, 4)
+    save_run_state(parts)
+    expected = rounds(parts.reward_model, 4, 8)
+    parts.close()
+    torch.manual_seed(7)
+    np.random.seed(7)
+    resumed = build(type=type_, **SETTINGS[type_])
+    load_run_state(resumed)
+    np.testing.assert_array_equal(rounds(resumed.reward_model, 4, 8), expected)
+    resumed.close()
+    other = build(type=type_, **SETTINGS[type_])
+    assert not np.array_equal(rounds(other.reward_model, 4, 8), expected)
+    other.close()
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ConfigError, match="missing section reward_model: its type is one of"):
+        serial_pipeline_reward_model_offpolicy(walk_config(), 0, walk_envs())
+    with pytest.raises(UnknownTypeError, match="rnd"):
+        serial_pipeline_reward_model_offpolicy(config(type="rdn"), 0, walk_envs())
+    with pytest.raises(ConfigError, match="learning_rat: did you mean"):
+        load_config(config(type="rnd", learning_rat=1.0), 0, walk_envs())
+    with pytest.raises(ConfigError, match="learning_rate must be greater than 0"):
+        load_config(config(type="rnd", learning_rate=0.0), 0, walk_envs())
