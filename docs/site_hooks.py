@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 import textwrap
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -160,24 +161,58 @@ def _api_page(package: str) -> str:
 def _keys_page() -> str:
     from ding.config.schema import SCHEMA
 
-    lines = [
-        "# Config keys",
-        "",
-        "Keys that several classes share. What a policy has besides is on",
-    ]
-    lines += [
-        "[its page](policies.md).",
-        "",
-        "| key | meaning | values | also |",
-        "|---|---|---|---|",
-    ]
+    sections: dict[str, list[str]] = defaultdict(list)
+    defaults = _defaults()
     for key in SCHEMA:
         whole = "a whole number" if key.whole else ""
         values = ", ".join(filter(None, (whole, key.range, key.unit and f"in {key.unit}")))
-        also = ", ".join(f"`{path}`" for path in (*key.twins, *key.old))
-        unread = " (not read)" if key.silent and not key.range else ""
-        lines.append(f"| `{key.path}` | {key.meaning}{unread} | {values} | {also} |")
+        others = ", ".join(f"`{path}`" for path in (*key.twins, *key.old))
+        facts = [key.meaning, values and f"{values[0].upper()}{values[1:]}."]
+        facts += [others and f"Also {others}.", "Not read." if key.silent and not key.range else ""]
+        row = (
+            f"| `{key.path}` | {' '.join(filter(None, facts))} | {_words_of(defaults[key.path])} |"
+        )
+        section = ".".join(key.path.split(".")[:-1][:2])
+        sections[section or "The run"].append(row)
+    lines = [
+        "# Config keys",
+        "",
+        "All keys, by section. Where classes have several defaults, the commonest is first; "
+        "[a policy's page](policies.md) has its own.",
+    ]
+    for name, rows in sections.items():
+        lines += ["", f"## {name}", "", "| key | meaning | default |"]
+        lines += ["|---|---|---|", *rows]
     return "\n".join(lines)
+
+
+def _defaults() -> dict[str, Counter[str]]:
+    """The defaults of built-in classes by key, with how many classes have each."""
+    from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
+    from ding.utils.builtin_types import BUILTIN_TYPES
+    from ding.utils.registry_factory import registries
+
+    names = {id(registry): name for name, registry in registries.items()}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def note(path: str, value: object) -> None:
+        if isinstance(value, dict) and value:
+            for name, item in value.items():
+                note(f"{path}.{name}", item)
+        else:
+            found[path][repr(value)] += 1
+
+    all_parts = (*COMPONENTS.values(), *PARALLEL_COMPONENTS.values())
+    parts = {names[id(registry)]: (registry, place) for registry, place in all_parts}
+    for name, (registry, place) in parts.items():
+        for type_ in BUILTIN_TYPES[name] if place else ():
+            note(place, dict(default_config(registry.get(type_))))
+    return found
+
+
+def _words_of(defaults: Counter[str]) -> str:
+    values = [value for value, _ in defaults.most_common(4)]
+    return ", ".join(f"`{value}`" for value in values[:3]) + (", …" if len(values) > 3 else "")
 
 
 def _cli_page() -> str:

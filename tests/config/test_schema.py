@@ -1,12 +1,19 @@
 """The rows of the schema, and what is made of them."""
 
+import inspect
+
 import pytest
 
 from ding.config.check import at
-from ding.config.schema import FRACTION, POSITIVE, SCHEMA, examples, in_range
+from ding.config.key import FRACTION, POSITIVE
+from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
+from ding.config.schema import SCHEMA, examples, in_range
+from ding.utils.builtin_types import BUILTIN_TYPES
+from ding.utils.registry_factory import registries
 from tests.config.test_check import message
 
 BY_PATH = {key.path: key for key in SCHEMA}
+ELSEWHERE = {path for key in SCHEMA for path in (*key.twins, *key.old)}
 
 
 def test_each_key_has_one_row_and_a_meaning():
@@ -45,3 +52,30 @@ def test_twins_and_old_names_are_other_keys():
         assert key.path not in (*key.twins, *key.old)
         for twin in key.twins:
             assert twin not in BY_PATH or not BY_PATH[twin].twins
+
+
+def leaves(value, path):
+    if isinstance(value, dict) and value:
+        return [leaf for name in value for leaf in leaves(value[name], f"{path}.{name}")]
+    return [path]
+
+
+@pytest.mark.parametrize("section", sorted({*COMPONENTS, *PARALLEL_COMPONENTS}))
+def test_every_key_of_a_built_in_class_has_a_meaning(section):
+    registry, place = {**PARALLEL_COMPONENTS, **COMPONENTS}[section]
+    kind = next(name for name, one in registries.items() if one is registry)
+    for type_ in BUILTIN_TYPES[kind] if place else ():
+        for path in leaves(dict(default_config(registry.get(type_))), place):
+            above = path.rpartition(".")[0] if path.count(".") > 2 else path
+            further = above.rpartition(".")[0] if above.count(".") > 2 else path
+            is_empty = path.rpartition(".")[2] in ("learn", "collect", "eval", "other")
+            assert is_empty or {path, above, further} & {*BY_PATH, *ELSEWHERE}, (type_, path)
+
+
+def test_every_argument_of_a_network_has_a_meaning():
+    for type_ in BUILTIN_TYPES["model"]:
+        arguments = inspect.signature(registries["model"].get(type_)).parameters.values()
+        for argument in arguments:
+            path = f"policy.model.{argument.name}"
+            is_named = argument.kind is not argument.VAR_KEYWORD
+            assert path in {*BY_PATH, *ELSEWHERE} or not is_named, (type_, path)
