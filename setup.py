@@ -62,7 +62,7 @@ setup(
         "pettingzoo": ["pettingzoo>=1.24", "mpe2>=1.0"],
         "hdf5": ["h5py>=3.10"],
         "minari": ["minari[hdf5]>=0.5"],
-        "ray": ["ray[default]>=2.40"],
+        "ray": ["ray[default]>=2.60"],
         "tensorboard": ["tensorboard>=2.15"],
         "wandb": ["wandb>=0.17"],
         "mlflow": ["mlflow>=2.10"],

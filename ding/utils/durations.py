@@ -223,21 +223,28 @@ ROOT_CAUSE_WAIT = 1.0
 
 # ------------------------------------------------------------------ Ray
 
-#: Bringing objects to a node: one that just died does not answer, and a request still has to.
+#: Bringing objects to a node: one that just died does not answer, and a request still has to; and
+#: for each byte of them, as over a network of 2 MB/s. The request gets as much more time.
 RAY_FETCH = 4.0
+RAY_FETCH_PER_BYTE = 5e-7
 #: Between looks of a worker at its run folder.
 RAY_FOLDER_LOOK = 1.0
-#: Between looks of the driver at its workers and the cluster's head, an attempt to reach that, and
-#: until a head that does not answer is taken for dead. (Ray itself would end the process later.)
+#: Between looks of the driver at its workers, their nodes and the cluster's head; an attempt to
+#: reach one of these; and until one that does not answer is taken for dead: a node, the head of a
+#: Ray that the run has started, and that of another cluster unless the config says something else.
 RAY_LOOK = 0.5
 RAY_PROBE = 1.0
-RAY_HEAD_TOLERANCE = 4.0
+RAY_NODE_TOLERANCE = 2.0
+RAY_HEAD_GONE = 4.0
+RAY_HEAD_AWAY = 45.0
 #: A worker is waited for this long at a time, while Ray looks for a node with room for it: the end
 #: of a run waits for it.
 RAY_PLACE = 0.5
 #: Leaving a cluster; one to which a signal has kept the run from connecting has nothing to lose.
 RAY_LEAVE = 5.0
 RAY_LEAVE_EARLY = 1.5
+#: What Ray's processes have to end after that.
+RAY_PROCESS_END = 2.0
 #: Between looks for processes that a Ray which is being given up has started meanwhile.
 RAY_KILL_LOOK = 0.1
 

@@ -58,9 +58,12 @@ CHAINS = {
     ),
     "the coordinator polls within a step": (d.POLL, d.STEP_TIMEOUT),
     "a chunk on a dead node is given up before the step": (d.POLL + d.RAY_FETCH, d.STEP_TIMEOUT),
+    "the run knows of a dead node before Ray does": (
+        *(d.RAY_LOOK + d.RAY_PROBE + d.RAY_NODE_TOLERANCE, d.STEP_TIMEOUT),
+    ),
     "a run that a signal kept from Ray ends in time": (2 * d.RAY_LEAVE_EARLY, d.END_PROMISE),
     "the run knows of a dead head before a step fails of it": (
-        *(d.RAY_LOOK + d.RAY_PROBE, d.RAY_HEAD_TOLERANCE, d.STEP_TIMEOUT),
+        *(d.RAY_LOOK + d.RAY_PROBE, d.RAY_HEAD_GONE, d.STEP_TIMEOUT),
     ),
     "messages gather while a collector may wait": (
         2 * d.MESSAGE_GATHER_MOST,

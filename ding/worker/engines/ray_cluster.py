@@ -5,15 +5,17 @@ import contextlib
 import importlib.util
 import logging
 import os
+import re
 import secrets
 import signal
 import socket
 import stat
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,13 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import write_secret
 from ding.utils.log_file import leave_process
+from ding.utils.processes import end_processes, process_identity
 from ding.utils.system_helper import ReportingThread
 
 try:
     import ray
+    from ray._private.ray_logging import stderr_deduplicator, stdout_deduplicator
+    from ray._private.runtime_env.py_modules import upload_py_modules_if_needed
 except ImportError as error:
     raise ConfigError(
         f"the engine 'ray' needs the package ray: pip install 'ding[ray]' ({error})"
@@ -37,6 +42,9 @@ _logger = logging.getLogger(__name__)
 
 #: How addresses start at which a process is a client of a driver on the cluster.
 _CLIENT = "ray://"
+#: Ray's own setting: after this many seconds without the head, Ray ends a process.
+_RAYS_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
+_RAYS_PATIENCE_DEFAULT = 60.0
 
 
 class RayCluster:
@@ -46,7 +54,7 @@ class RayCluster:
 
     Args:
         cfg: The engine's section: ``address``, ``modules``, ``runtime_env``,
-            ``object_store_memory``.
+            ``object_store_memory``, ``head_tolerance``.
         namespace: Names of this run's actors are its own.
     """
 
@@ -56,11 +64,20 @@ class RayCluster:
         self._head: tuple[str, int] | None = None
         self._processes: set[int] = set()
         self._left = threading.Event()
+        #: The runtime environment that each actor asks for; the one of the job has the rest.
+        self.worker_env: dict[str, Any] | None = None
 
     @property
     def is_own(self) -> bool:
         """Whether the cluster is started for the run, and ends with it."""
         return self._cfg["address"] is None
+
+    @property
+    def head_tolerance(self) -> float:
+        """Seconds for which the head may be unreachable; one that the run has started, and that
+        has ended, does not return."""
+        is_own = self.is_own and self._joined
+        return durations.RAY_HEAD_GONE if is_own else float(self._cfg["head_tolerance"])
 
     def connect(self) -> None:
         """Start or reach the cluster.
@@ -68,8 +85,10 @@ class RayCluster:
         Raises:
             ConfigError: There is none, it refuses this process, or a module cannot be found.
         """
+        self._check_tolerance()
         if ray.is_initialized():
             self._check_joined()
+            self.worker_env = _uploaded(_runtime_env(self._cfg, elsewhere=True))
         else:
             self._init()
         given = str(self._cfg["address"])
@@ -100,6 +119,9 @@ class RayCluster:
             arguments["address"] = given
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         before = _children()
+        for lines in (stderr_deduplicator, stdout_deduplicator):
+            # Ray prints there what its daemons report, with dumps of their state.
+            lines.skip_re = re.compile("")
         # Code in C that Ray calls back from loses what a signal raises in the main thread.
         started: Future[None] = Future()
         self._left.clear()
@@ -139,6 +161,16 @@ class RayCluster:
         started.set_result(None)
         self._left.wait()
 
+    def _check_tolerance(self) -> None:
+        given = self._cfg["head_tolerance"]
+        most = float(os.environ.get(_RAYS_PATIENCE, _RAYS_PATIENCE_DEFAULT))
+        if not 0 < given < most:
+            raise ConfigError(
+                f"system_config.engine.head_tolerance={given!r} must be above 0 and below "
+                f"{most:g} s, after which Ray ends this process; set {_RAYS_PATIENCE} here and on "
+                "all nodes to wait longer"
+            )
+
     def _check_joined(self) -> None:
         """A process has one connection to Ray: the user's own is taken."""
         given, found = self._cfg["address"], str(ray.get_runtime_context().gcs_address)
@@ -150,12 +182,7 @@ class RayCluster:
 
     def answers(self) -> bool:
         """Whether the cluster's head can be reached."""
-        if self._head is None:
-            return True
-        with contextlib.suppress(OSError):
-            socket.create_connection(self._head, durations.RAY_PROBE).close()
-            return True
-        return False
+        return self._head is None or _listens(self._head)
 
     @property
     def head(self) -> str:
@@ -167,21 +194,70 @@ class RayCluster:
         if not self._joined:
             return True
         self._joined = False
+        # Workers of a killed node daemon outlive Ray's shutdown for a moment, or longer.
+        started = [process_identity(pid) for pid in self._started()]
         # Without a head, Ray waits for it far longer than a run may take for its end.
         leaving = ReportingThread(ray.shutdown, "leave-ray", _logger.warning)
         leaving.start()
         leaving.join(seconds)
         self._left.set()
-        if not leaving.is_alive():
-            return True
-        atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
-        _kill(self._started())
-        return False
+        has_left = not leaving.is_alive()
+        if not has_left:
+            atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
+        end_processes(started, durations.RAY_PROCESS_END if has_left else 0.0)
+        return has_left
 
     def _started(self) -> set[int]:
         """The processes that Ray has started here, and those that they have started."""
         parents = _parents()
         return {pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}}
+
+
+class NodeWatch:
+    """Nodes with workers of the run, and those of them that do not answer any more. Not for threads
+    at the same time, except for `gone`.
+
+    Ray notices the end of a node after a quarter of a minute, and places actors there until then.
+
+    Attributes:
+        gone: Ids of nodes that do not answer.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[str, int]] = {}
+        self._answered: dict[str, float] = {}
+        self.gone: frozenset[str] = frozenset()
+
+    def look(self, nodes: Collection[str]) -> None:
+        """Find out which of these nodes answer.
+
+        One that this process could never reach, as through a gateway, counts as answering.
+        """
+        for node in nodes:
+            if node not in self._places:
+                self._add(node)
+        now, gone = time.monotonic(), set()
+        for node in {*nodes, *self.gone} & self._answered.keys():
+            if _listens(self._places[node]):
+                self._answered[node] = now
+            elif now - self._answered[node] > durations.RAY_NODE_TOLERANCE:
+                gone.add(node)
+        self.gone = frozenset(gone)
+
+    def _add(self, node: str) -> None:
+        for facts in ray.nodes():
+            if facts["NodeID"] == node:
+                place = facts["NodeManagerAddress"], int(facts["NodeManagerPort"])
+                self._places[node] = place
+                if _listens(place):
+                    self._answered[node] = time.monotonic()
+
+
+def _listens(place: tuple[str, int]) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(place, durations.RAY_PROBE).close()
+        return True
+    return False
 
 
 def _secure_token() -> None:
@@ -273,6 +349,14 @@ def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | No
     if paths:
         env["py_modules"] = [*env.get("py_modules", []), *sorted(map(str, paths))]
     return env or None
+
+
+def _uploaded(env: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A runtime environment whose folders lie in the cluster: for actors, Ray takes no others."""
+    if env is None:
+        return None
+    with tempfile.TemporaryDirectory() as scratch:
+        return upload_py_modules_if_needed(env, include_gitignore=True, scratch_dir=scratch)
 
 
 def _path_of(module: str) -> str | None:

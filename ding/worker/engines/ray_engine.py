@@ -30,7 +30,7 @@ from ding.utils import ENGINE_REGISTRY, durations
 from ding.utils.errors import ChunkError, DingError
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
-from ding.worker.engines.ray_cluster import RayCluster
+from ding.worker.engines.ray_cluster import NodeWatch, RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
 from ding.worker.engines.ray_messages import (
     Life,
@@ -47,6 +47,7 @@ from ding.worker.engines.ray_worker import (
     RayWorker,
     clean_host,
     fetch,
+    fetch_time,
     first_line,
     kill_on_node,
 )
@@ -61,9 +62,12 @@ _OF_NODE = frozenset({"ImportError", "ModuleNotFoundError", "MissingNameError"})
 #: Calls that an actor answers at the same time: requests, the question for its end, and the others.
 _GROUPS = {"ask": 1, "watch": 1, "other": 1}
 _DEATH = re.compile(r"exit detail: (.+)|actor is dead because (.+)", re.IGNORECASE)
+_NODE_DEATH = re.compile(r"node has died|placement group was removed", re.IGNORECASE)
+#: The label of a node that Ray itself gives it.
+_NODE_LABEL = "ray.io/node-id"
 
 
-@dataclass
+@dataclass(eq=False)
 class RayHandle:
     """One life of a worker.
 
@@ -107,6 +111,8 @@ class RayCarrier(Carrier[RayHandle]):
         runtime_env=dict(),
         # Bytes of a node's object store where the run starts Ray; Ray chooses.
         object_store_memory=None,
+        # Seconds for which the head of a cluster may be unreachable.
+        head_tolerance=durations.RAY_HEAD_AWAY,
     )
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
@@ -114,14 +120,17 @@ class RayCarrier(Carrier[RayHandle]):
         self._run = secrets.token_hex(8)
         self._cluster = RayCluster(self.cfg, f"ding-{self._run}")
         self._lock = threading.Lock()
-        self._samples: dict[str, tuple[Location, int]] = {}
+        self._samples: dict[str, Location] = {}
         self._weights: dict[str, tuple[int, Location, Mapping[str, np.ndarray]]] = {}
         self._versions, self._lives = itertools.count(1), itertools.count()
         self._handles: dict[str, RayHandle] = {}
         self._waiting: dict[str, RayHandle] = {}
+        self._unkilled: list[RayHandle] = []  # dropped while the head was away
         self._hosts: set[str] = set()
         self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
         self._closing = threading.Event()
+        self._nodes = NodeWatch()
+        self._head_is_away = False
         self._lost_head: str | None = None
         self._watcher = ReportingThread(self._watch, "watch-ray", self._lose_head)
 
@@ -139,10 +148,10 @@ class RayCarrier(Carrier[RayHandle]):
             self.drop(handle)
         self._samples.clear()
         self._weights.clear()
-        if self._lost_head is None:
+        if not self._head_is_away:
             for group in self._teams.values():
                 remove_placement_group(group)
-        clean_host(self._run, self._hosts if self._lost_head is None else ())
+        clean_host(self._run, () if self._head_is_away else self._hosts - self._nodes.gone)
         self._cluster.leave()
 
     # ------------------------------------------------------------------ workers
@@ -163,6 +172,8 @@ class RayCarrier(Carrier[RayHandle]):
         except ray.exceptions.RuntimeEnvSetupError as error:
             raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
         except ray.exceptions.RayError as error:
+            if _NODE_DEATH.search(str(error)):  # Ray had placed it on a node that was gone already
+                raise NotYetError(death_of(error)) from error
             raise OSError(death_of(error)) from error
         handle.life = life
         self._hosts.add(life.node)
@@ -175,7 +186,9 @@ class RayCarrier(Carrier[RayHandle]):
         return handle
 
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
-        options = self._options(worker)
+        if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
+            raise NotYetError(f"the head of the Ray cluster at {self._cluster.head} is away")
+        options = {**self._options(worker), "runtime_env": self._cluster.worker_env}
         make: Any = ray.remote
         kind = make(concurrency_groups=_GROUPS)(RayWorker)
         try:
@@ -195,7 +208,13 @@ class RayCarrier(Carrier[RayHandle]):
         if gpus is None:
             gpus = min(1, ray.cluster_resources().get("GPU", 0))
         own = {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
-        return {**own, **self._place_in_team(worker, own)}
+        team = self._place_in_team(worker, own)
+        return {**own, **(team or {"label_selector": self._living_nodes()})}
+
+    def _living_nodes(self) -> dict[str, str]:
+        """The labels of nodes to be used: Ray still places actors on some that are gone."""
+        gone = self._nodes.gone
+        return {_NODE_LABEL: f"!in({','.join(sorted(gone))})"} if gone else {}
 
     def _place_in_team(self, worker: WorkerSpec, own: Mapping[str, Any]) -> dict[str, Any]:
         """Where one process of a learner of several belongs: with the others, on one node."""
@@ -204,10 +223,13 @@ class RayCarrier(Carrier[RayHandle]):
         bundle = {name: amount for name, amount in bundle.items() if amount}
         if worker.team is None or not bundle:  # without any, there is one node
             return {}
-        if worker.team not in self._teams:
-            bundles = [bundle] * size
-            self._teams[worker.team] = placement_group(bundles, strategy="STRICT_PACK")
-        group = self._teams[worker.team]
+        with self._lock:
+            group = self._teams.get(worker.team)
+            if group is None:
+                labels = [self._living_nodes()] * size
+                group = self._teams[worker.team] = placement_group(
+                    [bundle] * size, strategy="STRICT_PACK", bundle_label_selector=labels
+                )
         return {"scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
 
     def _waits_for(self, worker: WorkerSpec) -> str:
@@ -227,8 +249,11 @@ class RayCarrier(Carrier[RayHandle]):
             return None  # type: ignore[return-value]
         self._check_head()
         try:
-            refs = handle.actor.ask.remote(self._parcel(handle, request))
-            reply: Reply = ray.get(refs[0], timeout=timeout)
+            parcel = self._parcel(handle, request)
+            refs = handle.actor.ask.remote(parcel)
+            # The samples that it names have to be brought to the worker first.
+            more = durations.RAY_FETCH_PER_BYTE * sum(c.size for c in parcel.chunks.values())
+            reply: Reply = ray.get(refs[0], timeout=timeout + more)
         except ray.exceptions.GetTimeoutError as error:
             handle.silent = True
             raise TimeoutError from error
@@ -270,12 +295,16 @@ class RayCarrier(Carrier[RayHandle]):
         apply_changes(self.exp_name, files)
 
     def _kill(self, handle: RayHandle) -> None:
-        if self._lost_head is not None or not ray.is_initialized():
+        if self._head_is_away:  # Ray would wait for it
+            self._unkilled.append(handle)
             return
+        if not ray.is_initialized():
+            return
+        life = handle.life
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
-            if handle.silent and handle.life is not None:
+            if handle.silent and life is not None and life.node not in self._nodes.gone:
                 # A stopped process does not hear Ray, whose own SIGKILL may take a minute.
-                kill_on_node(handle.life)
+                kill_on_node(life)
             ray.kill(handle.actor, no_restart=True)
 
     def _fail(self, failure: ErrorReport, life: Life | None) -> TaskFail:
@@ -293,7 +322,7 @@ class RayCarrier(Carrier[RayHandle]):
         with self._lock:
             if isinstance(request, TrainRequest):
                 news = request.names.difference(handle.known)
-                places = {name: self._samples[name][0] for name in news if name in self._samples}
+                places = {name: self._samples[name] for name in news if name in self._samples}
                 handle.known.update(places)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Location]] = {}
@@ -314,12 +343,12 @@ class RayCarrier(Carrier[RayHandle]):
     ) -> None:
         with self._lock:
             for name, size in reply.chunks.items():
-                self._samples[name] = Location(freight, name), size
+                self._samples[name] = Location(freight, name, size)
         for name in reply.removed:
             self.remove(name)
         try:
-            for name in reply.weights:
-                self._add_weights(name, Location(freight, name))
+            for name, size in reply.weights.items():
+                self._add_weights(name, Location(freight, name, size))
             for name, place in reply.kept.items():
                 self._add_weights(name, place)
             if reply.files:
@@ -334,14 +363,14 @@ class RayCarrier(Carrier[RayHandle]):
         Raises:
             LookupError: It cannot be fetched; what was there before stays.
         """
-        copied = fetch(place, durations.RAY_FETCH)
+        copied = fetch(place, fetch_time(place.size))
         with self._lock:
             self._weights[name] = next(self._versions), place, copied
 
     # ------------------------------------------------------------------ ends
 
     def _watch(self) -> None:
-        """Tell of workers that end, and see whether the cluster's head still answers."""
+        """Report workers that end, with their nodes or by themselves, and a head that is gone."""
         seen = time.monotonic()
         while not self._closing.is_set():
             with self._lock:
@@ -353,18 +382,40 @@ class RayCarrier(Carrier[RayHandle]):
                 self._closing.wait(durations.RAY_LOOK)
             for ref in ended:
                 self._note_end(watched[ref], ref)
+            self._look_at_nodes(watched.values())
             now = time.monotonic()
-            if self._cluster.answers():
+            self._head_is_away = not self._cluster.answers()
+            if not self._head_is_away:
                 seen = now
-            elif now - seen > durations.RAY_HEAD_TOLERANCE:
+                left, self._unkilled = self._unkilled, []
+                for handle in left:
+                    self._kill(handle)
+            elif now - seen > self._cluster.head_tolerance:
                 self._lose_head(f"the head of the Ray cluster at {self._cluster.head} is gone")
                 return
+
+    def _look_at_nodes(self, watched: Iterable[RayHandle]) -> None:
+        lives = {handle: handle.life for handle in watched if handle.life is not None}
+        if self._head_is_away:  # Ray knows no new nodes then
+            return
+        self._nodes.look({life.node for life in lives.values()})
+        for handle, life in lives.items():
+            if life.node not in self._nodes.gone:
+                continue
+            with self._lock:
+                group = self._teams.pop(handle.spec.team or "", None)
+            if group is not None:
+                remove_placement_group(group)
+            self._end_of(handle, f"its node does not answer: {life}")
 
     def _note_end(self, handle: RayHandle, ref: ray.ObjectRef) -> None:
         try:
             cause = ray.get(ref, timeout=durations.RAY_PROBE) or "it has ended"
         except ray.exceptions.RayError as error:
             cause = death_of(error)
+        self._end_of(handle, cause)
+
+    def _end_of(self, handle: RayHandle, cause: str) -> None:
         with self._lock:
             if self._handles.get(handle.spec.name) is not handle:
                 return
@@ -393,7 +444,7 @@ class RayCarrier(Carrier[RayHandle]):
     def put(self, name: str, samples: Samples) -> int:
         packed = pack_samples(name, samples)
         with self._lock:
-            self._samples[name] = Location(ray.put({name: packed}), name), packed.size
+            self._samples[name] = Location(ray.put({name: packed}), name, packed.size)
         return packed.size
 
     def get(self, name: str) -> Samples:
@@ -401,13 +452,13 @@ class RayCarrier(Carrier[RayHandle]):
         if found is None:
             raise ChunkError(name, "it is not there")
         try:
-            return unpack_samples(name, fetch(found[0], durations.RAY_FETCH)[name])
+            return unpack_samples(name, fetch(found, fetch_time(found.size))[name])
         except LookupError as error:
             raise ChunkError(name, str(error)) from error
 
     def size(self, name: str) -> int | None:
         found = self._samples.get(name)
-        return None if found is None else found[1]
+        return None if found is None else found.size
 
     def names(self) -> Iterable[str]:
         with self._lock:
@@ -423,7 +474,8 @@ class RayCarrier(Carrier[RayHandle]):
                     handle.gone.append(name)
 
     def publish(self, name: str, weights: Weights) -> None:
-        self._add_weights(name, Location(ray.put({name: pack_weights(weights)}), name))
+        packed = pack_weights(weights)
+        self._add_weights(name, Location(ray.put({name: packed}), name, packed.size))
 
     def newest(self, name: str) -> Weights | None:
         found = self._weights.get(name)

@@ -31,10 +31,14 @@ class Location:
     """Where samples or weights are: under a key of a stored object.
 
     The reference is inside of this object, so that Ray does not fetch what it stands for.
+
+    Attributes:
+        size: Their bytes.
     """
 
     ref: ObjectRef
     key: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Reply:
     Attributes:
         failure: Why there is no answer.
         chunks: Names and bytes of samples in the freight.
-        weights: Names of weights in the freight.
+        weights: Names and bytes of weights in the freight.
         removed: Samples and weights that this worker wants to be removed.
         kept: Second names of weights, which the worker has given.
         files: Whether files of the run folder have changed.
@@ -78,7 +82,7 @@ class Reply:
     answer: object = None
     failure: ErrorReport | None = None
     chunks: Mapping[str, int] = field(default_factory=dict)
-    weights: tuple[str, ...] = ()
+    weights: Mapping[str, int] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     kept: Mapping[str, Location] = field(default_factory=dict)
     files: bool = False

@@ -103,7 +103,7 @@ class RayWorker:
             answer,
             failure,
             {name: packed.size for name, packed in new.samples.items()},
-            tuple(new.weights),
+            {name: packed.size for name, packed in new.weights.items()},
             tuple(new.removed),
             new.kept,
             bool(files),
@@ -185,7 +185,7 @@ class WorkerStore:
         if place is None:
             raise CheckpointNotFoundError(f"no weights {name!r} were published")
         try:
-            return unpack_weights(fetch(place, durations.RAY_FETCH)[place.key])
+            return unpack_weights(fetch(place, fetch_time(place.size))[place.key])
         except LookupError as error:
             raise CheckpointError(f"the weights {name!r} cannot be read: {error}") from error
 
@@ -224,7 +224,8 @@ class WorkerStore:
 
     def note(self, parcel: Parcel) -> None:
         """What the driver tells; what is needed has to be there in time for the answer."""
-        self._deadline = time.monotonic() + durations.RAY_FETCH
+        size = sum(place.size for place in parcel.chunks.values())
+        self._deadline = time.monotonic() + fetch_time(size)
         with self._lock:
             for name in parcel.gone:
                 place = self._places.pop(name, (0, None))[1]
@@ -250,6 +251,11 @@ class Delivery:
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     kept: dict[str, Location] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
+
+
+def fetch_time(size: int) -> float:
+    """Seconds in which so many bytes have to reach a node, over a slow network as well."""
+    return durations.RAY_FETCH + durations.RAY_FETCH_PER_BYTE * size
 
 
 def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:

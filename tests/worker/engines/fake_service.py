@@ -1,5 +1,6 @@
 """A worker whose task does as it is told, for tests of what carries its messages."""
 
+import importlib
 import threading
 from pathlib import Path
 
@@ -86,6 +87,11 @@ def slow_service(spec, stores):
 
 def no_service(spec, stores):
     raise ImportError("no module named 'own_env'")
+
+
+def importing_service(spec, stores):
+    importlib.import_module("shipped_by_the_run")
+    return FakeService(spec, stores)
 
 
 def http_worker(spec, stores, cfg):

@@ -1,6 +1,6 @@
 """A Ray cluster of simulated nodes in a process of its own, behind a token.
 
-Commands come as lines of JSON on stdin, each is answered by one: ``["add", label]`` and
+Commands come as lines of JSON on stdin, each is answered by one: ``["add", label, resource]`` and
 ``["remove", label, graceful]``. The cluster ends with stdin.
 """
 
@@ -33,9 +33,9 @@ class Nodes:
         )
         self.address = self._answer()
 
-    def add(self, label):
-        """A node that has ten of a resource of that name."""
-        return self._ask("add", label)
+    def add(self, label, resource=None):
+        """A node that has ten of a resource, of that name if no other is given."""
+        return self._ask("add", label, resource or label)
 
     def remove(self, label, graceful=False):
         return self._ask("remove", label, graceful)
@@ -43,7 +43,7 @@ class Nodes:
     def close(self):
         self._process.stdin.close()
         try:
-            self._process.wait(20)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -73,8 +73,8 @@ def main():
         _tell(cluster.address)
         for line in sys.stdin:
             match json.loads(line):
-                case ["add", label]:
-                    nodes[label] = cluster.add_node(**settings(label))
+                case ["add", label, resource]:
+                    nodes[label] = cluster.add_node(**settings(resource))
                 case ["remove", label, graceful]:
                     cluster.remove_node(nodes.pop(label), allow_graceful=graceful)
             _tell(None)

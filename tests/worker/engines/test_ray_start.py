@@ -20,7 +20,7 @@ from ding.utils.log_file import leave_process
 from ding.worker.engines import ray_cluster
 from tests.children import is_alive
 
-CFG = dict(address=None, modules=[], runtime_env={}, object_store_memory=None)
+CFG = dict(address=None, modules=[], runtime_env={}, object_store_memory=None, head_tolerance=10.0)
 
 
 @pytest.fixture
