@@ -15,7 +15,6 @@ from ding.config.complete import Request, Strict, complete, copied, read, unshar
 from ding.config.hosts import (
     fill_tables,
     parallel_transform,
-    parallel_transform_slurm,
     place_joining,
     set_system_cfg,
 )
@@ -25,8 +24,6 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
-
-PLATFORMS = ("local", "slurm")
 
 
 def compile_config_parallel(
@@ -54,9 +51,9 @@ def compile_config_parallel(
         seed: Recorded in the config.
         save_cfg: Make the run's folder and save the result there.
         save_path: Name of the saved file.
-        platform: ``local`` (also: named hosts) or ``slurm``.
+        platform: ``local``, which also means named hosts.
         coordinator_host: Host of the coordinator; the loopback address if not given.
-        learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
+        learner_host: Hosts of the learners, separated by commas.
         collector_host: Hosts of the collectors, likewise.
         coordinator_port: Port of the coordinator; a free one if not given.
         learner_port: Port of learners: of all in Kubernetes, else of the first, and so on upwards.
@@ -93,23 +90,23 @@ def place_parts(
 
     Args:
         config: ``main`` and ``system``.
-        platform: ``local`` or ``slurm``.
+        platform: ``local``.
         hosts: Of coordinator, learners and collectors, as for `compile_config_parallel`.
         ports: Of them.
         joining: Let workers without a port choose one when they start, and join by themselves.
 
     Raises:
-        ConfigError: Another platform, or one that this is not.
+        ConfigError: Another platform.
     """
-    if platform not in PLATFORMS:
-        cure = "; in Kubernetes, workers join by the coordinator's address" * (platform == "k8s")
-        raise ConfigError(f"platform must be {' or '.join(PLATFORMS)}, got {platform!r}{cure}")
+    if platform != "local":
+        raise ConfigError(
+            f"platform must be local, got {platform!r}; on a cluster, workers join by the "
+            "coordinator's address: ding worker --join HOST:PORT"
+        )
     set_system_cfg(config)
     _give_ports(config.system, *ports)
     if joining:
-        place_joining(config, platform == "slurm", *hosts)
-    elif platform == "slurm":
-        parallel_transform_slurm(config, *hosts)
+        place_joining(config, *hosts)
     else:
         parallel_transform(config, *hosts)
 

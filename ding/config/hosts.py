@@ -15,9 +15,7 @@ from ding.utils.cluster_helper import (
     DEFAULT_K8S_COLLECTOR_PORT,
     DEFAULT_K8S_COORDINATOR_PORT,
     DEFAULT_K8S_LEARNER_PORT,
-    job_nodes,
 )
-from ding.utils.system_helper import get_ip
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
@@ -147,21 +145,9 @@ def parallel_transform_slurm(
     learner_node: list[str] | None = None,
     collector_node: list[str] | None = None,
 ) -> EasyDict:
-    """Complete ``cfg`` for Slurm, in place; returns it.
-
-    Without nodes, those of the job count (``SLURM_JOB_NODELIST``): the first ones learn, one for
-    each learner; the others collect.
-    """
-    nodes = _nodes_for(EasyDict(cfg), _listed(learner_node), _listed(collector_node))
+    """Complete ``cfg`` for nodes of Slurm, in place; returns it."""
+    nodes = learner_node or [], collector_node or []
     return _transform(cfg, set_host_port_slurm, coordinator_host, *nodes)
-
-
-def _nodes_for(
-    cfg: EasyDict, learner_node: list[str], collector_node: list[str]
-) -> tuple[list[str], list[str]]:
-    nodes = job_nodes() if not (learner_node and collector_node) else []
-    learners = len(_workers(cfg, "learner"))
-    return learner_node or nodes[:learners], collector_node or nodes[learners:] or nodes
 
 
 def parallel_transform_k8s(
@@ -201,7 +187,6 @@ def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDi
 
 def place_joining(
     cfg: EasyDict,
-    slurm: bool,
     coordinator_host: Hosts,
     learner_host: Hosts,
     collector_host: Hosts,
@@ -210,15 +195,10 @@ def place_joining(
 
     Args:
         cfg: ``main`` and ``system``, with entries for the workers.
-        slurm: Whether hosts are nodes of Slurm, by default those of the job.
         coordinator_host: As for `set_host_port`.
         learner_host: As for `set_host_port`.
         collector_host: As for `set_host_port`.
     """
-    if slurm:
-        coordinator_host = coordinator_host or get_ip()
-        nodes = _nodes_for(cfg, _listed(learner_host), _listed(collector_host))
-        learner_host, collector_host = ([node_to_host(node) for node in each] for each in nodes)
 
     def joined_port(host: str) -> int | str:
         return find_free_port(host) if is_local(host) else DEFAULT_K8S_COORDINATOR_PORT

@@ -30,6 +30,7 @@ Examples:
   ding -m serial -c exp/run/formatted_total_config.py --resume
   ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
   ding -m dist -M config -c parallel_config.py          the same, each started by hand
+  ding worker --join host:7000 --run exp/run            one more collector, on any host
   ding status exp/run                                   how a parallel run is going
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
@@ -255,6 +256,25 @@ def status(exp: str, as_json: bool) -> None:
     from ding.entry.run_report import report
 
     click.echo(report(exp, as_json))
+
+
+@main.command()
+@click.option("--join", "address", required=True, metavar="HOST:PORT",
+              help="The coordinator's address; ding status shows it.")  # fmt: skip
+@click.option("--kind", type=click.Choice(["collector", "learner"]), default="collector",
+              show_default=True)  # fmt: skip
+@click.option("--name", help="Such as collector7. [default: one that no worker of the run has]")
+@click.option("--run", "folder", default=".", type=click.Path(exists=True, file_okay=False),
+              help="The run's folder, for its key, if that is not in DING_RUN_KEY.")  # fmt: skip
+def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
+    """Run one more worker of a parallel run, on any host that shares the run's folder."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--join")
+    from ding.entry.dist_entry import join
+
+    sys.path.insert(0, os.getcwd())  # where the run's modules may be
+    join(host, int(port), kind, name, folder)
 
 
 @main.command()

@@ -17,7 +17,6 @@ MODULES = (
     *("config", "coordinator", "learner", "collector"),
     *("learner_aggregator", "spawn_learner"),
 )
-PLATFORMS = ("local", "slurm")
 
 _PORT = click.IntRange(0, 65535)
 
@@ -32,13 +31,6 @@ _SWITCH: dict[str, Any] = {
 _OPTIONS = (
     click.option("-M", "--module", type=click.Choice(MODULES), help="Part to run (-m dist)."),
     click.option("--module-name", "-mn", metavar="NAME", help="Such as learner1 (-m dist)."),
-    click.option(
-        "-P",
-        "--platform",
-        type=click.Choice(PLATFORMS),
-        default="local",
-        help="Where the parts run (-M config). [default: local]",
-    ),
     click.option(
         "-cdh", "-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."
     ),

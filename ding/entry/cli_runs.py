@@ -264,7 +264,7 @@ def _prepare(options: Mapping[str, Any]) -> None:
         tuple(options[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
         for what in ("host", "port")
     )
-    dist_entry.prepare(config, options["platform"], hosts, ports)
+    dist_entry.prepare(config, "local", hosts, ports)
 
 
 def _launch(module: str, options: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The parts of a parallel run, started one by one from one compiled config."""
 
 import contextlib
+import os
 import shlex
 import socket
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ from ding.entry.supervisor import run_ranks
 from ding.utils import get_operator_server_kwargs
 from ding.utils.console import say
 from ding.utils.errors import ConfigError, RunError
-from ding.utils.run_claims import make_run_key
+from ding.utils.run_claims import KEY_FILE, KEY_VARIABLE, make_run_key, read_run_key
 from ding.worker.coordinator.operator_server import Answer, OperatorServer
+from ding.worker.engines.http_worker import ask_for_entry
+from ding.worker.messages import Kind
 
 __all__ = [
     "dist_add_replicas",
@@ -61,9 +64,9 @@ def dist_prepare_config(
     Args:
         filename: Config file with ``main_config``, ``create_config`` and ``system_config``.
         seed: Seed of everything random.
-        platform: ``local`` (also: named hosts) or ``slurm``.
+        platform: ``local``, which also means named hosts.
         coordinator_host: Host of the coordinator; the loopback address if empty.
-        learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
+        learner_host: Hosts of the learners, separated by commas.
         collector_host: Those of the collectors.
         coordinator_port: The coordinator's port; a free one if empty.
         learner_port: The learners' port.
@@ -294,18 +297,57 @@ def _find_own_address(config: EasyDict) -> None:
     for name in worker_names(config.main, config.system):
         entry = config.system[name]
         if is_local(entry.host) and entry.coordinator:
-            entry.host = _address_towards(*entry.coordinator)
+            entry.host = _own_host(*entry.coordinator)
 
 
-def _address_towards(host: str, port: int) -> str:
+def _own_host(host: str, port: int) -> str:
+    """The address of this host on the way to another one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((host, int(port)))  # sends nothing: it picks the interface
         except OSError as error:
-            raise ConfigError(
-                f"system.coordinator.host {host!r} cannot be reached: {error}"
-            ) from error
+            raise ConfigError(f"the coordinator at {host!r} cannot be reached: {error}") from error
         return probe.getsockname()[0]
+
+
+# ---------------------------------------------------------------------- workers without a config
+
+
+def join(host: str, port: int, kind: Kind, name: str | None = None, folder: str = ".") -> None:
+    """Run a worker that joins a run, in this process, until its end.
+
+    Its config comes from the coordinator; samples, weights and states are in the run's folders,
+    which this host has to share.
+
+    Args:
+        host: Of the coordinator.
+        port: Of the coordinator.
+        kind: ``collector`` or ``learner``.
+        name: Such as ``collector7``; one that no other worker has if not given.
+        folder: With the run's key, if that is not in ``DING_RUN_KEY``.
+
+    Raises:
+        ConfigError: No key, or this host does not have the run's folder.
+        RunError: The coordinator refuses, or the worker could not go on.
+        SystemExit: SIGINT or SIGTERM ended it.
+    """
+    key = read_run_key(folder)
+    if key is None:
+        raise ConfigError(
+            f"a worker needs the run's key: set {KEY_VARIABLE}, or name the run's folder with "
+            f"--run, where it is in {KEY_FILE}"
+        )
+    config = EasyDict(ask_for_entry((host, port), kind, name, key))
+    exp_name = config.main.exp_name
+    if not os.path.isdir(exp_name):
+        raise ConfigError(f"this host has no folder {exp_name}, which workers of a run share")
+    name = next(part for part in config.system if kind_of(part) == kind)
+    entry = config.system[name]
+    entry.update(coordinator=[host, port], host=None if is_local(host) else _own_host(host, port))
+    say(f"{name} joins {host}:{port}")
+    ending = run_part(partial(run_worker, config=config, name=name, key=key))
+    say(f"{name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
+    ending.raise_if_bad()
 
 
 # ---------------------------------------------------------------------- workers in Kubernetes

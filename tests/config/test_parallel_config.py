@@ -36,7 +36,6 @@ from ding.config.utils import (
     set_system_cfg,
 )
 from ding.utils import DEFAULT_K8S_COLLECTOR_PORT, DEFAULT_K8S_COORDINATOR_PORT
-from ding.utils.cluster_helper import expand_nodes, job_nodes
 from ding.utils.errors import ConfigError, UnknownTypeError
 
 
@@ -341,49 +340,22 @@ def test_kubernetes(configs):
     assert cfg.system.coordinator.learner == {}  # the operator knows where they are
 
 
-def test_slurm_nodes_from_the_environment(configs, monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_NODELIST", "host-10-255-0-[1-4]")
+def test_slurm_nodes(configs, monkeypatch):
     monkeypatch.setattr("ding.config.hosts.find_free_port_slurm", lambda node: 4321)
-    cfg = parallel_transform_slurm(complete_parallel(*configs), "10.255.0.9")
+    nodes = [f"host-10-255-0-{number}" for number in range(1, 5)]
+    cfg = parallel_transform_slurm(complete_parallel(*configs), "10.255.0.9", nodes[:2], nodes[2:])
     assert [cfg.system[name].host for name in ("learner0", "learner1", "collector0")] == [
         "10.255.0.1",
         "10.255.0.2",
         "10.255.0.3",
     ]
     assert cfg.system.learner0.port == 4321
-    joining = complete_parallel(*configs)
-    place_parts(joining, "slurm", ("10.255.0.9", None, None), (6000, None, None), joining=True)
-    assert joining.system.collector1.host == "10.255.0.4"
-    assert joining.system.collector1.port == "auto"
-    assert joining.system.collector1.coordinator == ["10.255.0.9", 6000]
 
 
-def test_no_slurm(configs, monkeypatch):
-    for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError, match="no Slurm nodes"):
-        job_nodes()
-    with pytest.raises(ConfigError, match="platform must be local or slurm"):
-        compile_config_parallel(*configs, platform="slrm")
-
-
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        ("a", ["a"]),
-        ("a,b-1", ["a", "b-1"]),
-        ("gpu[01-03,7],login", ["gpu01", "gpu02", "gpu03", "gpu7", "login"]),
-        ("r[1-2]n[0-1]", ["r1n0", "r1n1", "r2n0", "r2n1"]),
-    ],
-)
-def test_lists_of_nodes(text, nodes):
-    assert expand_nodes(text) == nodes
-
-
-@pytest.mark.parametrize("text", ["a[1", "a]1", "a[x-y]"])
-def test_what_is_no_list_of_nodes(text):
-    with pytest.raises(ConfigError, match="Slurm"):
-        expand_nodes(text)
+@pytest.mark.parametrize("platform", ["slurm", "k8s"])
+def test_workers_on_a_cluster_join_instead(configs, platform):
+    with pytest.raises(ConfigError, match=r"ding worker --join HOST:PORT"):
+        compile_config_parallel(*configs, platform=platform)
 
 
 def test_a_port_that_is_free(configs):

@@ -26,8 +26,9 @@ COMMANDS = [(page, tuple(words)) for page, words in commands()]
 DING = [words for page, words in COMMANDS if words[0] == "ding" and page != FIRST_HOUR]
 # Processes, which are tried together below.
 TOGETHER = ("-m parallel", "-m dist", "status")
-# They take until Ctrl-C, or hours; tests/board and tests/entry/test_sweep.py try them.
-ENDLESS = ("ding board", "ding sweep")
+# They take until Ctrl-C, or hours, or need a run; tests/board, tests/entry/test_sweep.py and
+# tests/parallel/test_joining.py try them.
+ENDLESS = ("ding board", "ding sweep", "ding worker")
 ALONE = sorted(
     {words for words in DING if not any(one in " ".join(words) for one in TOGETHER + ENDLESS)}
 )
@@ -112,9 +113,7 @@ def test_commands_of_parallel_mode(workplace):
 @pytest.mark.timeout(300)
 def test_commands_of_dist_mode(workplace):
     lines = [words for words in DING if "dist" in words]
-    begins = [number for number, words in enumerate(lines) if "config" in words]
-    # The recipe after it is for a cluster, whose names are known there alone.
-    config, *parts = lines[begins[0] : begins[1]]
+    config, *parts = lines
     assert len(parts) > 1
     process = start(workplace, config[1:])
     output, _ = process.communicate(timeout=60)

@@ -167,7 +167,7 @@ def test_configs_for_parts():
         (["-m", "serial", "-c", "config.py", "-M", "learner"], "--module is for -m dist"),
         (["-m", "serial", "-c", "config.py", "--engine", "ray"], "--engine is for -m parallel"),
         (["-m", "dist", "--add", "collector"], "No such option"),
-        (["-m", "dist", "-c", "config.py", "-P", "k8s"], "'k8s' is not one of"),
+        (["worker", "--join", "localhost"], "is not HOST:PORT"),
         (["-m", "dist", "-M", "lerner", "-c", "config.py"], "'lerner' is not one of"),
     ],
 )

@@ -1,5 +1,6 @@
 """Workers that come and go while a parallel run is under way."""
 
+import json
 import os
 import signal
 
@@ -17,11 +18,22 @@ def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py")
     return start_ding(*command.split(), folder=run.folder)
 
 
+def _joining(run: ParallelRun, *options: str):
+    """A further worker that has no config, in another folder than the run."""
+    at = json.loads((run.exp / "coordinator.json").read_text())
+    address = f"{at['host']}:{at['port']}"
+    elsewhere = run.folder / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    return start_ding(
+        "worker", "--join", address, "--run", str(run.exp), *options, folder=elsewhere
+    )
+
+
 @pytest.mark.slow
 def test_two_collectors_join_and_one_leaves(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
-        extra = [_collector(run, name) for name in ("collector7", "collector8")]
+        extra = [_collector(run, "collector7"), _joining(run, "--name", "collector8")]
         try:
             run.wait_for(
                 "both at work",
@@ -43,6 +55,28 @@ def test_two_collectors_join_and_one_leaves(tmp_path):
             # It ends with the run that it works for, and for the same reason.
             assert extra[1].wait(20) in (0, 143)
             assert run.data_files() == []
+        finally:
+            for process in extra:
+                process.kill()
+                process.wait()
+
+
+@pytest.mark.slow
+def test_workers_without_a_config_get_names_and_train(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        extra = [_joining(run), _joining(run), _joining(run, "--kind", "learner")]
+        new = {"collector2", "collector3", "learner1"}
+        try:
+            run.wait_for("all are there", lambda s: new <= s["workers"].keys())
+            run.wait_for("one collects", lambda s: s["workers"]["collector2"]["state"] == "running")
+            misnamed = _joining(run, "--kind", "learner", "--name", "collector9")
+            assert misnamed.wait(60) == 1
+            os.kill(run.process.pid, signal.SIGTERM)
+            assert run.end(20) == 143
+            for process in extra:
+                assert process.wait(20) in (0, 143)
+            assert not any((tmp_path / "elsewhere").iterdir())
         finally:
             for process in extra:
                 process.kill()

@@ -102,7 +102,7 @@ class Coordinator(RunEvents, Configurable):
         run = Run(self._exp_name, commander, view, callbacks or Callbacks(), run_log)
         system = {**cfg["system"], "coordinator": self._cfg}
         if engine is None:
-            engine = flask_fs_engine(system, self._exp_name)
+            engine = flask_fs_engine(system, self._exp_name, cfg["main"].get("seed", 0))
         buffers = self._make_buffers(
             samples_of_comm_type(cfg["system"]) or engine.samples,
             None if run_log is None else run_log.writer,

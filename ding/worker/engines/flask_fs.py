@@ -1,6 +1,9 @@
 """The default engine: HTTP between processes, and folders that they share."""
 
+import os
+import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from ding.utils import ENGINE_REGISTRY
@@ -13,13 +16,14 @@ from ding.worker.engines.shared_folder import (
     SharedFolderSamples,
     SharedFolderWeights,
 )
+from ding.worker.messages import Kind
 from ding.worker.seams import Engine
 
 Folder = TypeVar("Folder", bound=SharedFolder)
 
 
 @ENGINE_REGISTRY.register("flask_fs")
-def flask_fs_engine(system: Mapping[str, Any], exp_name: str) -> Engine:
+def flask_fs_engine(system: Mapping[str, Any], exp_name: str, seed: int = 0) -> Engine:
     """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server.
 
     This is the coordinator's side; a worker reads its folders and addresses from its own config.
@@ -27,6 +31,7 @@ def flask_fs_engine(system: Mapping[str, Any], exp_name: str) -> Engine:
     Args:
         system: The compiled config's ``system``.
         exp_name: The run's folder.
+        seed: The run's.
 
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
@@ -35,12 +40,31 @@ def flask_fs_engine(system: Mapping[str, Any], exp_name: str) -> Engine:
     weights = _folder(system, "path_policy", SharedFolderWeights)
     folders = {"buffers": samples, "weights": weights}
     return Engine(
-        HttpControl(system["coordinator"]),
+        HttpControl(system["coordinator"], partial(_config_of, system, seed)),
         samples,
         weights,
         FolderArtifacts(exp_name),
         {kind: RunMark(folder.path, exp_name) for kind, folder in folders.items() if folder},
     )
+
+
+def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> Mapping[str, object]:
+    """What a worker that joins without a config needs of the run's: the entry of the first of its
+    kind, with its own name and with paths that hold in any working folder.
+
+    Raises:
+        ConfigError: There is none, or it is one process of several.
+    """
+    first = system.get(f"{kind}0")
+    if first is None or not re.fullmatch(rf"{kind}\d+", name):
+        raise ConfigError(f"expected a worker's name, such as {kind}7, got {name!r}")
+    if first.get("multi_gpu"):
+        raise ConfigError(f"a {kind} of this run consists of several processes: {name} cannot join")
+    entry = {**first, "name": name, "host": None, "port": "auto", "run_key": None}
+    for path in ("exp_name", "path_data", "path_policy"):
+        entry[path] = os.path.abspath(entry[path])
+    main = {"exp_name": entry["exp_name"], "seed": seed}
+    return {"main": main, "system": {"logs": system.get("logs", {}), name: entry}}
 
 
 def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder | None:

@@ -1,5 +1,6 @@
 """Workers that are reached by HTTP: those of the config, and those that join."""
 
+import itertools
 import logging
 import socket
 import threading
@@ -21,7 +22,7 @@ from ding.interaction.master.task import Task, TaskStatus
 from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
 from ding.worker.engines.http_messages import answer_from_json, request_name, request_to_json
-from ding.worker.engines.run_master import JoinMessage, RunMaster
+from ding.worker.engines.run_master import EntryMessage, JoinMessage, RunMaster
 from ding.worker.messages import Kind, Request, Resources
 from ding.worker.seams import (
     Arrival,
@@ -132,12 +133,19 @@ class HttpControl:
     Args:
         cfg: ``system.coordinator``: host, port, ``run_key``, ``channel``, the tables ``collector``
             and ``learner`` of workers, and the spans in seconds.
+        entry_of: Gives the config of a worker of a kind and a name, for those that come without.
 
     Raises:
         ConfigError: A table has an entry that is no address.
     """
 
-    def __init__(self, cfg: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        cfg: Mapping[str, Any],
+        entry_of: Callable[[Kind, str], Mapping[str, object]] = lambda kind, name: {},
+    ) -> None:
+        self._entry_of = entry_of
+        self._given_names: set[str] = set()
         self._lock = threading.Condition(threading.RLock())  # guards what follows
         self._workers: dict[str, _Worker] = {}
         self._closing = False
@@ -161,6 +169,7 @@ class HttpControl:
             key=cfg.get("run_key"),
             request_timeout=cfg.get("request_timeout", durations.REQUEST_TIMEOUT),
             on_join=self._join,
+            on_entry=self._give_entry,
             on_lost=self._notice_loss,
             status=lambda: self._arrivals.status(),
             on_death=lambda cause: self._arrivals.fatal(cause),
@@ -280,6 +289,22 @@ class HttpControl:
             self._master.tolerate(worker.name, tolerance)
 
     # ------------------------------------------------------------------ workers that join
+
+    def _give_entry(self, message: EntryMessage) -> Mapping[str, object]:
+        """The config of a worker that is going to join, under the name that it wants or a new one.
+
+        Raises:
+            ResponsibleException: A run has no workers of that name and kind.
+        """
+        with self._lock:
+            taken = self._given_names.union(self._workers)
+            free = (f"{message.kind}{n}" for n in itertools.count())
+            name = message.name or next(name for name in free if name not in taken)
+            self._given_names.add(name)
+        try:
+            return self._entry_of(message.kind, name)
+        except ConfigError as err:
+            raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
 
     def _join(self, message: JoinMessage) -> None:
         """Connect to a worker that has joined.

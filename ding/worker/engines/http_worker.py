@@ -1,5 +1,6 @@
 """A worker's way to its coordinator over HTTP: a slave that takes requests, and a joiner."""
 
+import contextlib
 import inspect
 import logging
 import os
@@ -13,10 +14,12 @@ import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
 from ding.interaction.base.authentication import NotAuthenticError
+from ding.interaction.base.network import HttpEngine
 from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 from ding.interaction.slave import Slave
 from ding.utils import durations
+from ding.utils.errors import RunError
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.messages import Json, Kind, Request, StartTask, TrainRequest
@@ -25,6 +28,8 @@ from ding.worker.seams import WorkerService
 _logger = logging.getLogger(__name__)
 
 JOIN_PATH = "/worker/join"
+#: Where a worker gets its part of the config before it joins.
+ENTRY_PATH = "/worker/entry"
 #: Answers that trying again does not change.
 _FINAL = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
@@ -254,19 +259,11 @@ class Joiner:
         first_patience: float = durations.JOIN_PATIENCE,
         patience: float = durations.REJOIN_PATIENCE,
     ) -> None:
-        host, port = coordinator[0] or LOCAL_HOST, coordinator[1]
-        self._coordinator = f"{host}:{port}"
+        self._coordinator = f"{coordinator[0] or LOCAL_HOST}:{coordinator[1]}"
         self._worker = {"kind": kind, "name": name}
         self._address_fn, self._on_give_up, self._ready = address_fn, on_give_up, ready
         self._patiences = (first_patience, patience)
-        headers = {
-            "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
-            "Token": random_token(),
-        }
-        address = (host, int(port), False, "")
-        self._engine = make_engine(
-            headers, address, durations.JOIN_TIMEOUT, retries=0, key=key, role="master"
-        )
+        self._engine = _client(coordinator, key, channel)
         self._closed = threading.Event()
         self._wake = threading.Event()
         # Without it, nobody would look for a coordinator, and the worker would wait for ever.
@@ -338,6 +335,52 @@ class Joiner:
         except requests.RequestException as err:
             return f"{type(err).__name__}: {err}", False
         return None, False
+
+
+def ask_for_entry(
+    coordinator: tuple[str, int], kind: Kind, name: str | None, key: str | None
+) -> Mapping[str, Any]:
+    """The part of a run's compiled config that a worker needs; waits for the coordinator.
+
+    Args:
+        name: Of the worker; ``None``: the coordinator chooses one.
+
+    Returns:
+        ``main`` and ``system``, with one worker's entry.
+
+    Raises:
+        RunError: There is no coordinator, or it refuses.
+    """
+    where = f"the coordinator at {coordinator[0]}:{coordinator[1]}"
+    pause = durations.JOIN_PAUSES[1]
+    with contextlib.closing(_client(coordinator, key)) as client:
+        try:
+            response = client.request(
+                "POST",
+                ENTRY_PATH,
+                {"worker": {"kind": kind, "name": name}},
+                retries=round(durations.JOIN_PATIENCE / pause),
+                retry_waiting=pause,
+            )
+        except requests.HTTPError as error:
+            raise RunError(f"{where} refuses this worker: {_told(error.response)}") from error
+        except NotAuthenticError as error:
+            raise RunError(str(error)) from error
+        except requests.RequestException as error:
+            raise RunError(f"{where} does not answer: {type(error).__name__}: {error}") from error
+    entry: Mapping[str, Any] = get_values_from_response(response)[4]
+    return entry
+
+
+def _client(
+    coordinator: tuple[str | None, int], key: str | None, channel: int | None = None
+) -> HttpEngine:
+    headers = {
+        "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
+        "Token": random_token(),
+    }
+    address = (coordinator[0] or LOCAL_HOST, int(coordinator[1]), False, "")
+    return make_engine(headers, address, durations.JOIN_TIMEOUT, retries=0, key=key, role="master")
 
 
 def _told(response: requests.Response) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import flask
 
@@ -14,7 +14,7 @@ from ding.interaction import Master
 from ding.interaction.base.service import SMALL_BODY, HttpService, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
-from ding.worker.engines.http_worker import JOIN_PATH
+from ding.worker.engines.http_worker import ENTRY_PATH, JOIN_PATH
 from ding.worker.messages import Kind
 
 STATUS_PATH = "/status"
@@ -61,8 +61,22 @@ _Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an
 _Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
 
 
+Message = TypeVar("Message", bound="_WorkerMessage")
+
+
+class _WorkerMessage:
+    @classmethod
+    def parse(cls: type[Message], content: bytes) -> Message:
+        """Read a body, ``{"worker": {...}}``.
+
+        Raises:
+            BadMessageError: It is none.
+        """
+        return from_json(cls, json_object(parsed_json(content)).get("worker"))
+
+
 @dataclass(frozen=True)
-class JoinMessage:
+class JoinMessage(_WorkerMessage):
     """A worker tells where it listens."""
 
     kind: Kind
@@ -71,14 +85,21 @@ class JoinMessage:
     port: _Port
     pid: int = 0
 
-    @classmethod
-    def parse(cls, content: bytes) -> "JoinMessage":
-        """Read a body, ``{"worker": {...}}``.
 
-        Raises:
-            BadMessageError: It is none.
-        """
-        return from_json(cls, json_object(parsed_json(content)).get("worker"))
+@dataclass(frozen=True)
+class EntryMessage(_WorkerMessage):
+    """A worker asks for its part of the config, before it listens anywhere.
+
+    Attributes:
+        name: ``None``: one that no worker of the run has.
+    """
+
+    kind: Kind
+    name: _Name | None = None
+
+
+def _no_entry(message: EntryMessage) -> Mapping[str, object]:
+    raise refusal(Code.TASK_DATA_INVALID, f"a {message.kind} needs its config to join here")
 
 
 class RunMaster(Master, StatusService):
@@ -88,6 +109,7 @@ class RunMaster(Master, StatusService):
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
         on_lost: Told the name of a slave that was lost, and the cause.
         status: Gives the facts of the run, JSON.
+        on_entry: Gives the config of a worker that is going to join, JSON; may refuse it, too.
         on_warning: Told what hinders it, and once for each host who tried without the run's key.
     """
 
@@ -97,11 +119,13 @@ class RunMaster(Master, StatusService):
         on_join: Callable[[JoinMessage], object],
         on_lost: Callable[[str, str], object],
         status: Callable[[], Mapping[str, object]],
+        on_entry: Callable[[EntryMessage], Mapping[str, object]] = _no_entry,
         on_warning: Callable[[str], object] = _logger.warning,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._on_join, self._on_lost, self.status = on_join, on_lost, status
+        self._on_join, self._on_entry = on_join, on_entry
+        self._on_lost, self.status = on_lost, status
         self._tell_warning = on_warning
 
     def _routes(self) -> list[Route]:
@@ -109,6 +133,7 @@ class RunMaster(Master, StatusService):
             *Master._routes(self),
             *StatusService._routes(self),
             Route("POST", JOIN_PATH, self._check_key, self._handle_join, max_body=SMALL_BODY),
+            Route("POST", ENTRY_PATH, self._check_key, self._handle_entry, max_body=SMALL_BODY),
         ]
 
     def _check_key(self) -> None:
@@ -118,12 +143,17 @@ class RunMaster(Master, StatusService):
         self._peer_token()
 
     def _handle_join(self, _: None) -> str:
+        self._on_join(self._parsed(JoinMessage))
+        return "joined"
+
+    def _handle_entry(self, _: None) -> Mapping[str, object]:
+        return self._on_entry(self._parsed(EntryMessage))
+
+    def _parsed(self, kind: type[Message]) -> Message:
         try:
-            message = JoinMessage.parse(self._body())
+            return kind.parse(self._body())
         except BadMessageError as err:
             raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
-        self._on_join(message)
-        return "joined"
 
     def _on_warning(self, line: str) -> None:
         self._tell_warning(line)
