@@ -24,6 +24,7 @@ setup(
         "gymnasium>=1.0",
         "easydict>=1.10",
         "flask>=3.0",
+        "cryptography>=42.0",  # certificates between the parts of a run
         "requests>=2.31",
         "tensorboardX>=2.6.2.2",
         "crc32c>=2.7",  # without it tensorboardX takes its checksums in Python

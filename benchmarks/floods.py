@@ -3,11 +3,12 @@
     python benchmarks/floods.py --count 1000 --seed 0
 
 A process with 1,024 descriptors runs a coordinator, a collector and a learner, which have a key.
-This one sends what a stranger may: connections that say nothing, heads and bodies that do not end,
-wrong keys, recorded messages again and changed, what is no HTTP, and heads that are too long; up to
-1,200 connections stay open. After each, the coordinator has to tell its status and the collector
-to answer one who has the key, within 5 seconds. At the end the run must have gone on, memory must
-be flat, and none must have been let in; else the exit status is 1.
+This one sends what a stranger may: connections that say nothing, TLS handshakes, heads and bodies
+that do not end, wrong certificates, recorded messages again and changed, what is no HTTP, and heads
+that are too long; up to 1,200 connections stay open. After each, the coordinator has to report its
+status and the collector to answer a client that has the key, within 5 seconds. At the end the run
+must have gone on, memory must be flat, and no stranger must have been let in; else the exit status
+is 1.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import os
 import random
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -30,7 +32,7 @@ import requests
 from easydict import EasyDict
 
 from ding.interaction.base import HttpEngine
-from ding.interaction.base.authentication import KeyClient
+from ding.interaction.base.tls import client_context, server_name
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
 from ding.worker.learner.comm import NaiveLearner
@@ -87,8 +89,7 @@ class Victim:
         assert self._process.stdout is not None
         self.master, self.slave = json.loads(self._process.stdout.readline())
         self._status = HttpEngine("127.0.0.1", self.master)
-        self._known = HttpEngine("127.0.0.1", self.slave)
-        self._known.key_client = KeyClient(KEY, "slave", f"127.0.0.1:{self.slave}")
+        self._known = HttpEngine("127.0.0.1", self.slave, key=KEY, role="slave")
 
     def tasks_done(self) -> int:
         # The oldest connection without a key makes room for new ones, at times for a request on it.
@@ -128,21 +129,46 @@ class Victim:
 
 
 def recorded(port: int, role: str, method: str, path: str) -> bytes:
-    """A message of one who has the key, as somebody heard it."""
-    url = f"http://127.0.0.1:{port}"
-    headers = {"Channel": "0", "Token": "0" * 64}
-    request = requests.Request(method, url + path, json={"data": {}}, headers=headers).prepare()
-    with requests.Session() as session:
-        session.trust_env = False
-        KeyClient(KEY, role, f"127.0.0.1:{port}").exchange(
-            request,
-            lambda one: session.send(one, timeout=LIMIT),
-            lambda body: session.post(f"{url}/authenticate", json=body, headers=headers),
-        )
-    lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
-    lines += [f"{name}: {value}" for name, value in request.headers.items()]
-    body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    """What one who has the key sends for a request, as a listener hears it."""
+    body = b'{"data": {}}'
+    lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Channel: 0"]
+    lines += [f"Token: {'0' * 64}", f"Content-Length: {len(body)}", "", ""]
+    heard = b""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secured = client_context(KEY).wrap_bio(
+        incoming, outgoing, server_hostname=server_name(role, port)
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as connection:
+        for step in (
+            secured.do_handshake,
+            lambda: secured.write("\r\n".join(lines).encode() + body),
+            lambda: secured.read(1),
+        ):
+            while True:
+                try:
+                    step()
+                    break
+                except ssl.SSLWantReadError:
+                    heard += (piece := outgoing.read())
+                    connection.sendall(piece)
+                    incoming.write(connection.recv(65536))
+    return heard
+
+
+def unfinished() -> bytes:
+    """The first message of a TLS handshake."""
+    outgoing = ssl.MemoryBIO()
+    client = stranger().wrap_bio(ssl.MemoryBIO(), outgoing)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def stranger(key: str | None = None) -> ssl.SSLContext:
+    """A client's that trusts any server; with a certificate of another run, if there is a key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if key is None else client_context(key)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class Attacker:
@@ -166,9 +192,10 @@ class Attacker:
             )
         }
         self._kinds: list[Callable[[int], bytes | None]] = [
-            *(self._silent, self._half_head, self._half_body, self._wrong_key, self._greeting),
-            *(self._replay, self._changed_replay, self._replay_elsewhere, self._noise),
-            *(self._long_head, self._bad_head, self._foreign_name),
+            *(self._silent, self._half_head, self._half_body, self._plain, self._half_handshake),
+            *(self._wrong_key, self._no_certificate, self._replay, self._changed_replay),
+            *(self._replay_elsewhere, self._noise, self._long_head, self._bad_head),
+            self._foreign_name,
         ]
         self.last = ""
         self.sent: Counter[str] = Counter()
@@ -181,7 +208,7 @@ class Attacker:
         self.sent[name] += 1
         with contextlib.suppress(OSError):
             status = kind(port)
-            if status is not None and status.startswith(b"2") and name != "greeting":
+            if status is not None and status.startswith(b"2"):
                 self.let_in[name] += 1
 
     def close(self) -> None:
@@ -212,39 +239,41 @@ class Attacker:
         self._keep(port, b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
 
     def _half_body(self, port: int) -> None:
-        path = self._random.choice(["worker/join", "connect", "task/new", "authenticate", "status"])
+        path = self._random.choice(["worker/join", "connect", "task/new", "nowhere", "status"])
         head = f"POST /{path} HTTP/1.1\r\nChannel: 0\r\nToken: x\r\nContent-Length: {BODY}\r\n\r\n"
         self._keep(port, head.encode() + b"x" * self._random.choice([1, 1000, 1_000_000]))
 
-    def _wrong_key(self, port: int) -> bytes:
-        words = [self._random.randbytes(32).hex() for _ in range(4)]
-        head = (
-            f"{self._random.choice(['POST /connect', 'PUT /slave/task/complete'])} HTTP/1.1\r\n"
-            f"Channel: 0\r\nToken: {words[0]}\r\nRun-Key: {words[1]}\r\n"
-            f'Auth-Session: ["{words[0]}", "1.2.{words[1]}", "127.0.0.1:{port}"]\r\n'
-            f"Auth-Count: 1\r\nAuth-Digest: {words[2]}\r\nAuth-Proof: {words[3]}\r\n"
-        )
+    def _plain(self, port: int) -> bytes:
+        line = self._random.choice(["POST /connect", "PUT /slave/task/complete", "POST /task/new"])
+        head = f"{line} HTTP/1.1\r\nChannel: 0\r\nToken: {self._random.randbytes(32).hex()}\r\n"
         return self._ask(port, head.encode() + b"Content-Length: 2\r\n\r\n{}")
 
-    def _greeting(self, port: int) -> bytes:
-        nonce = self._random.choice(["x", "0" * 64, "0" * 1000])
-        body = json.dumps({"nonce": nonce, "target": f"127.0.0.1:{port}"})
-        head = f"POST /authenticate HTTP/1.1\r\nChannel: 0\r\nContent-Length: {len(body)}\r\n\r\n"
-        return self._ask(port, (head + body).encode())
+    def _half_handshake(self, port: int) -> None:
+        for _ in range(10):
+            content = unfinished()
+            self._keep(port, content[: self._random.choice([1, 5, 100, len(content)])])
+
+    def _wrong_key(self, port: int) -> bytes:
+        return self._ask_secured(port, stranger("the key of another run, which he has"))
+
+    def _no_certificate(self, port: int) -> bytes:
+        return self._ask_secured(port, stranger())
+
+    def _ask_secured(self, port: int, context: ssl.SSLContext) -> bytes:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=STRANGER_LIMIT) as plain,
+            context.wrap_socket(plain) as client,
+        ):
+            client.sendall(b"GET /ping HTTP/1.1\r\nChannel: 0\r\n\r\n")
+            return client.recv(4096)[9:12]
 
     def _replay(self, port: int) -> bytes:
         return self._ask(port, self._random.choice(self._heard[port]))
 
     def _changed_replay(self, port: int) -> bytes:
-        old, new = self._random.choice(
-            [
-                (b"Auth-Count: 1", b"Auth-Count: %d" % self._random.randrange(2, 10**9)),
-                (b'"data": {}', b'"data": 12'),
-                (b"Token: 0", b"Token: 1"),
-                (b"POST /", b"PUT /"),
-            ]
-        )
-        return self._ask(port, self._random.choice(self._heard[port]).replace(old, new))
+        content = bytearray(self._random.choice(self._heard[port]))
+        content[self._random.randrange(len(content))] ^= 1 << self._random.randrange(8)
+        return self._ask(port, bytes(content))
 
     def _replay_elsewhere(self, port: int) -> bytes:
         (other,) = set(self._heard) - {port}

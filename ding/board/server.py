@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
-from ipaddress import ip_address
 from types import FrameType
 from typing import Any
 
@@ -21,7 +20,7 @@ from werkzeug.wsgi import wrap_file
 
 from ding.board.run_files import list_files, open_video, read_config, read_log
 from ding.board.run_list import Run, RunList
-from ding.interaction.base.network import is_own_name, joined
+from ding.interaction.base.network import is_loopback, is_own_name, joined
 from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations, strict_json
@@ -108,7 +107,7 @@ class BoardPages:
         request = flask.request
         if self._token is None:
             host = request.headers.get("Host", "")
-            if not _is_loopback(request.remote_addr) or not is_own_name(
+            if not is_loopback(request.remote_addr) or not is_own_name(
                 host, "localhost", "localhost"
             ):
                 flask.abort(HTTPStatus.FORBIDDEN, "only this machine may look at this page")
@@ -221,13 +220,6 @@ def plotly_script() -> str | None:
         return None
     path = os.path.join(os.path.dirname(spec.origin), "package_data", "plotly.min.js")
     return path if os.path.isfile(path) else None
-
-
-def _is_loopback(address: str | None) -> bool:
-    try:
-        return ip_address((address or "").removeprefix("::ffff:")).is_loopback
-    except ValueError:
-        return False
 
 
 def _json(answer: Mapping[str, Any]) -> flask.Response:

@@ -9,11 +9,12 @@ import requests
 
 from ding.board.run_list import Run
 from ding.entry.run_folder import coordinator_address
-from ding.interaction.base import HttpEngine
+from ding.interaction.base.network import HttpEngine, is_loopback
 from ding.utils import durations, strict_json
 from ding.utils.console import printable, table
-from ding.utils.errors import DataError, RunError
+from ding.utils.errors import ConfigError, DataError, RunError
 from ding.utils.processes import still_runs
+from ding.utils.run_claims import read_run_key
 from ding.utils.run_files import RECORD_FILE, RunRecord, read_record
 
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
@@ -33,7 +34,7 @@ def report(exp_name: str, as_json: bool = False) -> str:
     problem = ""
     if address is not None:
         try:
-            status = ask_status(address)
+            status = ask_status(address, exp_name)
             return strict_json.dumps(status, indent=2) if as_json else _lines_of(status)
         except RunError as error:
             problem = str(error)
@@ -138,25 +139,36 @@ def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
     if isinstance(process, dict) and still_runs(process):
         return True
     try:
-        answering = ask_status(address).get("exp_name")
+        answering = ask_status(address, exp_name).get("exp_name")
     except RunError:
         return False
     return _folder_name(answering) == _folder_name(exp_name)
 
 
-def ask_status(address: Mapping[str, Any]) -> dict[str, Any]:
+def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[str, Any]:
     """What a coordinator tells of its run.
+
+    On this machine plain HTTP is enough; a coordinator elsewhere wants a certificate of the run.
+
+    Args:
+        address: A `coordinator_address`.
+        exp_name: The run's folder, with its key; not needed on this machine.
 
     Raises:
         RunError: There is no answer, or it is none of a coordinator.
     """
     where = f"{address.get('host')}:{address.get('port')}"
     try:
-        engine = HttpEngine(str(address["host"]), int(address["port"]))
+        host = str(address["host"])
+        is_near = exp_name is None or is_loopback(host)
+        key = None if is_near else read_run_key(exp_name)
+        engine = HttpEngine(host, int(address["port"]), key=key, role="master")
         engine.timeout = durations.STATUS_TIMEOUT
         with contextlib.closing(engine):
             answer = engine.request("GET", "status", retries=0, raise_for_status=False)
         return dict(strict_json.loads(answer.content)["data"])
+    except ConfigError as error:
+        raise RunError(f"the coordinator at {where} cannot be asked: {error}") from error
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
@@ -170,7 +182,7 @@ def live_status(exp_name: str) -> dict[str, Any] | None:
     if address is None:
         return None
     try:
-        return ask_status(address)
+        return ask_status(address, exp_name)
     except RunError:
         return None
 

@@ -273,8 +273,6 @@ BODY_TIMEOUT = 60.0
 IDLE_TIMEOUT = 120.0
 #: For reading away a body that nobody wanted.
 DISCARD_TIMEOUT = 2.0
-#: A client's first request after the server's nonce.
-NONCE_LIFE = 60.0
 #: Where descriptors, threads or memory are short: between tries to accept, without a failure
 #: until that is over, and with failures until the server gives up.
 SHORTAGE_PAUSE = 0.05

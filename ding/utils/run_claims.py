@@ -235,6 +235,8 @@ class RunMark:
 
 KEY_FILE = "run.key"
 KEY_VARIABLE = "DING_RUN_KEY"
+#: 128 random bits as hexadecimal digits; who has seen a certificate of the run can try out keys.
+_MIN_LENGTH = 32
 _MAX_LENGTH = 512
 
 
@@ -299,10 +301,10 @@ def remove_run_key(exp_name: str) -> None:
 
 def _checked(key: str, where: str) -> str:
     key = key.strip()
-    # It travels in a header: no line breaks, no other alphabets.
-    if not 16 <= len(key) <= _MAX_LENGTH or not key.isascii() or not key.isprintable():
+    if not _MIN_LENGTH <= len(key) <= _MAX_LENGTH or not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"{where} holds no run key: expected 16 to {_MAX_LENGTH} printable ASCII characters, "
-            f"got {len(key)}; remove it for a new one"
+            f"{where} holds no run key: expected {_MIN_LENGTH} to {_MAX_LENGTH} random printable "
+            f"ASCII characters, got {len(key)}; remove it for a new one, or make one with "
+            "`openssl rand -hex 32`"
         )
     return key

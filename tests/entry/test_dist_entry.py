@@ -148,7 +148,7 @@ def test_another_key_is_refused(parts, monkeypatch):
     path = prepare(stop_value=501)
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
     wait_for(lambda: Path("run/coordinator.json").exists())
-    monkeypatch.setenv("DING_RUN_KEY", "not the key of this run")
+    monkeypatch.setenv("DING_RUN_KEY", "not the key of this run, but as long")
     parts.start("collector", dist_launch_collector, path, 0, None)
     status, line = parts.end("collector")
     assert status == 1

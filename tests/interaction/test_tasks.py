@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from ding.interaction import Master
-from ding.interaction.base.authentication import NotAuthenticError
+from ding.interaction.base.network import NotAuthenticError
 from ding.interaction.exception import (
     SlaveChannelInvalid,
     SlaveMasterTokenNotFound,

@@ -102,7 +102,6 @@ CHAINS = {
     "a connection rests longer than a request may take": (
         *(d.HEAD_TIMEOUT, d.BODY_TIMEOUT, d.IDLE_TIMEOUT),
     ),
-    "a nonce outlives the request after it": (d.CONNECT_TIMEOUT + d.REQUEST_TIMEOUT, d.NONCE_LIFE),
     "a last request fits into a master's end": (d.LAST_REQUEST, d.MASTER_STOP),
     "a shortage is over before the server gives up": (
         *(d.SHORTAGE_PAUSE, d.SHORTAGE_CALM, d.SHORTAGE_LIMIT),

@@ -35,8 +35,8 @@ def test_parts_that_start_at_once_agree():
 
 def test_the_environment_comes_first(monkeypatch):
     make_run_key("exp")
-    monkeypatch.setenv(KEY_VARIABLE, "a key from elsewhere")
-    assert read_run_key("exp") == make_run_key("exp") == "a key from elsewhere"
+    monkeypatch.setenv(KEY_VARIABLE, "a key from elsewhere " + "x" * 20)
+    assert read_run_key("exp") == make_run_key("exp") == "a key from elsewhere " + "x" * 20
 
 
 def test_no_key():
@@ -55,7 +55,9 @@ def test_a_key_that_others_can_read_is_refused(mode):
         make_run_key("exp")
 
 
-@pytest.mark.parametrize("text", ["", "short", "with\nlines and lines", "ä" * 40, "x" * 1000])
+@pytest.mark.parametrize(
+    "text", ["", "x" * 31, "with\nlines and lines and more lines", "ä" * 40, "x" * 1000]
+)
 def test_what_is_no_key_is_refused(text):
     os.makedirs("exp")
     fd = os.open("exp/run.key", os.O_WRONLY | os.O_CREAT, 0o600)

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import ssl
 import sys
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler
@@ -12,10 +13,11 @@ from urllib.parse import unquote_to_bytes
 from ding.utils import durations
 
 from ._deadline_socket import DeadlineSocket
+from .tls import HANDSHAKE_BYTE
 
 _logger = logging.getLogger(__name__)
 
-#: In the environment of a request: call it when the caller has proved who he is.
+#: In the environment of a request: call it when the caller is known.
 AUTHENTIC_KEY = "ding.authentic"
 #: Bytes of a request's head.
 MAX_HEAD = 64 * 1024
@@ -37,18 +39,27 @@ class Server(Protocol):
 
 
 class HttpHandler(BaseHTTPRequestHandler):
-    """Serves one connection, request after request."""
+    """Serves one connection, request after request.
+
+    Args:
+        has_certificate: Whether the client has shown one, on a connection with TLS.
+    """
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Server  # type: ignore[assignment]
 
     def __init__(
-        self, connection: DeadlineSocket, client_address: tuple[str, int], server: Any
+        self,
+        connection: DeadlineSocket | ssl.SSLSocket,
+        client_address: tuple[str, int],
+        server: Any,
+        has_certificate: bool = False,
     ) -> None:
         # The base class would serve at once, and close.
         self.request, self.client_address, self.server = connection, client_address, server
-        self._authentic = False
+        self._scheme = "https" if has_certificate else "http"
+        self._authentic = has_certificate
         self._tell_authentic: Callable[[], object] = lambda: None
         self._tell_busy: Callable[[bool], object] = lambda busy: None
 
@@ -56,7 +67,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         """Answer requests until the connection ends.
 
         Args:
-            on_authentic: Called when the client has proved who he is.
+            on_authentic: Called when the client is known.
             on_busy: Called when the head of a request is complete, and when it was answered.
         """
         self._tell_authentic, self._tell_busy = on_authentic, on_busy
@@ -72,7 +83,11 @@ class HttpHandler(BaseHTTPRequestHandler):
         self.close_connection = True  # unless there is a request that can be followed by another
         rest = durations.IDLE_TIMEOUT if self._authentic else durations.HEAD_TIMEOUT
         self.connection.settimeout(rest)
-        if not self._stream.peek(1):  # type: ignore[attr-defined]
+        begin = self._stream.peek(1)[:1]  # type: ignore[attr-defined]
+        if begin == HANDSHAKE_BYTE:  # at once: a client that wants TLS waits for an answer to it
+            self.requestline = self.request_version = self.command = ""
+            self.send_error(400, "There is no TLS here")
+        if begin in (b"", HANDSHAKE_BYTE):
             return
         self.connection.settimeout(durations.HEAD_TIMEOUT)
         self.raw_requestline = self._stream.readline(MAX_HEAD + 1)
@@ -143,7 +158,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         environ = {
             "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
+            "wsgi.url_scheme": self._scheme,
             "wsgi.input": io.BufferedReader(body),
             "wsgi.errors": sys.stderr,
             "wsgi.multithread": True,
@@ -235,7 +250,7 @@ class _Body(io.RawIOBase):
         self,
         stream: Any,
         length: int,
-        connection: DeadlineSocket,
+        connection: DeadlineSocket | ssl.SSLSocket,
         waiting: io.BufferedIOBase | None,
     ) -> None:
         self.left, self.is_broken = length, False

@@ -21,8 +21,8 @@ from ding.utils.errors import InteractionError, NotJsonError
 from ding.utils.system_helper import NO_NETWORK, get_ip
 
 from ._deadline_socket import DeadlineSocket
-from .authentication import AUTHENTICATE_PATH, KeyClient
 from .common import translate_dict_func
+from .tls import cause_of, client_context, is_strangers, server_name
 
 DEFAULT_RETRIES = 5
 #: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
@@ -71,6 +71,14 @@ class AnswerTooLargeError(InteractionError, requests.RequestException):
     """A peer's answer has more than `MAX_ANSWER` bytes."""
 
 
+class NotAuthenticError(InteractionError, requests.RequestException):
+    """What listens at an address does not prove by a certificate that it has the run's key."""
+
+
+class _Distrust(Exception):
+    """As `NotAuthenticError`, on its way through ``urllib3``, which wraps every `OSError`."""
+
+
 class _BoundedConnection(HTTPConnection):
     """Reads an answer, all of it, within its bounds."""
 
@@ -85,10 +93,46 @@ class _BoundedPool(HTTPConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
+    """Connects within bounds, and to parts of a run by TLS if there is a key.
+
+    For ``urllib3`` the scheme stays ``http``: what it does to the TLS context of an ``https``
+    connection (loading the authorities of the Web) would let strangers in.
+
+    Args:
+        key: The run's key.
+        role: What the servers are: ``master`` or ``slave``.
+    """
+
+    def __init__(self, key: str | None = None, role: str = "") -> None:
+        self._key, self._role = key, role
+        super().__init__()
+
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        pools = {"http": _BoundedPool, "https": HTTPSConnectionPool}
-        self.poolmanager.pool_classes_by_scheme = pools
+        pool = _BoundedPool if self._key is None else _tls_pool(self._key, self._role)
+        self.poolmanager.pool_classes_by_scheme = {"http": pool, "https": HTTPSConnectionPool}
+
+
+def _tls_pool(key: str, role: str) -> type[HTTPConnectionPool]:
+    class TlsConnection(_BoundedConnection):
+        def _new_conn(self) -> socket.socket:
+            plain = super()._new_conn()
+            try:
+                connection = client_context(key).wrap_socket(
+                    plain, server_hostname=server_name(role, int(self.port or 0))
+                )
+            except OSError as error:
+                plain.close()
+                if is_strangers(error):
+                    raise _Distrust(cause_of(error)) from error
+                raise
+            connection.allow(MAX_ANSWER + MAX_HEAD)  # type: ignore[attr-defined]
+            return connection
+
+    class TlsPool(HTTPConnectionPool):
+        ConnectionCls = TlsConnection
+
+    return TlsPool
 
 
 class HttpEngine:
@@ -96,12 +140,16 @@ class HttpEngine:
 
     Threads may share it.
 
+    Args:
+        https: Whether the peer has a certificate of an authority of the Web.
+        key: The run's key; a peer without a certificate of the run gets no request.
+        role: What the peer is, if there is a key: ``master`` or ``slave``.
+
     Attributes:
         timeout: Seconds that the peer may take for one answer, however slowly it comes.
         retries: How often a request is tried again.
         retry_waiting: Seconds between the tries.
         headers: Of each request; without those that are ``None``.
-        key_client: Proves to the peer that this side has the run's key, and has it prove the same.
         process_data: Applied to each body.
         error_of: Makes what is raised for an answer that is an error; `HTTPError` itself without.
     """
@@ -110,19 +158,29 @@ class HttpEngine:
     retries: int = DEFAULT_RETRIES
     retry_waiting: float = durations.REQUEST_RETRY
     headers: Mapping[str, object] = {}
-    key_client: KeyClient | None = None
     process_data: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
     error_of: Callable[[HTTPError], Exception] | None = None
 
-    def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
-        host = f"[{host}]" if ":" in host else host
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        https: bool = False,
+        path: str | None = None,
+        *,
+        key: str | None = None,
+        role: str = "",
+    ) -> None:
         path = "/" + path.strip("/") if path and path.strip("/") else ""
-        self._base = f"{'https' if https else 'http'}://{host}:{port}{path}"
+        self._peer = joined(host, port)
+        scheme = "https" if https and key is None else "http"
+        self._base = f"{scheme}://{self._peer}{path}"
+        self._has_key = key is not None
         self._closed = threading.Event()
         self._session = requests.Session()
         self._session.trust_env = False
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter())
+            self._session.mount(scheme, _Adapter(key, role))
         self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
         # Threads share the session, and cookies are the one thing in it that answers change.
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -155,7 +213,7 @@ class HttpEngine:
 
         Raises:
             NotJsonError: `data` cannot be written as JSON.
-            NotAuthenticError: The peer does not prove that it has the run's key.
+            NotAuthenticError: The peer has no certificate of the run.
             requests.RequestException: There was no answer, or it was an error.
         """
         request = self._prepare(method, path, data, headers, params)
@@ -164,12 +222,12 @@ class HttpEngine:
         span = self.timeout if timeout is None else timeout
         while True:
             try:
-                response = self._exchange(request, span)
+                response = self._send(request, span)
                 if raise_for_status:
                     response.raise_for_status()
                 return response
             except (HTTPError, requests.ConnectionError, Timeout, ChunkedEncodingError) as err:
-                if left <= 0 or not _is_transient(err) or self._closed.wait(waiting):
+                if left <= 0 or not self._is_transient(err) or self._closed.wait(waiting):
                     if isinstance(err, HTTPError) and self.error_of is not None:
                         raise self.error_of(err) from err
                     raise  # not from itself: in a cycle, it would hold the connection
@@ -180,23 +238,26 @@ class HttpEngine:
         self._closed.set()
         self._session.close()
 
-    def _exchange(self, request: requests.PreparedRequest, span: float) -> requests.Response:
-        if self.key_client is None:
-            return self._send(request, span)
-
-        headers = {"Channel": request.headers.get("Channel")}
-
-        def greet(body: dict[str, str]) -> requests.Response:
-            greeting = self._prepare("POST", AUTHENTICATE_PATH, body, headers, None)
-            return self._send(greeting, span)
-
-        return self.key_client.exchange(request, lambda one: self._send(one, span), greet)
+    def _is_transient(self, err: requests.RequestException) -> bool:
+        if isinstance(err, HTTPError):
+            return err.response is not None and err.response.status_code in TRANSIENT_STATUS
+        # With a key, what is left of these is a connection that was damaged on its way.
+        return self._has_key or not isinstance(err, SSLError)
 
     def _send(self, request: requests.PreparedRequest, span: float) -> requests.Response:
         """Send a request once; its answer has been read, and is not too long."""
         deadline = time.monotonic() + durations.CONNECT_TIMEOUT + span
         limits = (durations.CONNECT_TIMEOUT, span)
-        response = self._session.send(request, timeout=limits, allow_redirects=False, stream=True)
+        try:
+            response = self._session.send(
+                request, timeout=limits, allow_redirects=False, stream=True
+            )
+        except _Distrust as error:
+            raise NotAuthenticError(
+                f"what listens at {self._peer} does not prove that it has the run's key ({error}): "
+                "another program has that port, the two have different keys, or it is another port "
+                "of the run that is forwarded to this address"
+            ) from error
         try:
             content = bytearray()
             for piece in response.iter_content(65536):
@@ -235,12 +296,6 @@ class HttpEngine:
             request.body = to_json(data if self.process_data is None else self.process_data(data))
             request.headers["Content-Length"] = str(len(request.body))
         return request
-
-
-def _is_transient(err: requests.RequestException) -> bool:
-    if isinstance(err, HTTPError):
-        return err.response is not None and err.response.status_code in TRANSIENT_STATUS
-    return not isinstance(err, SSLError)
 
 
 def to_json(data: object) -> bytes:
@@ -289,29 +344,12 @@ def joined(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def is_own_target(target: str, address: str, host: str, port: int) -> bool:
-    """Whether what a client has dialled may be this server.
-
-    The port has to be. A host is compared if both sides name theirs by number; names, and servers
-    on all interfaces, are reached in more ways than are known here.
-
-    Args:
-        target: What was dialled.
-        address: Where the server tells others to reach it, perhaps through a forwarded port.
-        host: Where it listens.
-        port: Likewise.
-    """
+def is_loopback(address: str | None) -> bool:
+    """Whether an address is one that only this machine can have sent from."""
     try:
-        dialled, dialled_port, _, _ = split_http_address(target)
+        return ipaddress.ip_address((address or "").removeprefix("::ffff:")).is_loopback
     except ValueError:
         return False
-    if (dialled, dialled_port) == split_http_address(address)[:2]:
-        return True
-    if dialled_port != port:
-        return False
-    own = ipaddress.ip_address(host) if _is_number(host) else None
-    comparable = own is not None and not own.is_unspecified and _is_number(dialled)
-    return not comparable or ipaddress.ip_address(dialled) == own
 
 
 def is_own_name(header: str, address: str, host: str) -> bool:

@@ -2,10 +2,10 @@
 
 It serves a WSGI application in a thread, keeps HTTP/1.1 connections and is woken to stop; files
 are sent in pieces. Werkzeug's server has a thread for each connection, however many there are, and
-none of these limits. Strangers cannot
-take what others need: connections on which nobody has proved who he is are few, and the oldest
-makes room; a request has a deadline; its body is read when the application asks for it, which it
-does after it has judged the head.
+none of these limits. Strangers cannot take what others need: connections of unknown clients are
+few, and the oldest makes room; a handshake and a request have a deadline, in the connection's own
+thread; a request's body is read when the application asks for it, which it does after it has judged
+the head.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import logging
 import selectors
 import socket
 import socketserver
+import ssl
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ from ding.utils.errors import InteractionError, PortTakenError
 
 from ._deadline_socket import DeadlineSocket
 from ._http_handler import AUTHENTIC_KEY, HttpHandler
+from .tls import HANDSHAKE_BYTE, cause_of, is_strangers
 
 __all__ = ["AUTHENTIC_KEY", "HttpServer"]
 
@@ -33,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 #: Connections that may be open, at most half of the descriptors that the process may have.
 MAX_CONNECTIONS = 2048
-#: Those of them on which nobody has proved who he is.
+#: Those of them whose clients are not known (yet).
 MAX_STRANGERS = 128
 #: What is left of these where descriptors, threads or memory are short.
 MIN_STRANGERS = 4
@@ -42,7 +44,8 @@ MIN_STRANGERS = 4
 class HttpServer:
     """Serves a WSGI application from `start` until `stop`.
 
-    The application may call ``environ[AUTHENTIC_KEY]()`` to tell that a caller is known.
+    The application may call ``environ[AUTHENTIC_KEY]()`` to tell that a caller is known. One with a
+    certificate is, see `secure`.
 
     Args:
         port: 0 for any free one.
@@ -76,6 +79,17 @@ class HttpServer:
     def port(self) -> int:
         """The real one, also where 0 was asked for."""
         return self._server.server_address[1]
+
+    def secure(self, context: ssl.SSLContext, on_stranger: Callable[[str, str], object]) -> None:
+        """Speak TLS to those who begin with it; call this before `start`.
+
+        Requests in plain HTTP reach the application, too: ``environ["wsgi.url_scheme"]`` tells.
+
+        Args:
+            context: Demands certificates of clients.
+            on_stranger: Called with host and cause if a client has none that is valid.
+        """
+        self._server.tls, self._server.on_stranger = context, on_stranger
 
     def start(self) -> None:
         self._thread.start()
@@ -152,8 +166,9 @@ def _bind(host: str, port: int) -> "_Server":
 class _OpenConnection:
     """One client, and the thread that serves it."""
 
-    def __init__(self, socket: DeadlineSocket, host: str) -> None:
-        self.socket, self.host = socket, host
+    def __init__(self, plain: DeadlineSocket, host: str) -> None:
+        self.socket: DeadlineSocket | ssl.SSLSocket = plain
+        self.host = host
         self.thread: threading.Thread | None = None
         self.is_busy = False  # with a request whose head is complete
 
@@ -168,6 +183,8 @@ class _Server(socketserver.TCPServer):
     request_queue_size = 1024  # in a flood, a full queue costs others a second
     app: Callable[..., Iterable[bytes]]
     max_body: int
+    tls: ssl.SSLContext | None = None
+    on_stranger: Callable[[str, str], object]
 
     def __init__(self, family: int, address: tuple[str, int]) -> None:
         self.address_family = family
@@ -197,7 +214,7 @@ class _Server(socketserver.TCPServer):
             raise
 
     def shrink(self) -> None:
-        """Let there be half as many connections on which nobody has proved who he is."""
+        """Let there be half as many connections of unknown clients."""
         with self._lock:
             self._stranger_limit = max(MIN_STRANGERS, len(self._strangers) // 2)
             while len(self._strangers) > self._stranger_limit:
@@ -239,7 +256,10 @@ class _Server(socketserver.TCPServer):
 
     def _serve(self, connection: _OpenConnection, client_address: Any) -> None:
         try:
-            handler = HttpHandler(connection.socket, client_address, self)
+            has_certificate = self._has_certificate(connection)
+            if has_certificate:
+                self._greet(connection)
+            handler = HttpHandler(connection.socket, client_address, self, has_certificate)
             handler.serve(lambda: self._greet(connection), connection.set_busy)
         except OSError as err:
             _logger.debug("connection to %s: %s", client_address, err)
@@ -248,8 +268,33 @@ class _Server(socketserver.TCPServer):
         finally:
             self._forget(connection)
 
+    def _has_certificate(self, connection: _OpenConnection) -> bool:
+        """Whether the client begins with a TLS handshake, which is then complete.
+
+        Raises:
+            OSError: The handshake failed.
+        """
+        if self.tls is None:
+            return False
+        connection.socket.settimeout(durations.HEAD_TIMEOUT)
+        if connection.socket.recv(1, socket.MSG_PEEK) != HANDSHAKE_BYTE:
+            return False
+        with self._lock:  # else another thread might close the descriptor that moves
+            secured = self.tls.wrap_socket(
+                connection.socket, server_side=True, do_handshake_on_connect=False
+            )
+            connection.socket = secured
+        try:
+            secured.settimeout(durations.HEAD_TIMEOUT)
+            secured.do_handshake()
+        except OSError as error:
+            if is_strangers(error):
+                self.on_stranger(connection.host, cause_of(error))
+            raise
+        return True
+
     def _greet(self, connection: _OpenConnection) -> None:
-        """A connection's client has proved who he is."""
+        """A connection's client is known now."""
         with self._lock:
             self._strangers.pop(connection, None)
 

@@ -25,13 +25,12 @@ from ding.interaction.config import (
     LOCAL_HOST,
 )
 from ding.utils.errors import InteractionError
-from ding.utils.json_fields import BadMessageError, parsed_json
 
 from .app import ResponsibleException, failure_response, responsible, success_response
-from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
 from .common import ControllableService, random_token
-from .network import HttpEngine, get_host_ip, is_own_name, is_own_target, joined
+from .network import HttpEngine, get_host_ip, is_loopback, is_own_name, joined
 from .server import AUTHENTIC_KEY, HttpServer
+from .tls import server_context
 
 _logger = logging.getLogger(__name__)
 
@@ -39,8 +38,6 @@ _logger = logging.getLogger(__name__)
 SMALL_BODY = 64 * 1024
 #: Hosts of strangers that are logged, each once.
 MAX_STRANGERS = 100
-#: Where the judgement of a request's head is kept.
-_JUDGED = "ding.judged"
 
 
 class CheckCode(IntEnum):
@@ -85,8 +82,8 @@ class HttpService(ControllableService):
         request_retries: How often requests to peers are tried again.
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides of a connection have to agree on.
-        key: The run's key. If given, nobody without it may connect, and peers have to prove that
-            they have it, too; it does not travel.
+        key: The run's key. If given, peers are spoken to by TLS, and both sides need a certificate
+            of the run. In plain HTTP, only what is public is answered, and only to this machine.
         request_timeout: Seconds that a peer may take for an answer.
         max_body: Greatest size of a request's body in bytes.
         on_death: Told why the server cannot go on, though nobody has asked it to end.
@@ -94,7 +91,7 @@ class HttpService(ControllableService):
 
     #: Error codes of a peer's token that is missing, and of one that is wrong.
     _peer_codes: tuple[int, int]
-    #: What it is to those that authenticate.
+    #: What its certificate calls it: ``master`` or ``slave``.
     _role: str
 
     def __init__(
@@ -120,7 +117,6 @@ class HttpService(ControllableService):
         self._on_death = _or(on_death, _logger.error)
         self._channel = _or(channel, DEFAULT_CHANNEL)
         self._key = key
-        self._key_server = None if key is None else self._make_key_server(key)
         self._self_token = random_token()
         self._counts: Counter[str] = Counter()  # requests that had no good end, by the reason
         self._count_lock = threading.Lock()
@@ -169,8 +165,15 @@ class HttpService(ControllableService):
             self._die,
             self._on_warning,
         )
+        if self._key is not None:
+            context = server_context(self._key, self._role, self._ports())
+            self._server.secure(context, self._note_stranger)
         self._on_start()
         self._server.start()
+
+    def _ports(self) -> set[int]:
+        """The ports that peers dial."""
+        return {self.port}
 
     def shutdown(self) -> None:
         """Ask it to end; does not wait. From here on requests are refused."""
@@ -188,7 +191,10 @@ class HttpService(ControllableService):
             return False
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
         headers = {"Channel": str(self._channel), "Token": self._self_token}
-        engine = make_engine(headers, (host, self.port, False, ""), self._timeout, retries=0)
+        address = (host, self.port, False, "")
+        engine = make_engine(
+            headers, address, self._timeout, retries=0, key=self._key, role=self._role
+        )
         try:
             return engine.request("GET", "ping").ok
         except requests.RequestException:
@@ -214,8 +220,7 @@ class HttpService(ControllableService):
         self._on_death(cause)
 
     def _on_warning(self, line: str) -> None:
-        """Told what hinders it; once for each host, of callers that did not prove to have the
-        run's key."""
+        """Told what hinders it; once for each host, of callers without a certificate of the run."""
         _logger.warning("%s", line)
 
     @abstractmethod
@@ -227,14 +232,11 @@ class HttpService(ControllableService):
         app.url_map.strict_slashes = app.url_map.merge_slashes = False
         app.register_error_handler(HTTPException, _answer_http_error)
         app.register_error_handler(Exception, self._answer_bug)
-        app.after_request(_sign)
+        app.before_request(self._check_connection)
         own = [
             Route("GET", "/ping", self._check_self, lambda _: "PONG"),
             Route("DELETE", "/shutdown", self._check_self, self._handle_shutdown),
         ]
-        if self._key_server is not None:
-            check, greet = self._check_channel, self._handle_greeting
-            own.append(Route("POST", AUTHENTICATE_PATH, check, greet, max_body=SMALL_BODY))
         for route in own + self._routes():
             app.add_url_rule(
                 route.path,
@@ -252,12 +254,9 @@ class HttpService(ControllableService):
             if route.public:
                 self._check_host()
             else:
+                self._check_certificate()
                 self._check_channel()
-            try:
-                checked = route.check()
-            finally:  # who has the key is no stranger, even if a request is refused
-                if _JUDGED in flask.request.environ:
-                    flask.request.environ[AUTHENTIC_KEY]()
+            checked = route.check()
             size = flask.request.content_length or 0
             if route.max_body is not None and size > route.max_body:
                 message = f"the body may have {route.max_body} bytes here, this one has {size}"
@@ -265,21 +264,13 @@ class HttpService(ControllableService):
                 raise refusal(CheckCode.CHANNEL_INVALID, message, status)
             answer = route.handle(checked)
             # Without a key, anybody may come as far as this; what was accepted is not hostile.
-            if not route.public and route.path != AUTHENTICATE_PATH:
+            if not route.public:
                 flask.request.environ[AUTHENTIC_KEY]()
             if isinstance(answer, str):
                 return success_response(message=answer)
             return success_response(answer)
 
         return view
-
-    def _handle_greeting(self, _: None) -> dict[str, str]:
-        assert self._key_server is not None
-        try:
-            fields = parsed_json(self._body())
-        except BadMessageError:
-            fields = None  # refused as any other that is no greeting
-        return self._key_server.greet(fields)
 
     def _answer_bug(self, error: Exception) -> tuple[flask.Response, int]:
         if self._is_first(f"failed: {_place(error)}"):
@@ -311,40 +302,41 @@ class HttpService(ControllableService):
             message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
             raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
 
-    def _make_key_server(self, key: str) -> KeyServer:
-        return KeyServer(key, self._role, self._is_mine, *self._peer_codes)
-
-    def _is_mine(self, target: str) -> bool:
-        return is_own_target(target, self.my_address, self._host, self.port)
-
     def _check_self(self) -> None:
         token = self._given("Token", CheckCode.SELF_TOKEN_MISSING)
         if not same_secret(token, self._self_token):
             message = "not the token of this service itself"
             raise refusal(CheckCode.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
 
-    def _peer_token(self) -> str:
-        """The token of a caller that has proved to have the run's key."""
-        if self._key_server is not None:
-            self._judge(self._key_server)
-        return self._given("Token", self._peer_codes[0])
+    def _check_connection(self) -> flask.Response | None:
+        """Answer a caller on another machine who has no certificate of the run."""
+        if self._is_certified() or is_loopback(flask.request.remote_addr):
+            return None
+        return self._uncertified().get_response()
 
-    def _judge(self, key_server: KeyServer) -> None:
-        request = flask.request
-        try:
-            judged = key_server.judge(request.headers, request.method, request.environ["RAW_PATH"])
-        except ResponsibleException as err:
-            if err.status_code != HTTPStatus.UNAUTHORIZED:  # it is no stranger who has to renew
-                self._note_stranger(str(request.remote_addr), err.message or "")
-            raise
-        request.environ[_JUDGED] = judged
+    def _check_certificate(self) -> None:
+        if not self._is_certified():
+            raise self._uncertified()
+
+    def _is_certified(self) -> bool:
+        return self._key is None or flask.request.scheme == "https"
+
+    def _uncertified(self) -> ResponsibleException:
+        message = "this side has a run key: it needs TLS, and a certificate of the run"
+        self._note_stranger(str(flask.request.remote_addr), "it does not use TLS")
+        return refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
+
+    def _peer_token(self) -> str:
+        """The token of a caller that has a certificate of the run, if this side has a key."""
+        return self._given("Token", self._peer_codes[0])
 
     def _note_stranger(self, host: str, cause: str) -> None:
         if len(self._counts) >= MAX_STRANGERS and f"from {host} refused" not in self._counts:
             host = "other hosts"
         if self._is_first(f"from {host} refused"):
             self._on_warning(
-                f"the {self._role} at {self.my_address} refuses a request from {host}: {cause}"
+                f"the {self._role} at {self.my_address} refuses a connection from {host}, which "
+                f"has no proof of the run key: {cause}"
             )
 
     def _is_first(self, reason: str) -> bool:
@@ -352,15 +344,6 @@ class HttpService(ControllableService):
         with self._count_lock:
             self._counts[reason] += 1
             return self._counts[reason] == 1
-
-    def _body(self) -> bytes:
-        """The body of a request whose head was accepted."""
-        body = flask.request.get_data()
-        judged: Judged | None = flask.request.environ.get(_JUDGED)
-        if judged is not None and not judged.is_body(body):
-            message = "the body was changed on its way"
-            raise refusal(self._peer_codes[1], message, HTTPStatus.FORBIDDEN)
-        return body
 
     @staticmethod
     def _given(header: str, code: int) -> str:
@@ -385,15 +368,12 @@ def make_engine(
 
     Args:
         address: Host, port, whether HTTPS, and path.
-        key: The run's key, which both sides prove to have.
+        key: The run's key, of which both sides need a certificate.
         role: What the server is, if there is a key: ``master`` or ``slave``.
     """
-    engine = HttpEngine(*address)
+    engine = HttpEngine(*address, key=key, role=role)
     engine.headers, engine.error_of = headers, errors
     engine.timeout, engine.retries, engine.retry_waiting = timeout, retries, retry_waiting
-    if key is not None:
-        host, port, *_ = address
-        engine.key_client = KeyClient(key, role, joined(host, port))
     return engine
 
 
@@ -415,14 +395,6 @@ def _place(error: BaseException) -> str:
         trace = trace.tb_next
     where = "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
     return f"{type(error).__name__} at {where}"
-
-
-def _sign(response: flask.Response) -> flask.Response:
-    """Prove to a caller that has proved it itself that the answer is from this side."""
-    judged: Judged | None = flask.request.environ.get(_JUDGED)
-    if judged is not None:
-        response.headers[PROOF_HEADER] = judged.sign(response.status_code, response.get_data())
-    return response
 
 
 def _answer_http_error(error: HTTPException) -> tuple[flask.Response, int]:

@@ -67,13 +67,13 @@ class SlaveConnection(_Connection):
     Args:
         host: The slave's host.
         port: Its port, 7236 if not given.
-        https: Whether it is spoken to by HTTPS.
+        https: Whether it has a certificate of an authority of the Web.
         channel: Number that both sides have to agree on.
         my_address: Where the slave sends its answers.
         token: What the two know each other by; a new one if not given.
         request_retries: How often a request is tried again.
         request_retry_waiting: Seconds between the tries.
-        key: The run's key, which the slave has to have, too.
+        key: The run's key, which the slave has to have, too; then ``https`` has no meaning.
         request_timeout: Seconds that the slave may take for an answer.
         name: What its master knows the slave by.
         on_open: Called before it is connected; what it raises keeps it from being so.
@@ -139,7 +139,7 @@ class SlaveConnection(_Connection):
 
         Raises:
             SlaveResponseException: It does not want to.
-            NotAuthenticError: It does not prove that it has the run's key.
+            NotAuthenticError: It has no certificate of the run.
             requests.RequestException: It cannot be reached.
             InteractionError: It is connected already.
             NameTakenError: Its name was given to another one meanwhile.

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
+import flask
+
 from ding.interaction.base.messages import AnswerMessage
-from ding.interaction.base.network import with_scheme
+from ding.interaction.base.network import split_http_address, with_scheme
 from ding.interaction.base.service import HttpService, Route, refusal, same_secret
 from ding.interaction.config import (
     DEFAULT_HEARTBEAT_CHECK_SPAN,
@@ -40,7 +42,7 @@ class Master(HttpService):
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides have to agree on.
         my_address: Where slaves reach this master, if not at host and port.
-        key: The run's key. If given, slaves that do not prove to have it get no tasks.
+        key: The run's key. If given, slaves without a certificate of the run get no tasks.
         request_timeout: Seconds that a slave may take for an answer.
         max_body: Greatest size of a request's body in bytes.
         on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
@@ -84,6 +86,9 @@ class Master(HttpService):
     def my_address(self) -> str:
         """Where slaves reach this master."""
         return self._given_address or with_scheme(super().my_address)
+
+    def _ports(self) -> set[int]:
+        return {self.port, split_http_address(self.my_address)[1]}
 
     def new_connection(
         self, name: str, host: str, port: int | None = None, https: bool = False
@@ -191,7 +196,7 @@ class Master(HttpService):
     def _end_task(self, kind: TaskResultType) -> Callable[[SlaveConnection], str]:
         def handle(connection: SlaveConnection) -> str:
             try:
-                answer = AnswerMessage.parse(self._body())
+                answer = AnswerMessage.parse(flask.request.get_data())
             except BadMessageError as err:
                 raise refusal(Code.TASK_DATA_INVALID, str(err), HTTPStatus.FORBIDDEN) from err
             if not connection.end_task(kind, answer):

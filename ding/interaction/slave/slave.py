@@ -11,6 +11,8 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from uuid import UUID
 
+import flask
+
 from ding.interaction.base.app import ResponsibleException
 from ding.interaction.base.messages import (
     AnswerMessage,
@@ -70,7 +72,7 @@ class Slave(HttpService):
             as lost.
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides have to agree on.
-        key: The run's key. If given, masters that do not prove to have it are refused.
+        key: The run's key. If given, masters without a certificate of the run are refused.
         request_timeout: Seconds that the master may take for an answer.
         max_body: Greatest size of a request's body in bytes.
         on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
@@ -209,7 +211,7 @@ class Slave(HttpService):
 
     def _parsed(self, parse: Callable[[bytes], Message], code: int) -> Message:
         try:
-            return parse(self._body())
+            return parse(flask.request.get_data())
         except BadMessageError as err:
             raise refusal(code, str(err)) from err
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import requests
 
-from ding.interaction.base.authentication import NotAuthenticError
+from ding.interaction.base.network import NotAuthenticError
 from ding.interaction.base.service import refusal
 from ding.interaction.exception.base import ResponseException
 from ding.interaction.exception.master import MasterErrorCode as Code

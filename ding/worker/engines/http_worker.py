@@ -13,8 +13,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
-from ding.interaction.base.authentication import NotAuthenticError
-from ding.interaction.base.network import HttpEngine
+from ding.interaction.base.network import HttpEngine, NotAuthenticError
 from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 from ding.interaction.slave import Slave

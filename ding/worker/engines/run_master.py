@@ -151,7 +151,7 @@ class RunMaster(Master, StatusService):
 
     def _parsed(self, kind: type[Message]) -> Message:
         try:
-            return kind.parse(self._body())
+            return kind.parse(flask.request.get_data())
         except BadMessageError as err:
             raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from ding.interaction.base.server import HttpServer
 from ding.interaction.base.service import refusal
+from ding.interaction.base.tls import server_context
 from ding.utils.json_fields import BadMessageError
 from ding.worker.engines.http_worker import Joiner
 from ding.worker.engines.run_master import JoinMessage, RunMaster
@@ -126,11 +127,14 @@ def test_it_outlives_what_another_program_answers(make_joiner, status, key, answ
         return [answer.encode()]
 
     server = HttpServer(app, "127.0.0.1", 0, 10000)
+    if key is not None:  # with a certificate of the run even
+        context = server_context(key, "master", [server.port])
+        server.secure(context, lambda host, cause: None)
     server.start()
     try:
         joiner, causes = make_joiner(server.port, key=key, first_patience=0.0, patience=0.0)
         assert asked.wait(10)
-        if status == 200 and key is None:  # that is what accepting looks like
+        if status == 200:  # that is what accepting looks like
             joiner.close()
         else:
             eventually(lambda: causes)
