@@ -260,9 +260,9 @@ PLANNED: dict[str, str] = {
         serial_pipeline_td3_vae trex_collecting_data
     """,
     "ding.model": """
-        DecisionTransformer FQF
+        FQF
     """,
     "ding.policy": """
-        D4PGPolicy DTPolicy FQFPolicy
+        D4PGPolicy FQFPolicy
     """,
 }

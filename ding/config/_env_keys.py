@@ -82,6 +82,13 @@ _ENV_OWN = (
     own("env.manager.retry_waiting_time", "Pause between two tries.", unit="s"),
 )
 
+DATASET = (
+    Key("dataset.data_dir_prefix", "Older place of policy.collect.data_path."),
+    Key("dataset.rtg_scale", "Older place of policy.rtg_scale.", 0.0),
+    Key("dataset.context_len", "Not read: policy.model.context_len counts."),
+    Key("dataset.env_type", "Kind of the environments; written, and not read.", ""),
+)
+
 ENV = (
     *part("env", "environments"),
     Key("env.env_id", "Id of gymnasium's registry.", ""),

@@ -7,14 +7,14 @@ hold although no class has a default for them.
 
 from typing import Any
 
-from ding.config._env_keys import ENV, RUN
+from ding.config._env_keys import DATASET, ENV, RUN
 from ding.config._parallel_keys import SYSTEM
 from ding.config._policy_keys import POLICY
 from ding.config._reward_keys import REWARD_MODEL
 from ding.config.key import Key
 
 #: All rows, in the order in which messages name keys.
-SCHEMA: tuple[Key, ...] = (*RUN, *ENV, *POLICY, *REWARD_MODEL, *SYSTEM)
+SCHEMA: tuple[Key, ...] = (*RUN, *DATASET, *ENV, *POLICY, *REWARD_MODEL, *SYSTEM)
 
 #: Numbers of things; other whole numbers may become fractions.
 COUNTS = frozenset(key.path for key in SCHEMA if key.whole)

@@ -18,6 +18,7 @@ from .serial_entry_dqfd import (
 )
 from .serial_entry_offline import (
     serial_pipeline_bc as serial_pipeline_bc,
+    serial_pipeline_dt as serial_pipeline_dt,
     serial_pipeline_offline as serial_pipeline_offline,
 )
 from .serial_entry_onpolicy import (

@@ -9,7 +9,7 @@ import click
 
 _SERIAL = (
     *("serial", "serial_onpolicy", "serial_offline", "serial_bc"),
-    *("serial_dqfd", "serial_sqil"),
+    *("serial_dt", "serial_dqfd", "serial_sqil"),
     *("serial_reward_model", "serial_reward_model_onpolicy"),
 )
 MODES = (*_SERIAL, "parallel", "dist", "eval")

@@ -27,7 +27,11 @@ from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
-from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline
+from ding.entry.serial_entry_offline import (
+    CloningPipeline,
+    OfflinePipeline,
+    TrajectoryPipeline,
+)
 from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
 from ding.entry.serial_entry_reward_model import (
     OnPolicyRewardModelPipeline,
@@ -43,7 +47,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
     one.mode: one
     for one in (
         *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
-        *(DemonstrationPipeline, SQILPipeline),
+        *(TrajectoryPipeline, DemonstrationPipeline, SQILPipeline),
         *(RewardModelPipeline, OnPolicyRewardModelPipeline),
     )
 }

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.config.check import Notes
+from ding.config.check import Notes, at
 from ding.config.complete import Strict
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.normalise import moments_of, normalised
-from ding.data.offline.trajectories import trajectories
+from ding.data.offline.trajectories import TrajectoryPieces, trajectories
 from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
 from ding.entry.components import Components, InputConfig
 from ding.entry.serial_entry import SerialPipeline, priority_info
 from ding.entry.serial_run import SerialRun
-from ding.policy import Policy
+from ding.policy import DTPolicy, Policy
 from ding.policy.base_policy import get_policy_cls
 from ding.policy.common_utils import nstep_train_columns
 from ding.utils import get_rank, get_world_size
@@ -85,6 +85,29 @@ def serial_pipeline_bc(
     return pipeline.train(max_iter, callbacks=callbacks)
 
 
+def serial_pipeline_dt(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Train a decision transformer on the trajectories of a data set (Chen et al. 2021).
+
+    The data set is that of `ding.entry.serial_pipeline_offline`, or ``dataset.data_dir_prefix``;
+    transitions are joined to trajectories by their observations. States are normalised by
+    ``policy.state_mean`` and ``policy.state_std``, and the policy acts for ``policy.rtg_target``:
+    where the config leaves them out, they are taken from the data set, and saved with the config.
+
+    The arguments, the return value and the errors are those of
+    `ding.entry.serial_pipeline_offline`.
+    """
+    pipeline = TrajectoryPipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, callbacks=callbacks)[0]
+
+
 class OfflinePipeline(SerialPipeline):
     """Trains on a data set, which is read when training is asked for.
 
@@ -104,7 +127,7 @@ class OfflinePipeline(SerialPipeline):
     ) -> tuple[Policy, bool]:
         policy = self.cfg.policy
         policy.random_collect_size = 0  # nothing is collected
-        samples = load_samples(self.cfg, self.notes)
+        samples = self.samples()
         several = policy.get("multi_gpu", False)
         self._batches = Batches(samples, policy.learn.batch_size, self.cfg.seed, several)
         if policy.get("priority"):
@@ -118,6 +141,10 @@ class OfflinePipeline(SerialPipeline):
         limits = [max_train_iter, None if epochs is None else epochs * len(self._batches)]
         most = min((limit for limit in limits if limit is not None), default=None)
         return super().train(most, max_env_step, dynamic_seed, callbacks)
+
+    def samples(self) -> Any:
+        """The data set as samples; what is found in it may be written into the config."""
+        return load_samples(self.cfg, self.notes)
 
     def prepare(self, parts: Components) -> None:
         """Let a buffer that draws by priority know of all samples, unless it does."""
@@ -145,6 +172,30 @@ class CloningPipeline(OfflinePipeline):
     """The same to act as a demonstrator did."""
 
     mode = "serial_bc"
+
+
+class TrajectoryPipeline(OfflinePipeline):
+    """The same with pieces of trajectories as samples."""
+
+    mode = "serial_dt"
+
+    def samples(self) -> TrajectoryPieces:
+        policy, source = self.cfg.policy, _source(self.cfg)
+        policy.pop("nstep", None)  # of configs that other policies share
+        for name in ("batch_size", "learning_rate"):
+            policy.learn[name] = policy[name] = policy[name] or policy.learn[name]
+        data, model = load_samples(self.cfg, self.notes), policy.model
+        if not isinstance(data, Columns):
+            raise DataError(f"{source} holds observations of different shapes; expected one shape")
+        shapes = {"obs_shape": model.state_dim, "action_shape": model.act_dim}
+        facts = {"continuous": model.continuous, "action_space": "discrete", "model": shapes}
+        check_transitions(data, DTPolicy.data_columns, facts, source)
+        if policy.state_mean is None or policy.state_std is None:
+            policy.state_mean, policy.state_std = (one.tolist() for one in moments_of(data, source))
+        pieces = TrajectoryPieces(data, model.context_len)
+        if policy.rtg_target is None:
+            policy.rtg_target = float(pieces.returns.max())
+        return pieces
 
 
 _TRANSITION = ("obs", "action", "reward", "next_obs", "done")
@@ -192,8 +243,7 @@ def _source(cfg: Mapping[str, Any]) -> str:
     key = path_key(cfg)
     if key is None:
         return "the data set"
-    section, name = key.split(".")[1:]
-    return f"the data set {cfg['policy'][section][name]!r} ({key})"
+    return f"the data set {at(cfg, key)!r} ({key})"
 
 
 def _required(policy: Any) -> Sequence[str]:
@@ -317,6 +367,6 @@ class Batches:
 
     def take(self, index: np.ndarray) -> Any:
         """Samples by their numbers."""
-        if isinstance(self.samples, Columns):
+        if isinstance(self.samples, Columns | TrajectoryPieces):
             return self.samples.take(index)
         return [self.samples[i] for i in index.tolist()]

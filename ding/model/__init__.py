@@ -10,5 +10,5 @@ __all__ = ["IModelWrapper", "model_wrap", "register_wrapper", "wrapper_name_map"
 __all__ += dir(common)
 __all__ += dir(template)
 
-_PLANNED = ("DecisionTransformer", "HPT", "MAQAC")
+_PLANNED = ("HPT", "MAQAC")
 __getattr__ = with_planned(__name__, _PLANNED)

@@ -5,5 +5,5 @@ import lazy_loader
 from ding.utils.import_helper import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_PLANNED = ("DTPolicy", "NGUPolicy")
+_PLANNED = ("NGUPolicy",)
 __getattr__ = with_planned(__name__, _PLANNED, _find)

@@ -53,6 +53,9 @@ from .dqn import (
     C51Policy as C51Policy,
     DQNPolicy as DQNPolicy,
 )
+from .dt import (
+    DTPolicy as DTPolicy,
+)
 from .edac import (
     EDACPolicy as EDACPolicy,
 )

@@ -38,11 +38,17 @@ class BatchedCollect:
 
 @dataclass(frozen=True, slots=True)
 class BatchedEval:
-    """The columnar side of an eval mode; see `BatchedCollect`."""
+    """The columnar side of an eval mode; see `BatchedCollect`.
+
+    Attributes:
+        see_rewards: Called after each step with the environments' ids and their rewards, if the
+            policy acts by these.
+    """
 
     forward: Callable[..., dict[str, Any]]
     resets: bool
     recurrent: bool
+    see_rewards: Callable[[np.ndarray, np.ndarray], None] | None = None
 
 
 def takes_indexed(method: _Method) -> _Method:

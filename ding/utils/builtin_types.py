@@ -16,7 +16,7 @@ _COORDINATOR = "ding.worker.coordinator"
 #: Modules that register one type, which is called like the module.
 _POLICIES = (
     "qrdqn iqn rainbow sql mdqn r2d2 dqfd bdq r2d3 sqn fqf ddpg d4pg pdqn td3 td3_bc bcq edac iql "
-    "a2c acer impala bc happo pg qmix wqmix qtran collaq madqn coma"
+    "a2c acer impala bc happo pg qmix wqmix qtran collaq madqn coma dt"
 )
 _NETWORKS = (
     "sqn drqn bcq edac pg ppg havac mavac qmix wqmix qtran collaq madqn coma vac acer pdqn qac_dist"
@@ -41,6 +41,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
     "model": {
         **_each(_MODELS, _NETWORKS),
         f"{_MODELS}.q_learning": "dqn c51dqn qrdqn iqn fqf bdq rainbowdqn",
+        f"{_MODELS}.decision_transformer": "dt",
         f"{_MODELS}.bc": "discrete_bc continuous_bc",
         f"{_MODELS}.qac": "continuous_qac discrete_qac",
         f"{_MODELS}.qvac": "continuous_qvac",
@@ -105,7 +106,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.utils.trackers.mlflow_tracker": "mlflow",
     },
     "dataset": {
-        "ding.data.offline.naive_dataset": "naive",
+        "ding.data.offline.naive_dataset": "naive d4rl_trajectory",
         "ding.data.offline.hdf5_dataset": "hdf5",
         "ding.data.offline.minari_dataset": "minari d4rl",
     },

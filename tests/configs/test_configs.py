@@ -25,7 +25,11 @@ LONG = ("PongNoFrameskip-v4", "HalfCheetah-v5", "Hopper-v4")
 #: without one, too.
 EXPERTS = ("serial_pipeline_dqfd", "serial_pipeline_r2d3")
 #: What limits the pipelines that train on a data set.
-LIMITS = {"serial_pipeline_offline": "max_train_iter", "serial_pipeline_bc": "max_iter"}
+LIMITS = {
+    "serial_pipeline_offline": "max_train_iter",
+    "serial_pipeline_dt": "max_train_iter",
+    "serial_pipeline_bc": "max_iter",
+}
 
 
 def _slow_if_long(path):
@@ -118,8 +122,11 @@ def test_runs_and_runs_again_as_saved(path, tmp_path):
 
 
 @EACH
-def test_is_a_script(path, monkeypatch):
+def test_is_a_script(path, monkeypatch, tmp_path):
     started = []
+    monkeypatch.chdir(tmp_path)
+    if data := read_config(str(path))[0].policy.collect.get("data_path"):
+        save_file(data, [])  # some collect theirs if it does not exist
     for name in (name for name in ding.entry.__all__ if name.startswith("serial_pipeline")):
         monkeypatch.setattr(
             ding.entry,

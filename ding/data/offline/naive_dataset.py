@@ -48,6 +48,24 @@ class NaiveRLDataset(TransitionDataset):
         super().__init__(read_saved(path, bool(allow), timeout_length(cfg)))
 
 
+@DATASET_REGISTRY.register("d4rl_trajectory")
+class TrajectoryDataset(NaiveRLDataset):
+    """The same, or a list of trajectories, each a dict of arrays (names as in HDF5 files)."""
+
+    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+        super().__init__(cfg)
+        data = self._data
+        if isinstance(data, Columns) or not isinstance(data[0], Mapping):
+            return
+        if not any(np.ndim(data[0].get(name)) > 1 for name in NAMES["obs"]):
+            return  # transitions
+        path, cut = data_path(cfg), timeout_length(cfg)
+        parts = [
+            read_fields(one, one.__getitem__, f"{path}, {i}", cut) for i, one in enumerate(data)
+        ]
+        self._data = Columns.concat(parts)
+
+
 def read_saved(
     path: str, allow_pickle: bool = False, timeout_length: int | None = None
 ) -> Columns | list[Any]:

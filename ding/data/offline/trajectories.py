@@ -67,3 +67,47 @@ def _prints(column: Any) -> np.ndarray:
     """uint64 [N], by the content of observations of one or several arrays."""
     leaves = [fingerprints(bytes_of(np.asarray(leaf))) for leaf in tree_leaves(column)]
     return leaves[0] if len(leaves) == 1 else fingerprints(bytes_of(np.stack(leaves, 1)))
+
+
+class TrajectoryPieces:
+    """Pieces of trajectories, one that begins at each transition, with returns-to-go.
+
+    Args:
+        data: Transitions with ``obs, action, reward, next_obs, done``; rewards are of one step.
+        length: Steps of a piece; those beyond a trajectory's end are padding.
+
+    Attributes:
+        returns: Of whole trajectories, float64 ``[n]``.
+    """
+
+    def __init__(self, data: Columns, length: int) -> None:
+        order, lengths = trajectories(data)
+        reward = np.asarray(data.column("reward"), np.float64).reshape(len(order), -1)[order, 0]
+        ends = np.cumsum(lengths)
+        self._end = np.repeat(ends, lengths)
+        self._time = np.arange(len(order)) - np.repeat(ends - lengths, lengths)
+        # The sum from here on to the end of all, less that from the trajectory's end on.
+        later = np.append(np.cumsum(reward[::-1])[::-1], 0.0)
+        self._rtg = (later[:-1] - later[self._end]).astype(np.float32)
+        self.returns = later[ends - lengths] - later[ends]
+        self._obs, self._action = (
+            np.asarray(data.column(name))[order] for name in ("obs", "action")
+        )
+        self._length = length
+
+    def __len__(self) -> int:
+        return len(self._end)
+
+    def take(self, index: np.ndarray) -> Columns:
+        """Pieces by the number of their first transition.
+
+        Returns:
+            ``obs, action, rtg, timestep`` and ``mask`` (1 where a step is no padding), each
+            ``[B, length, ...]``.
+        """
+        steps = index[:, None] + np.arange(self._length)
+        mask = steps < self._end[index][:, None]
+        steps = np.minimum(steps, self._end[index][:, None] - 1)
+        arrays = {"obs": self._obs, "action": self._action, "rtg": self._rtg}
+        arrays["timestep"] = self._time
+        return Columns({**{k: v[steps] for k, v in arrays.items()}, "mask": mask})

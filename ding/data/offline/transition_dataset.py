@@ -10,7 +10,10 @@ from ding.data.tree import tree_map
 from ding.utils.errors import ConfigError
 
 #: Where configs have the path of a data set; the first that is set counts.
-PATH_KEYS = ("policy.collect.data_path", "policy.learn.data_path", "policy.learn.dataset_path")
+PATH_KEYS = (
+    *("policy.collect.data_path", "policy.learn.data_path", "policy.learn.dataset_path"),
+    "dataset.data_dir_prefix",
+)
 
 
 class TransitionDataset(Dataset[Any]):

@@ -3,6 +3,7 @@ from .bc import ContinuousBC as ContinuousBC, DiscreteBC as DiscreteBC
 from .bcq import BCQ as BCQ
 from .collaq import CollaQ as CollaQ
 from .coma import COMA as COMA
+from .decision_transformer import DecisionTransformer as DecisionTransformer
 from .edac import EDAC as EDAC
 from .havac import HAVAC as HAVAC
 from .madqn import MADQN as MADQN

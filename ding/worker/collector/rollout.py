@@ -84,6 +84,10 @@ class Rollout:
         self._rows: RowSteps | None = None
         if not in_columns:
             self._rows = RowSteps(envs, players, battle, keeps, options, on_trajectories)
+        batched = [getattr(mode, "batched", None) for mode in modes]
+        self._sees_rewards = [
+            sees for one in batched if (sees := getattr(one, "see_rewards", None)) is not None
+        ]
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
         self._resets = self._reset_counts().copy()
         # Steps of each environment's running trajectory and of its episode.
@@ -106,6 +110,8 @@ class Rollout:
         self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)
         env_ids = step.env_ids
+        for sees in self._sees_rewards:
+            sees(env_ids, step.reward)
         if self._log is not None:
             self._log.append(env_ids, columns)
         tally.envsteps += len(env_ids)
