@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from ding.data.arrays import (
     Arrays,
@@ -37,8 +36,8 @@ class ColumnStore:
     def __init__(self, capacity: int, arrays: Arrays, preallocator: Preallocator) -> None:
         self.capacity = capacity
         self._preallocator = preallocator
-        #: Changes when what is stored is stored otherwise from then on.
-        self.version = 0
+        #: Another object when rows that are stored are changed, to a wider dtype.
+        self.version = object()
         self._forms = arrays.forms
         #: Dtype, and shape of a row, by name.
         self._kinds = {key: _kind(leaf) for key, leaf in arrays.leaves.items()}
@@ -82,8 +81,8 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ in
 
-    def write(self, start: int, arrays: Arrays, rows: range) -> bool:
-        """Write these rows of columns from slot `start` on, around the end if need be.
+    def write(self, where: slice | np.ndarray, arrays: Arrays, rows: range) -> bool:
+        """Write these rows of columns to slots, each of which is named once.
 
         Returns:
             False for rows of another kind: the slots are to be written by other means, and some of
@@ -91,32 +90,35 @@ class ColumnStore:
         """
         if arrays.forms is not self._forms and arrays.forms != self._forms:
             return False
-        n, room = len(rows), self.capacity - start
-        if n > room:
-            return self.write(start, arrays, rows[:room]) and self.write(0, arrays, rows[room:])
-        span, leaves = slice(start, start + n), arrays.leaves
-        for key, target, dtype, shape in self._targets_for(n):
+        leaves = arrays.leaves
+        for key, target, dtype, shape in self._targets_for(len(rows)):
             value = leaves[key]
             if type(value) is IndexedColumn:
                 source = value.source
                 if source.dtype is dtype and source.shape[1:] == shape[1:]:
-                    source.take(value.index[rows.start : rows.stop], 0, target[span])
+                    index = value.index[rows.start : rows.stop]
+                    if type(where) is slice:
+                        source.take(index, 0, target[where])
+                    else:
+                        target[where] = source.take(index, 0)
                     continue
             elif value.dtype is dtype:
                 part = value if value.shape == shape else value[rows.start : rows.stop]
                 if part is value or part.shape == shape:
-                    target[span] = part
+                    target[where] = part
                     continue
-            if not self._write_wider(key, span, value, rows):
+            if not self._write_wider(key, where, value, rows):
                 return False
         for pair, *keys in self._pairs:
             both = [leaves[key] for key in keys]
             if any(_kind(leaf) != self._kinds[key] for key, leaf in zip(keys, both)):
                 return False
-            pair.write(start, *(leaf[rows.start : rows.stop] for leaf in both))
+            pair.write(where, *(leaf[rows.start : rows.stop] for leaf in both))
         return True
 
-    def _write_wider(self, key: Key, span: slice, value: StoredLeaf, rows: range) -> bool:
+    def _write_wider(
+        self, key: Key, where: slice | np.ndarray, value: StoredLeaf, rows: range
+    ) -> bool:
         """Write rows that differ in precision: 0 where 0.5 was, float64 where float32 was."""
         (dtype, shape), (given, given_shape) = self._kinds[key], _kind(value)
         if given_shape != shape or (given != dtype and self._forms[key] is not None):
@@ -127,14 +129,14 @@ class ColumnStore:
         if common != dtype:
             self._widen(key, common, shape)
         part = value[rows.start : rows.stop]
-        self._arrays[key][span] = part.gathered() if isinstance(part, IndexedColumn) else part
+        self._arrays[key][where] = part.gathered() if isinstance(part, IndexedColumn) else part
         return True
 
     def _widen(self, key: Key, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         wide = self._preallocator.empty((self.capacity, *shape), dtype, _label(key))
         wide[:] = self._arrays[key]
         self._arrays[key], self._kinds[key] = wide, (dtype, shape)
-        self.version += 1
+        self.version = object()
         self._plan()
 
     def write_row(self, slot: int, row: Mapping[Any, Any]) -> bool:
@@ -170,20 +172,29 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self, filled: int) -> dict[str, Any]:
-        """A copy of the first `filled` slots; frames that are shared stay shared."""
-        plain = {
-            path_of(key): packed(shown(array[:filled].copy(), self._forms[key]))
-            for key, array in self._arrays.items()
+    def layout(self) -> dict[str, Any]:
+        """What rows look like, for `of_layout`: each column without rows."""
+        return {
+            "names": [path_of(key) for key in self._forms],
+            "columns": [
+                packed(shown(np.empty((0, *shape), dtype), self._forms[key]))
+                for key, (dtype, shape) in ((key, self._kinds[key]) for key in self._forms)
+            ],
         }
-        frames = {
-            path_of(key): {
-                **pair.state_dict(filled),
-                "torch": isinstance(self._forms[key], torch.dtype),
-            }
-            for pair, key, _ in self._pairs
+
+    @classmethod
+    def of_layout(
+        cls, layout: Mapping[str, Any], capacity: int, preallocator: Preallocator
+    ) -> "ColumnStore":
+        """A store for rows that look like those of another one."""
+        columns = {
+            key_of(tuple(path)): unpacked(column)
+            for path, column in zip(layout["names"], layout["columns"], strict=True)
         }
-        return {"names": [path_of(key) for key in self._forms], "plain": plain, "frames": frames}
+        arrays = arrays_of(nested(columns))
+        if arrays is None:
+            raise DataError("the columns of this state are not numbers")
+        return cls(capacity, arrays, preallocator)
 
     def raw(self, slots: np.ndarray) -> dict[str, np.ndarray]:
         """A copy of rows as bytes, by the columns' positions; frames that are shared come once."""
@@ -197,44 +208,23 @@ class ColumnStore:
             out[f"{at[key]}.first"], out[f"{at[key]}.second"] = first, second
         return out
 
-    def write_raw(self, start: int, raw: Mapping[str, np.ndarray], n: int, skipped: int) -> None:
-        """Write the n rows that `raw` gave, but the first `skipped`, from `start` on."""
+    def write_raw(
+        self, slots: np.ndarray, raw: Mapping[str, np.ndarray], n: int, rows: np.ndarray
+    ) -> None:
+        """Write to slots those of the n rows that `raw` gave whose positions are `rows`."""
         at = {key: i for i, key in enumerate(self._forms)}
         leaves: dict[Key, StoredLeaf] = {}
         for key in self._arrays:
             dtype, shape = self._kinds[key]
-            leaves[key] = raw[str(at[key])].view(dtype).reshape(n, *shape)
+            column = raw[str(at[key])].view(dtype).reshape(n, *shape)
+            leaves[key] = IndexedColumn(column, rows)
         for _, key, later in self._pairs:
             dtype, shape = self._kinds[key]
             frames = raw[f"{at[key]}.frames"].view(dtype).reshape(-1, *shape)
-            leaves[key] = IndexedColumn(frames, raw[f"{at[key]}.first"])
-            leaves[later] = IndexedColumn(frames, raw[f"{at[key]}.second"])
-        self.write(start, Arrays(leaves, self._forms), range(skipped, n))
-
-    @classmethod
-    def from_state(
-        cls,
-        state: Mapping[str, Any],
-        order: np.ndarray,
-        capacity: int,
-        preallocator: Preallocator,
-    ) -> "ColumnStore":
-        """A store whose slots from 0 on hold the slots `order` of the one that was saved."""
-        columns: dict[Key, Any] = {}
-        for path, value in state["plain"].items():
-            columns[key_of(path)] = IndexedColumn(unpacked(value), order)
-        for path, pair in state["frames"].items():
-            frames = torch.from_numpy(pair["frames"]) if pair["torch"] else pair["frames"]
-            columns[key_of(path)] = IndexedColumn(frames, pair["first"][order])
-            later = key_of(("next_obs", *path[1:]))
-            columns[later] = IndexedColumn(frames, pair["second"][order])
-        arrays = arrays_of(nested({key_of(path): columns[key_of(path)] for path in state["names"]}))
-        if arrays is None:
-            raise DataError("the columns of this state are not numbers")
-        store = cls(capacity, arrays, preallocator)
-        if len(order):
-            store.write(0, arrays, range(len(order)))
-        return store
+            leaves[key] = IndexedColumn(frames, raw[f"{at[key]}.first"][rows])
+            leaves[later] = IndexedColumn(frames, raw[f"{at[key]}.second"][rows])
+        if len(rows):
+            self.write(slots, Arrays(leaves, self._forms), range(len(rows)))
 
 
 def row_bytes(arrays: Arrays) -> int:

@@ -88,10 +88,9 @@ class FramePair:
         # Nothing is left to clip; other modes gather into memory of their own first.
         return self._frames.take(slots, 0, out, "clip")
 
-    def write(self, start: int, first: StoredLeaf, second: StoredLeaf) -> None:
-        """Write rows from slot `start` on; they must not reach past the end."""
-        stop = start + len(first)
-        self._release(start, stop)
+    def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
+        """Write rows to slots."""
+        self._release(where)
         # First all of `first`: most of `second` is found among them.
         columns = [first, second]
         if (
@@ -102,12 +101,12 @@ class FramePair:
             both = np.concatenate([first.index, second.index])
             columns = [IndexedColumn(first.source, both)]
         slots = np.concatenate([self._intern(column) for column in columns])
-        self._first[start:stop], self._second[start:stop] = slots.reshape(2, -1)
+        self._first[where], self._second[where] = slots.reshape(2, -1)
 
-    def _release(self, start: int, stop: int) -> None:
-        gone = np.concatenate([self._first[start:stop], self._second[start:stop]])
+    def _release(self, where: slice | np.ndarray) -> None:
+        gone = np.concatenate([self._first[where], self._second[where]])
         gone = gone[gone >= 0]
-        self._first[start:stop] = self._second[start:stop] = -1
+        self._first[where] = self._second[where] = -1
         np.subtract.at(self._users, gone, 1)
         for slot in np.unique(gone[self._users[gone] == 0]).tolist():
             key = int(self._prints[slot])
@@ -150,11 +149,6 @@ class FramePair:
         first, second = self._first[slots], self._second[slots]
         live = np.unique(np.concatenate([first, second]))
         return self._frames[live], np.searchsorted(live, first), np.searchsorted(live, second)
-
-    def state_dict(self, filled: int) -> dict[str, np.ndarray]:
-        """Each live frame of the first `filled` rows once, and which rows refer to it."""
-        frames, first, second = self.rows(np.arange(filled))
-        return {"frames": frames, "first": first, "second": second}
 
 
 def frames_once(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data.draw import Draw
+from ding.data.ring import Ring
 from ding.utils.errors import DataError
 from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
 
@@ -13,82 +14,20 @@ from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
 _LEAST = 1e-5
 
 
-class Slots:
-    """Which slots of a ring hold items.
-
-    Args:
-        capacity: Number of slots.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.clear()
-
-    def clear(self) -> None:
-        self.occupied = np.zeros(self.capacity, bool)
-        self.count = 0
-        #: Whether others are there than the newest `count`.
-        self.has_gaps = False
-        self._prefix_only = True
-        self._slots: np.ndarray | None = None
-
-    def occupy(self, start: int, n: int) -> None:
-        """Fill n slots from `start` on, around the end."""
-        if self.count == self.capacity:
-            return
-        end = start + n
-        for first, stop in ((start, min(end, self.capacity)), (0, end - self.capacity)):
-            fresh = stop - first - int(np.count_nonzero(self.occupied[first:stop]))
-            if first < stop and fresh:
-                self._prefix_only = self._prefix_only and first <= self.count
-                self.occupied[first:stop] = True
-                self.count += fresh
-                self._slots = None
-        if self.count == self.capacity:
-            self._prefix_only, self.has_gaps = True, False
-
-    def vacate(self, slots: np.ndarray, oldest: bool = False) -> None:
-        """Empty occupied slots (each named once); `oldest` if they are those."""
-        if not len(slots):
-            return
-        self.occupied[slots] = False
-        self.count -= len(slots)
-        self._prefix_only, self._slots = self.count == 0, None
-        self.has_gaps = self.count > 0 and (self.has_gaps or not oldest)
-
-    def slots(self) -> np.ndarray:
-        """Occupied slots, ascending."""
-        if self._slots is None:
-            self._slots = np.flatnonzero(self.occupied)
-        return self._slots
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"occupied": self.occupied.copy()}
-
-    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray, head: int) -> None:
-        """Put back a state, slot ``order[i]`` of it at slot i; the next item goes to `head`."""
-        self.clear()
-        n = len(order)
-        self.occupied[:n] = state["occupied"][order]
-        self.count = int(np.count_nonzero(self.occupied))
-        self._prefix_only = bool(self.occupied[: self.count].all())
-        newest = (head - 1 - np.arange(self.count)) % self.capacity
-        self.has_gaps = not self.occupied[newest].all()
-
-
-class Priorities(Slots):
-    """Priorities of slots, of which some are occupied; draws slots in proportion to them.
+class Priorities:
+    """Priorities of the rows of a ring; draws slots in proportion to them.
 
     As long as all priorities are equal no tree is kept: shares of slots are then drawn from.
 
     Args:
-        capacity: Number of slots.
+        ring: Which slots hold rows.
         alpha: How far priorities count: 0 not at all, 1 in proportion.
     """
 
-    def __init__(self, capacity: int, alpha: float) -> None:
+    def __init__(self, ring: Ring, alpha: float) -> None:
+        self._ring = ring
         self._alpha = alpha
-        super().__init__(capacity)
+        self.clear()
 
     @property
     def alpha(self) -> float:
@@ -102,30 +41,28 @@ class Priorities(Slots):
             self._plant()
 
     def clear(self) -> None:
-        super().clear()
-        self.values = np.ones(self.capacity)
+        self.values = np.ones(self._ring.capacity)
         self.highest = 1.0
         self._sum: SumSegmentTree | None = None
         self._min: MinSegmentTree | None = None
 
     # ------------------------------------------------------------------ changes
 
-    def occupy(self, start: int, n: int) -> None:
-        """Fill n slots from `start` on, around the end, at the highest priority so far."""
-        super().occupy(start, n)
+    def begin(self, slots: np.ndarray | range) -> None:
+        """Rows were written to slots: they have the highest priority so far."""
         if self._sum is not None:
-            slots = np.arange(start, start + n) % self.capacity
+            slots = np.asarray(slots)
             self.values[slots] = self.highest
             self._put(slots, self.values[slots])
 
-    def vacate(self, slots: np.ndarray, oldest: bool = False) -> None:
-        super().vacate(slots, oldest)
+    def drop(self, slots: np.ndarray) -> None:
+        """Slots are empty now."""
         if self._sum is not None and self._min is not None:
             self._sum.set_many(slots, 0.0)
             self._min.set_many(slots, np.inf)
 
     def update(self, slots: np.ndarray, values: np.ndarray) -> None:
-        """Give occupied slots other priorities; of a slot named twice the last one counts."""
+        """Give rows other priorities; of a slot named twice the last one counts."""
         if not len(slots):
             return
         self.values[slots] = values
@@ -136,8 +73,9 @@ class Priorities(Slots):
             self._put(slots, values)
 
     def _plant(self) -> None:
-        self._sum, self._min = SumSegmentTree(self.capacity), MinSegmentTree(self.capacity)
-        slots = self.slots()
+        capacity = self._ring.capacity
+        self._sum, self._min = SumSegmentTree(capacity), MinSegmentTree(capacity)
+        slots = self._ring.slots()
         self._put(slots, self.values[slots])
 
     def _put(self, slots: np.ndarray, values: np.ndarray) -> None:
@@ -161,14 +99,14 @@ class Priorities(Slots):
         return self._sum is None
 
     def draw(self, source: Draw, size: int, among: np.ndarray | None = None) -> np.ndarray:
-        """Occupied slots, int64 [size].
+        """Slots that hold rows, int64 [size].
 
         Each comes from its own share of the total priority, so that they are well spread.
 
         Args:
             source: Where the random numbers come from.
-            size: How many; at least one slot must be occupied.
-            among: Draw only among these occupied slots.
+            size: How many; at least one row is needed.
+            among: Draw only among these slots.
         """
         if self._sum is None:
             return self._draw_uniform(source, size, among)
@@ -194,14 +132,12 @@ class Priorities(Slots):
         return (weights**-beta).astype(np.float32)
 
     def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
-        n = self.count if among is None else len(among)
+        n = self._ring.count if among is None else len(among)
         at = source.shares(n, size) if 0 < size <= n else source.any(n, size)
-        if among is not None:
-            return among[at]
-        return at.copy() if self._prefix_only else self.slots()[at]
+        return self._ring.nth(at).copy() if among is None else among[at]
 
     def of(self, slots: np.ndarray) -> np.ndarray:
-        """Priorities of occupied slots, float32."""
+        """Priorities of rows, float32."""
         if self._sum is None:
             return np.ones(len(slots), np.float32)
         return self.values.take(slots).astype(np.float32)
@@ -209,16 +145,17 @@ class Priorities(Slots):
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, Any]:
+        """Priorities of all rows, the oldest first."""
         return {
-            **super().state_dict(),
-            "values": self.values.copy(),
+            "values": self.values[self._ring.by_age()],
             "highest": self.highest,
             "equal": self._sum is None,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray, head: int) -> None:
-        super().load_state_dict(state, order, head)
-        self.values[: len(order)] = state["values"][order]
+    def load_state_dict(self, state: Mapping[str, Any], slots: np.ndarray) -> None:
+        """Restore priorities; the last rows of the state are in these slots."""
+        self.clear()
+        self.values[slots] = state["values"][len(state["values"]) - len(slots) :]
         self.highest = float(state["highest"])
         if not state["equal"]:
             self._plant()

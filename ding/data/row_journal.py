@@ -1,7 +1,8 @@
 """The rows of a ring in files of their own, so that a state that is saved often writes few of them.
 
-Each row is numbered as it comes. A file holds the rows of a range of numbers and is never changed;
-a state names the files that make up its rows, and files that no state names are removed.
+Each row has a number, which its slot has as well until another row replaces it. A file holds rows
+and their numbers and is never changed. A state has the numbers of its rows and names the files that
+hold them; files that no state names are removed.
 """
 
 import contextlib
@@ -18,8 +19,10 @@ from ding.torch_utils.tensor_file import read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, CheckpointWriteError, DataError
 
 if TYPE_CHECKING:
-    from ding.data.item_ring import ItemRing
+    from ding.data.ring import Ring
 
+#: Entry of a file: the numbers of its rows.
+_NUMBERS = "numbers"
 _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
 #: A file's rows take about this much at most; smaller files are merged up to the other size.
 _MAX_BYTES = 64 << 20
@@ -29,37 +32,44 @@ _COPY_LATER_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows ``start`` to ``stop``, the file that holds them, and its size."""
+    """A file with all rows of the numbers ``start`` to ``stop`` that were stored when it was made.
+
+    Attributes:
+        rows: How many these are.
+        n_bytes: Their size.
+    """
 
     start: int
     stop: int
     file: str
+    rows: int
     n_bytes: int
 
 
 @dataclass(frozen=True)
 class _Later:
-    """Rows that are copied when they are written, as they are not overwritten for long."""
+    """Rows that are copied when they are written, as they are not replaced for long."""
 
-    rows: "ItemRing"
-    generation: Any
-    start: int
-    stop: int
+    ring: "Ring"
+    layout: object
+    slots: np.ndarray
+    numbers: np.ndarray
 
     def copied(self) -> dict[str, np.ndarray]:
-        raw = self.rows.raw_rows(self.start, self.stop)
-        if self.rows.generation != self.generation or self.rows.oldest_whole > self.start:
+        raw = self.ring.raw_rows(self.slots)
+        same = self.ring.still_holds(self.slots, self.numbers)
+        if self.ring.layout is not self.layout or not same:
             raise CheckpointWriteError(
                 "rows of the replay buffer were replaced while they were saved; the save before is "
                 "unchanged"
             )
-        return raw
+        return {**raw, _NUMBERS: self.numbers}
 
 
 class RowJournal:
     """Keeps the files of one ring.
 
-    Large pieces of rows that will not be overwritten soon are copied when they are written, which
+    Large pieces of rows that will not be replaced soon are copied when they are written, which
     may be in another thread while the ring is in use.
 
     Args:
@@ -69,43 +79,40 @@ class RowJournal:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._segments: list[Segment] = []
-        self._generation: Any = None
+        self._layout: object = None
         self._last: set[str] = set()
         self._pending: dict[str, dict[str, np.ndarray] | _Later] = {}
 
     # ------------------------------------------------------------------ out
 
-    def extend(self, rows: "ItemRing") -> list[dict[str, Any]]:
-        """Take what is new, to be written by `write`; the segments of all rows."""
-        if rows.generation != self._generation:
-            self._segments, self._generation = [], rows.generation
-        oldest = rows.total - rows.filled
-        kept = [segment for segment in self._segments if segment.stop > oldest]
-        start = max(kept[-1].stop if kept else oldest, oldest)
-        if start < rows.total:
-            start = self._absorb(kept, start, oldest, rows)
-        step = max(_MAX_BYTES // max(rows.row_bytes, 1), 1)
-        for at in range(start, rows.total, step):
-            stop = min(at + step, rows.total)
-            name = f"rows-{secrets.token_hex(8)}.safetensors"
-            n_bytes = (stop - at) * rows.row_bytes
-            may_wait = at - rows.oldest_whole >= rows.filled // 4 or rows.oldest_whole < 0
-            if may_wait and n_bytes >= _COPY_LATER_BYTES:
-                self._pending[name] = _Later(rows, rows.generation, at, stop)
-            else:
-                self._pending[name] = rows.raw_rows(at, stop)
-            kept.append(Segment(at, stop, name, n_bytes))
-        self._segments = kept
-        return [asdict(segment) for segment in kept]
-
-    def _absorb(self, kept: list[Segment], start: int, oldest: int, rows: "ItemRing") -> int:
-        """Write the last small files again together with the new rows: they stay few."""
-        while kept:
-            last = kept[-1]
-            if last.n_bytes >= _MERGE_BYTES or last.stop - last.start > 2 * (rows.total - start):
-                break
-            start = max(kept.pop().start, oldest)
-        return start
+    def extend(self, ring: "Ring") -> list[dict[str, Any]]:
+        """Take the rows that are in no file, to be written by `write`; the segments of all rows."""
+        if ring.layout is not self._layout:
+            self._segments, self._layout = [], ring.layout
+        slots = ring.by_age()
+        numbers = ring.numbers[slots]
+        kept = _worth_keeping(self._segments, numbers)
+        # Of the rows by age, those that no segment holds.
+        is_new = np.ones(len(numbers), bool)
+        for segment in kept:
+            is_new[slice(*np.searchsorted(numbers, (segment.start, segment.stop)))] = False
+        ages = np.flatnonzero(is_new)
+        safe = ring.safe_ages()
+        step = max(_MAX_BYTES // max(ring.row_bytes, 1), 1)
+        # Pieces end where a segment is kept between their rows.
+        ends = np.flatnonzero(np.diff(ages) > 1) + 1
+        for run in np.split(ages, ends):
+            for at in range(0, len(run), step):
+                piece = run[at : at + step]
+                name = f"rows-{secrets.token_hex(8)}.safetensors"
+                n_bytes = len(piece) * ring.row_bytes
+                later = _Later(ring, ring.layout, slots[piece], numbers[piece])
+                may_wait = piece[0] in safe and n_bytes >= _COPY_LATER_BYTES
+                self._pending[name] = later if may_wait else later.copied()
+                start, stop = numbers[piece[[0, -1]]].tolist()
+                kept.append(Segment(start, stop + 1, name, len(piece), n_bytes))
+        self._segments = sorted(kept, key=lambda segment: segment.start)
+        return [asdict(segment) for segment in self._segments]
 
     def write(self) -> None:
         """Write what was taken, before the state that names it is written.
@@ -125,7 +132,7 @@ class RowJournal:
             raise
 
     def _forget(self) -> None:
-        self._segments, self._generation = [], None
+        self._segments, self._layout = [], None
         self._pending.clear()
 
     def remove_unused(self) -> None:
@@ -139,8 +146,8 @@ class RowJournal:
 
     # ------------------------------------------------------------------ in
 
-    def read(self, entries: Sequence[Any]) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
-        """First and next number, and the rows, of each segment of a state.
+    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """The numbers of the rows, int64 ``[n]``, and the rows, of each segment of a state.
 
         Raises:
             CheckpointError: A file is missing or damaged.
@@ -151,15 +158,42 @@ class RowJournal:
             try:
                 if not _NAME.fullmatch(segment.file):
                     raise DataError("no such file is ever written")
-                tensors, _ = read_tensors(path)
+                raw, _ = read_tensors(path)
+                numbers: Any = raw.pop(_NUMBERS, None)
+                if numbers is None:
+                    raise DataError("it has no numbers of rows")
             except (OSError, DataError) as error:
                 raise CheckpointError(
                     f"cannot read the replay buffer's rows from {path}: {error}"
                 ) from error
-            yield segment.start, segment.stop, tensors  # type: ignore[misc]
+            yield numbers, raw  # type: ignore[misc]
 
-    def adopt(self, entries: Sequence[Any], generation: Any) -> None:
-        """Go on with the files of a state that was loaded into a ring of that generation."""
+    def adopt(self, entries: Sequence[Any], layout: object) -> None:
+        """Go on with the files of a state that was loaded into a ring of that layout."""
         self._segments = [Segment(**entry) for entry in entries]
-        self._generation = generation
+        self._layout = layout
         self._last = {segment.file for segment in self._segments}
+
+
+def _worth_keeping(segments: Sequence[Segment], numbers: np.ndarray) -> list[Segment]:
+    """Segments whose rows need not be written again.
+
+    Args:
+        numbers: Of the rows that are stored now, ascending.
+    """
+    bounds = [(segment.start, segment.stop) for segment in segments]
+    here = np.diff(np.searchsorted(numbers, np.array(bounds, np.int64).reshape(-1, 2)))[:, 0]
+    kept = [(segment, n) for segment, n in zip(segments, here.tolist()) if n]
+    # Rows that were replaced take at most as much room as the others.
+    if sum(segment.rows for segment, _ in kept) > 2 * len(numbers):
+        kept = [(segment, n) for segment, n in kept if 2 * n >= segment.rows]
+    found = [segment for segment, _ in kept]
+    # The last small files are written again together with the new rows: they stay few.
+    new = len(numbers) - sum(n for _, n in kept)
+    while kept:
+        last, n = kept.pop()
+        if last.n_bytes >= _MERGE_BYTES or last.rows > 2 * new:
+            break
+        found.pop()
+        new += n
+    return found

@@ -21,8 +21,9 @@ from torch.utils.data import DataLoader, default_collate
 
 from ding.data import Columns, IdColumn, as_columns
 from ding.data.indexed_column import IndexedColumn
-from ding.data.item_ring import ItemRing
+from ding.data.ring import Ring
 from ding.utils.errors import DataError
+from tests.data.rings import push
 
 
 def make(n=5, start=0):
@@ -363,8 +364,8 @@ class TestTensorsForReaders:
         container = self.container()
         assert container.windows() is not None
         container.columns["obs"][:] = 7
-        ring = ItemRing(3)
-        ring.push(container)
+        ring = Ring(3)
+        push(ring, container)
         assert [float(row["obs"]) for row in ring.take(np.arange(3))] == [7, 7, 7]
 
     def test_only_numbers_have_arrays(self):

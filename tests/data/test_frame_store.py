@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from ding.data import Columns
-from ding.data.item_ring import ItemRing
+from ding.data.ring import Ring
+from tests.data.rings import push
 
 SHAPE = (4, 28, 28)
 
@@ -32,10 +33,10 @@ def rng():
 
 @pytest.mark.parametrize("convert", [torch.from_numpy, np.asarray])
 def test_one_trajectory_over_many_pushes(rng, convert):
-    ring = ItemRing(100)
+    ring = Ring(100)
     obs, next_obs = trajectory(rng, 70)
     for at in range(0, 70, 7):
-        ring.push(batch(obs[at : at + 7], next_obs[at : at + 7], convert))
+        push(ring, batch(obs[at : at + 7], next_obs[at : at + 7], convert))
     assert frame_count(ring) == 71
     out = ring.take(np.arange(70)).columns
     assert np.array_equal(np.asarray(out["obs"]), obs)
@@ -46,26 +47,26 @@ def test_one_trajectory_over_many_pushes(rng, convert):
 @pytest.mark.parametrize("by_env", [True, False])
 def test_interleaved_environments(rng, by_env):
     envs = [trajectory(rng, 12) for _ in range(4)]
-    ring = ItemRing(100)
+    ring = Ring(100)
     for at in range(0, 12, 3):
         parts = [(o[at : at + 3], n[at : at + 3]) for o, n in envs]
         obs, next_obs = (np.stack(part, 0 if by_env else 1) for part in zip(*parts))
-        ring.push(batch(obs.reshape(-1, *SHAPE), next_obs.reshape(-1, *SHAPE)))
+        push(ring, batch(obs.reshape(-1, *SHAPE), next_obs.reshape(-1, *SHAPE)))
     assert frame_count(ring) == 4 * 13
 
 
 def test_n_step(rng):
     frames = rng.integers(0, 255, (24, *SHAPE), dtype=np.uint8)
-    ring = ItemRing(100)
-    ring.push(batch(frames[:21], frames[3:]))
+    ring = Ring(100)
+    push(ring, batch(frames[:21], frames[3:]))
     assert frame_count(ring) == 24
 
 
 def test_frames_of_replaced_rows_are_used_again(rng):
-    ring = ItemRing(20)
+    ring = Ring(20)
     obs, next_obs = trajectory(rng, 200)
     for at in range(0, 200, 5):
-        ring.push(batch(obs[at : at + 5], next_obs[at : at + 5]))
+        push(ring, batch(obs[at : at + 5], next_obs[at : at + 5]))
         assert frame_count(ring) <= 21
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-20:])
@@ -76,11 +77,11 @@ def test_frames_of_replaced_rows_are_used_again(rng):
 
 def test_frames_that_have_nothing_in_common(rng):
     # Twice as many frames as rows: more than was reserved at first.
-    ring = ItemRing(300)
+    ring = Ring(300)
     obs = rng.integers(0, 255, (700, *SHAPE), dtype=np.uint8)
     next_obs = rng.integers(0, 255, (700, *SHAPE), dtype=np.uint8)
     for at in range(0, 700, 100):
-        ring.push(batch(obs[at : at + 100], next_obs[at : at + 100]))
+        push(ring, batch(obs[at : at + 100], next_obs[at : at + 100]))
     assert frame_count(ring) == 600
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-300:])
@@ -92,8 +93,8 @@ def test_frames_that_differ_in_one_byte(rng):
     frames = np.repeat(base[None], 60, 0)
     for i in range(60):
         frames[i].reshape(-1)[i * 52] = 1
-    ring = ItemRing(100)
-    ring.push(batch(frames[:-1], frames[1:]))
+    ring = Ring(100)
+    push(ring, batch(frames[:-1], frames[1:]))
     assert frame_count(ring) == 60
     out = ring.take(np.arange(59)).columns
     assert np.array_equal(out["obs"].numpy(), frames[:-1])
@@ -103,10 +104,10 @@ def test_equal_fingerprints_do_not_mix_frames(rng, monkeypatch):
     monkeypatch.setattr(
         "ding.data.frame_store.fingerprints", lambda raw: np.zeros(len(raw), np.uint64)
     )
-    ring = ItemRing(10)
+    ring = Ring(10)
     obs, next_obs = trajectory(rng, 40)
     for at in range(0, 40, 4):
-        ring.push(batch(obs[at : at + 4], next_obs[at : at + 4]))
+        push(ring, batch(obs[at : at + 4], next_obs[at : at + 4]))
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-10:])
     assert np.array_equal(out["next_obs"].numpy(), next_obs[-10:])
@@ -114,23 +115,25 @@ def test_equal_fingerprints_do_not_mix_frames(rng, monkeypatch):
 
 @pytest.mark.parametrize("size", [8, 30])
 def test_state(rng, size):
-    ring, other = ItemRing(20), ItemRing(size)
+    ring, other = Ring(20), Ring(size)
     obs, next_obs = trajectory(rng, 50)
-    ring.push(batch(obs[:30], next_obs[:30]))
+    push(ring, batch(obs[:30], next_obs[:30]))
     state = ring.state_dict()
     other.load_state_dict(state)
     n = min(size, 20)
     assert frame_count(other) == n + 1
-    other.push(batch(obs[30:], next_obs[30:]))
+    push(other, batch(obs[30:], next_obs[30:]))
     out = other.take(other.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-min(size, 40) :])
 
 
 def test_row_dicts_and_nested_observations(rng):
     obs, next_obs = trajectory(rng, 20)
-    ring = ItemRing(30)
+    ring = Ring(30)
     for o, n in zip(obs, next_obs):
-        ring.push({"obs": {"image": o, "x": np.ones(2)}, "next_obs": {"image": n, "x": np.ones(2)}})
+        push(
+            ring, {"obs": {"image": o, "x": np.ones(2)}, "next_obs": {"image": n, "x": np.ones(2)}}
+        )
     assert frame_count(ring) == 21
     out = ring.take(np.arange(20)).columns
     assert np.array_equal(out["next_obs"]["image"], next_obs)
@@ -138,16 +141,16 @@ def test_row_dicts_and_nested_observations(rng):
 
 def test_odd_sizes(rng):
     frames = rng.integers(0, 255, (31, 37, 29), dtype=np.uint8)
-    ring = ItemRing(40)
-    ring.push(Columns({"obs": frames[:-1], "next_obs": frames[1:]}))
+    ring = Ring(40)
+    push(ring, Columns({"obs": frames[:-1], "next_obs": frames[1:]}))
     assert frame_count(ring) == 31
     assert np.array_equal(ring.take(np.arange(30)).columns["obs"], frames[:-1])
 
 
 def test_memory_mapped(rng, tmp_path):
-    ring = ItemRing(20, memmap_path=str(tmp_path / "map"))
+    ring = Ring(20, memmap_path=str(tmp_path / "map"))
     obs, next_obs = trajectory(rng, 50)
-    ring.push(batch(obs, next_obs))
+    push(ring, batch(obs, next_obs))
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-20:])
     assert list((tmp_path / "map").iterdir()) == []
@@ -156,16 +159,16 @@ def test_memory_mapped(rng, tmp_path):
 @pytest.mark.parametrize("bad", [20, -21, 1 << 40])
 @pytest.mark.parametrize("size", [4, 2000])
 def test_a_slot_that_there_is_not_is_no_other_one(bad, size):
-    ring = ItemRing(20)
+    ring = Ring(20)
     obs = np.zeros((20, size), np.uint8)
-    ring.push(Columns({"obs": obs, "next_obs": obs, "n": np.arange(20)}))
+    push(ring, Columns({"obs": obs, "next_obs": obs, "n": np.arange(20)}))
     with pytest.raises(IndexError):
         ring.take(np.array([3, bad]))
 
 
 def test_a_frame_that_was_never_written_is_no_other_one():
-    ring = ItemRing(20)
+    ring = Ring(20)
     obs = np.zeros((5, 2000), np.uint8)
-    ring.push(Columns({"obs": obs, "next_obs": obs}))
+    push(ring, Columns({"obs": obs, "next_obs": obs}))
     with pytest.raises(IndexError, match="never written"):
         ring.take(np.array([3, 7]))

@@ -15,17 +15,26 @@ def config(path):
     return {"policy": {"collect": {"data_path": path, "data_type": "naive"}}}
 
 
-RING = {"capacity": 4, "filled": 2, "head": 2, "total": 2, "objects": None, "columns": None}
-HUGE = {**RING, "capacity": 10**12, "filled": 10**12, "journal": None}
+RING = {
+    "capacity": 4,
+    "slots": np.arange(2),
+    "numbers": np.arange(2),
+    "head": 2,
+    "in_turn": True,
+    "total": 2,
+    "layout": None,
+    "rows": None,
+    "objects": None,
+}
+LAYOUT = {"names": [("x",)], "columns": [np.zeros((0, 2))]}
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"items": {}}, "not that of a replay buffer of this version: KeyError: 'filled'"),
-        ({"items": {"filled": "x"}}, "not that of a replay buffer of this version"),
-        ({"items": {**RING, "journal": 5}}, "of their own|this version"),
-        ({"items": HUGE}, "declares 1000000000000 rows, which do not fit into the memory"),
+        ({"items": {}}, "not that of a replay buffer of this version: KeyError: 'slots'"),
+        ({"items": {"slots": 7}}, "not that of a replay buffer of this version"),
+        ({"items": {**RING, "layout": LAYOUT, "journal": 5}}, "of their own|this version"),
         ({"obs": np.array(["a", "b"]), "action": np.zeros(2)}, "'obs' holds <U1, expected num"),
         ({"obs": np.array([{}, {}]), "action": np.zeros(2)}, "'obs' holds object, expected num"),
         ({"obs": np.zeros((2, 1)), "action": np.array(5.0)}, "'action' is one value"),
@@ -46,8 +55,7 @@ def test_other_content_of_a_file(tmp_path, content, words):
     [
         (5, "has no replay buffer"),
         ({"buffer": {"ring": 5}}, "not that of a replay buffer of this version"),
-        ({"buffer": {"ring": {**RING, "journal": []}}}, "declares 2 rows, but stores 0 bytes"),
-        ({"buffer": {"ring": HUGE}}, "do not fit into the memory"),
+        ({"buffer": {"ring": {**RING, "journal": []}}}, "2 rows, of which 0 are stored"),
     ],
 )
 def test_other_states_of_a_run(tmp_path, state, words):

@@ -9,8 +9,9 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns, IndexedColumn
-from ding.data.item_ring import ItemRing
+from ding.data.ring import Ring
 from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
+from tests.data.rings import push
 
 AT, FOLLOWING = np.array([0, 1, 2, 4, 5]), np.array([1, 2, 3, 5, 6])
 
@@ -71,18 +72,18 @@ def test_a_buffer_keeps_what_they_stand_for(buffer_type, shape, convert):
 
 def test_into_a_store_of_whole_observations_and_back():
     implied, whole = rollout()
-    ring = ItemRing(10)
-    ring.push(whole)
-    ring.push(implied)
+    ring = Ring(10)
+    push(ring, whole)
+    push(ring, implied)
     out = ring.take(np.arange(10)).columns
     assert torch.equal(out["obs"][:5], out["obs"][5:])
     assert torch.equal(out["next_obs"][:5], out["next_obs"][5:])
 
 
 def test_of_another_kind_than_what_is_stored():
-    ring = ItemRing(10)
-    ring.push(rollout(convert=np.asarray)[1])
-    ring.push(rollout(convert=torch.from_numpy)[0])
+    ring = Ring(10)
+    push(ring, rollout(convert=np.asarray)[1])
+    push(ring, rollout(convert=torch.from_numpy)[0])
     assert not ring.is_columnar
     rows = ring.take(np.arange(10))
     assert isinstance(rows[9]["obs"], torch.Tensor)
@@ -91,10 +92,10 @@ def test_of_another_kind_than_what_is_stored():
 
 @pytest.mark.parametrize("stored", [0, 2])
 def test_an_index_outside_of_its_source(stored):
-    ring = ItemRing(10)
-    ring.push(Columns({"obs": np.zeros((stored, 2))}))
+    ring = Ring(10)
+    push(ring, Columns({"obs": np.zeros((stored, 2))}))
     with pytest.raises(IndexError):
-        ring.push(Columns({"obs": IndexedColumn(np.zeros((3, 2)), np.array([0, 3]))}))
+        push(ring, Columns({"obs": IndexedColumn(np.zeros((3, 2)), np.array([0, 3]))}))
 
 
 @pytest.mark.parametrize("buffer_type", [NaiveReplayBuffer, AdvancedReplayBuffer])
@@ -116,7 +117,6 @@ def test_parts_of_several_containers_are_pushed_as_one(buffer_type, size):
 def test_big_observations_are_kept_once():
     frames = torch.randint(0, 255, (7, 4, 16, 16), dtype=torch.uint8)
     columns = {"obs": IndexedColumn(frames, AT), "next_obs": IndexedColumn(frames, FOLLOWING)}
-    ring = ItemRing(1000)
-    ring.push(Columns(columns))
-    state = ring.state_dict()["columns"]["frames"]["obs",]
-    assert len(state["frames"]) == 7
+    ring = Ring(1000)
+    push(ring, Columns(columns))
+    assert ring.state_dict()["rows"]["0.frames"].nbytes == 7 * 4 * 16 * 16

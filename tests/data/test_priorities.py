@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from ding.data.draw import Draw
 from ding.data.priorities import Priorities
+from ding.data.ring import Ring
 
 CAPACITY = 7
 
@@ -20,26 +21,32 @@ operations = st.lists(
 )
 
 
+def fill(ring, priorities, n):
+    slots = ring.next_slots(n)
+    ring.write(slots, [{"x": 0.0}] * n)
+    priorities.begin(slots)
+    return np.asarray(slots)
+
+
 @settings(max_examples=60, deadline=None)
 @given(operations, st.integers(0, 1000))
 def test_follows_the_model(ops, seed):
     rng = np.random.default_rng(seed)
-    priorities, model, head, highest = Priorities(CAPACITY, 0.5), {}, 0, 1.0
+    ring = Ring(CAPACITY)
+    priorities, model, highest = Priorities(ring, 0.5), {}, 1.0
     for name, n in ops:
         if name.startswith("occupy"):
             values = rng.random(n) * 4 if name == "occupy_with" else None
-            priorities.occupy(head, n)
+            slots = fill(ring, priorities, n)
             if values is not None:
-                priorities.update((head + np.arange(n)) % CAPACITY, values)
-                highest_after = max(highest, values.max())
-            for i in range(n):
-                model[(head + i) % CAPACITY] = highest if values is None else values[i]
-            highest = highest if values is None else highest_after
-            head = (head + n) % CAPACITY
+                priorities.update(slots, values)
+            model.update(zip(slots.tolist(), [highest] * n if values is None else values))
+            highest = highest if values is None else max(highest, values.max())
             continue
         slots = rng.permutation(sorted(model))[:n].astype(np.int64)
         if name == "vacate":
-            priorities.vacate(slots)
+            ring.drop(slots)
+            priorities.drop(slots)
             for slot in slots:
                 del model[slot]
         else:
@@ -48,8 +55,7 @@ def test_follows_the_model(ops, seed):
             model.update(zip(slots.tolist(), values))
             highest = max(highest, values.max(initial=0.0))
         assert priorities.highest == highest
-    assert priorities.count == len(model)
-    assert priorities.slots().tolist() == sorted(model)
+    assert ring.slots().tolist() == sorted(model)
     if model:
         slots = priorities.draw(Draw(), 5)
         weights = priorities.weights(slots, 0.5)
@@ -60,8 +66,8 @@ def test_follows_the_model(ops, seed):
 
 
 def test_each_share_of_the_total_gives_one_slot():
-    priorities = Priorities(4, 1.0)
-    priorities.occupy(0, 4)
+    priorities = Priorities(ring := Ring(4), 1.0)
+    fill(ring, priorities, 4)
     priorities.update(np.arange(4), np.array([1.0, 2.0, 1.0, 4.0]))
     source = Draw()
     for _ in range(20):
@@ -71,8 +77,8 @@ def test_each_share_of_the_total_gives_one_slot():
 
 @pytest.mark.parametrize("n", [3, 100])
 def test_equal_priorities_draw_each_slot_once(n):
-    priorities = Priorities(n, 0.6)
-    priorities.occupy(0, n)
+    priorities = Priorities(ring := Ring(n), 0.6)
+    fill(ring, priorities, n)
     slots = priorities.draw(Draw(), n)
     weights = priorities.weights(slots, 0.4)
     assert sorted(slots.tolist()) == list(range(n))

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from ding.data import Columns, row_journal as module
-from ding.data.item_ring import ItemRing
+from ding.data.ring import Ring
 from ding.data.row_journal import RowJournal
 from ding.utils.errors import CheckpointError, CheckpointWriteError
+from tests.data.rings import push
 
 
 def batch(rng, n, big=False):
@@ -38,8 +39,15 @@ def save(ring, journal):
     return state
 
 
+def sizes_of_new_files(ring, journal):
+    """Save; how many rows each file has that was written."""
+    before = set(os.listdir("rows")) if os.path.isdir("rows") else set()
+    state = save(ring, journal)
+    return [entry["rows"] for entry in state["journal"] if entry["file"] not in before]
+
+
 def load(state, capacity, folder="rows"):
-    ring = ItemRing(capacity)
+    ring = Ring(capacity)
     ring.journal = RowJournal(folder)
     order = ring.load_state_dict(state)
     journal, ring.journal = ring.journal, None
@@ -47,8 +55,11 @@ def load(state, capacity, folder="rows"):
 
 
 def assert_same(ring, other):
-    assert (ring.head, ring.filled) == (other.head, other.filled)
-    slots = np.arange(ring.filled)
+    assert ring.count == other.count
+    slots = ring.by_age()
+    assert (slots == other.by_age()).all()
+    assert (ring.numbers[slots] == other.numbers[slots]).all()
+    assert list(ring.next_slots(2)) == list(other.next_slots(2))
     for (path, one), (_, two) in zip(_flat(ring.take(slots)), _flat(other.take(slots))):
         assert type(one) is type(two), path
         assert one.dtype == two.dtype
@@ -65,22 +76,22 @@ def _flat(columns):
 
 @pytest.mark.parametrize("big", [False, True])
 def test_ring_comes_back_as_it_was(big):
-    rng, ring, journal = np.random.default_rng(0), ItemRing(50), RowJournal("rows")
+    rng, ring, journal = np.random.default_rng(0), Ring(50), RowJournal("rows")
     for n in (7, 30, 1, 20, 90, 3):
-        ring.push(batch(rng, n, big))
+        push(ring, batch(rng, n, big))
         state = save(ring, journal)
         loaded, order, _ = load(state, 50)
         assert_same(loaded, ring)
-        assert order.tolist() == list(range(ring.filled))
+        assert order.tolist() == ring.by_age().tolist()
 
 
 def test_loaded_ring_goes_on_in_the_same_files(monkeypatch):
     monkeypatch.setattr(module, "_MERGE_BYTES", 0)
-    rng, ring, journal = np.random.default_rng(0), ItemRing(50), RowJournal("rows")
-    ring.push(batch(rng, 40))
+    rng, ring, journal = np.random.default_rng(0), Ring(50), RowJournal("rows")
+    push(ring, batch(rng, 40))
     ring, _, journal = load(save(ring, journal), 50)
     before = set(os.listdir("rows"))
-    ring.push(batch(rng, 5))
+    push(ring, batch(rng, 5))
     state = save(ring, journal)
     assert before < set(os.listdir("rows"))
     assert len(os.listdir("rows")) == len(before) + 1
@@ -89,39 +100,34 @@ def test_loaded_ring_goes_on_in_the_same_files(monkeypatch):
 
 @pytest.mark.parametrize("capacity", [20, 80])
 def test_another_capacity_keeps_the_newest(capacity):
-    rng, ring = np.random.default_rng(0), ItemRing(50)
-    ring.push(batch(rng, 40))
-    ring.push(batch(rng, 33))
+    rng, ring = np.random.default_rng(0), Ring(50)
+    push(ring, batch(rng, 40))
+    push(ring, batch(rng, 33))
     state = save(ring, RowJournal("rows"))
     loaded, order, journal = load(state, capacity)
-    plain = ItemRing(capacity)
+    plain = Ring(capacity)
     expected = plain.load_state_dict(ring.state_dict())
     assert order.tolist() == expected.tolist()
     assert_same(loaded, plain)
-    loaded.push(batch(rng, 9))
+    push(loaded, batch(rng, 9))
     assert_same(load(save(loaded, journal), capacity)[0], loaded)
 
 
 def test_only_what_is_new_is_written(monkeypatch):
     monkeypatch.setattr(module, "_MERGE_BYTES", 0)
-    rng, ring, journal = np.random.default_rng(0), ItemRing(1000), RowJournal("rows")
-    ring.push(batch(rng, 900))
-    taken, raw = [], ring.raw_rows
-    monkeypatch.setattr(
-        ring, "raw_rows", lambda start, stop: taken.append(stop - start) or raw(start, stop)
-    )
-    save(ring, journal)
+    rng, ring, journal = np.random.default_rng(0), Ring(1000), RowJournal("rows")
+    push(ring, batch(rng, 900))
+    assert sizes_of_new_files(ring, journal) == [900]
     for _ in range(5):
-        ring.push(batch(rng, 10))
-        save(ring, journal)
-    save(ring, journal)
-    assert taken == [900, 10, 10, 10, 10, 10]
+        push(ring, batch(rng, 10))
+        assert sizes_of_new_files(ring, journal) == [10]
+    assert sizes_of_new_files(ring, journal) == []
 
 
 def test_files_stay_few():
-    rng, ring, journal = np.random.default_rng(0), ItemRing(300), RowJournal("rows")
+    rng, ring, journal = np.random.default_rng(0), Ring(300), RowJournal("rows")
     for _ in range(200):
-        ring.push(batch(rng, 2))
+        push(ring, batch(rng, 2))
         state = save(ring, journal)
         assert len(os.listdir("rows")) <= 12
     assert_same(load(state, 300)[0], ring)
@@ -129,27 +135,27 @@ def test_files_stay_few():
 
 def test_large_rings_have_files_of_bounded_size(monkeypatch):
     monkeypatch.setattr(module, "_MAX_BYTES", 1000)
-    rng, ring = np.random.default_rng(0), ItemRing(300)
-    ring.push(batch(rng, 250))
+    rng, ring = np.random.default_rng(0), Ring(300)
+    push(ring, batch(rng, 250))
     state = save(ring, RowJournal("rows"))
     assert len(os.listdir("rows")) == -(-250 // (1000 // ring.row_bytes))
     assert_same(load(state, 300)[0], ring)
 
 
 def test_rows_that_are_changed_otherwise_are_written_again():
-    rng, ring, journal = np.random.default_rng(0), ItemRing(50), RowJournal("rows")
-    ring.push(Columns({"x": np.arange(20, dtype=np.float32)}))
+    rng, ring, journal = np.random.default_rng(0), Ring(50), RowJournal("rows")
+    push(ring, Columns({"x": np.arange(20, dtype=np.float32)}))
     save(ring, journal)
-    ring.push(Columns({"x": np.arange(20, dtype=np.float64) / 3}))  # wider from now on
+    push(ring, Columns({"x": np.arange(20, dtype=np.float64) / 3}))  # wider from now on
     assert_same(load(save(ring, journal), 50)[0], ring)
     ring.clear()
-    ring.push(batch(rng, 20))
+    push(ring, batch(rng, 20))
     assert_same(load(save(ring, journal), 50)[0], ring)
 
 
 def test_objects_stay_in_the_state():
-    ring = ItemRing(10)
-    ring.push(["a", {"b": 1}])
+    ring = Ring(10)
+    push(ring, ["a", {"b": 1}])
     state = save(ring, RowJournal("rows"))
     assert state["journal"] is None
     assert load(state, 10)[0].peek(np.arange(2)) == ["a", {"b": 1}]
@@ -157,8 +163,8 @@ def test_objects_stay_in_the_state():
 
 
 def test_failed_write_is_made_up_for(monkeypatch):
-    rng, ring, journal = np.random.default_rng(0), ItemRing(50), RowJournal("rows")
-    ring.push(batch(rng, 20))
+    rng, ring, journal = np.random.default_rng(0), Ring(50), RowJournal("rows")
+    push(ring, batch(rng, 20))
     Path("rows").touch()
     with pytest.raises(CheckpointWriteError):
         save(ring, journal)
@@ -168,13 +174,13 @@ def test_failed_write_is_made_up_for(monkeypatch):
 
 def test_large_pieces_are_copied_while_the_ring_is_in_use(monkeypatch):
     monkeypatch.setattr(module, "_COPY_LATER_BYTES", 0)
-    rng, ring, journal = np.random.default_rng(0), ItemRing(100), RowJournal("rows")
-    ring.push(batch(rng, 40, big=True))
+    rng, ring, journal = np.random.default_rng(0), Ring(100), RowJournal("rows")
+    push(ring, batch(rng, 40, big=True))
     ring.journal = journal
     state = ring.state_dict()
     expected = load(save(ring, RowJournal("other")), 100, "other")[0]
     ring.journal = None
-    ring.push(batch(rng, 60, big=True))  # overwrites nothing yet
+    push(ring, batch(rng, 60, big=True))  # overwrites nothing yet
     journal.write()
     assert_same(load(state, 100)[0], expected)
 
@@ -182,14 +188,14 @@ def test_large_pieces_are_copied_while_the_ring_is_in_use(monkeypatch):
 @pytest.mark.parametrize("change", ["push", "clear"])
 def test_rows_that_were_overwritten_meanwhile_are_not_taken_for_others(monkeypatch, change):
     monkeypatch.setattr(module, "_COPY_LATER_BYTES", 0)
-    rng, ring, journal = np.random.default_rng(0), ItemRing(100), RowJournal("rows")
-    ring.push(batch(rng, 40))
+    rng, ring, journal = np.random.default_rng(0), Ring(100), RowJournal("rows")
+    push(ring, batch(rng, 40))
     ring.journal = journal
     ring.state_dict()
     ring.journal = None
     if change == "clear":
         ring.clear()
-    ring.push(batch(rng, 61))
+    push(ring, batch(rng, 61))
     with pytest.raises(CheckpointWriteError, match="replaced"):
         journal.write()
     assert_same(load(save(ring, journal), 100)[0], ring)
@@ -197,8 +203,8 @@ def test_rows_that_were_overwritten_meanwhile_are_not_taken_for_others(monkeypat
 
 @pytest.mark.parametrize("damage", ["missing", "flipped", "cut"])
 def test_damaged_file_is_named(damage):
-    ring = ItemRing(50)
-    ring.push(batch(np.random.default_rng(0), 20))
+    ring = Ring(50)
+    push(ring, batch(np.random.default_rng(0), 20))
     state = save(ring, RowJournal("rows"))
     (path,) = Path("rows").iterdir()
     content = bytearray(path.read_bytes())
@@ -211,11 +217,11 @@ def test_damaged_file_is_named(damage):
 
 
 def test_strangers_files_stay():
-    ring = ItemRing(50)
+    ring = Ring(50)
     os.mkdir("rows")
     Path("rows/notes.txt").touch()
     Path("rows/rows-0123456789abcdef.safetensors").touch()
-    ring.push(batch(np.random.default_rng(0), 20))
+    push(ring, batch(np.random.default_rng(0), 20))
     save(ring, RowJournal("rows"))
     assert Path("rows/notes.txt").exists()
     assert not Path("rows/rows-0123456789abcdef.safetensors").exists()

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from easydict import EasyDict
 
 import tests
 from ding.entry import serial_pipeline
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, own_states
 from ding.policy import DQNPolicy
-from ding.utils import POLICY_REGISTRY, SERIAL_COLLECTOR_REGISTRY, read_file
+from ding.utils import BUFFER_REGISTRY, POLICY_REGISTRY, SERIAL_COLLECTOR_REGISTRY, read_file
 from ding.utils.log_writer import DistributedWriter
 from ding.worker import LearnerHook, SampleSerialCollector
 from tests.entry.runs import WalkEnv, run_json, save_run_state, walk_config, walk_envs
@@ -23,11 +24,27 @@ from tests.entry.runs import WalkEnv, run_json, save_run_state, walk_config, wal
 GUIDE = Path(next(iter(tests.__path__))).parent / "docs/extending.md"
 
 
+def code_of(heading):
+    """The code under a heading of the guide."""
+    section = GUIDE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    return code
+
+
+@pytest.fixture
+def reservoir(tmp_path, monkeypatch):
+    """Config of the buffer that the guide shows."""
+    (tmp_path / "own_reservoir.py").write_text(code_of("A reservoir buffer"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield EasyDict(type="reservoir", import_names=["own_reservoir"])
+    sys.modules.pop("own_reservoir", None)
+    BUFFER_REGISTRY.pop("reservoir", None)
+
+
 @pytest.fixture
 def averaged(tmp_path, monkeypatch):
     """The module with the class that the guide shows."""
-    section = GUIDE.read_text().split("## A variant of DQN\n")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    code = code_of("A variant of DQN")
     assert len(code.strip().splitlines()) <= 40
     (tmp_path / "own_averaged.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -56,9 +73,12 @@ class SteadyEnv(WalkEnv):
         return self._obs()
 
 
-def run(exp_name, limit, policy="own_state_dqn", resume=False, **learn):
+def run(exp_name, limit, policy="own_state_dqn", resume=False, buffer=None, **learn):
     """A run whose collections end with the episodes, as those that run at the end begin again."""
     config = walk_config(exp_name, policy=policy)
+    if buffer is not None:
+        config[0].policy.other.replay_buffer.replay_buffer_size = 50
+        config[1].replay_buffer = buffer
     # Episodes have ten steps: each collection is a whole one of both environments.
     config[0].policy.collect.n_sample = 20
     config[0].policy.learn.update(update_per_collect=5, resume_training=resume, **learn)
@@ -77,10 +97,10 @@ def same(left, right):
     return left == right
 
 
-def assert_resumes_exactly(policy="own_state_dqn", **learn):
-    whole = run("whole", 60, policy, **learn)
-    half = run("parts", 30, policy, **learn)
-    rest = run("parts", 60, policy, resume=True, **learn)
+def assert_resumes_exactly(policy="own_state_dqn", **options):
+    whole = run("whole", 60, policy, **options)
+    half = run("parts", 30, policy, **options)
+    rest = run("parts", 60, policy, resume=True, **options)
     assert not same(half["model"], rest["model"])
     for name in whole:
         assert same(whole[name], rest[name]), name
@@ -92,6 +112,19 @@ def test_averaged_dqn(averaged):
     state = assert_resumes_exactly("averaged_dqn", networks=3, network_freq=4)
     assert len(state["own_state"]["_older"]["items"]) == 3
     assert "resume_inexact" not in run_json("parts")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["dqn_by_priority", "averaged_dqn"])
+def test_a_reservoir(averaged, reservoir, policy):
+    """In place of the newest items; ``dqn`` of this config learns by priority."""
+    assert_resumes_exactly(policy.removesuffix("_by_priority"), buffer=reservoir)
+    config = Path("parts/total_config.py").read_text()
+    assert "reservoir" in config
+    slots = read_file("parts/ckpt/resume.pth.tar")["buffer"]["ring"]["slots"]
+    assert len(slots) == 50
+    # Not the newest ones in turn.
+    assert set(np.diff(slots)) - {1, -49}
 
 
 @pytest.mark.slow

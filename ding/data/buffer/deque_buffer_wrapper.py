@@ -46,10 +46,8 @@ class DequeBufferWrapper(PrioritisedBuffer):
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list. The oldest items make room."""
-        total = len(data) if isinstance(data, list) else 1
-        if total:
-            with self._lock:
-                self._store(data, total)
+        with self._lock:
+            self._store(data)
 
     def sample(
         self, size: int, cur_learner_iter: int = 0, sample_range: slice | None = None
@@ -65,12 +63,12 @@ class DequeBufferWrapper(PrioritisedBuffer):
             ``Columns`` if the items are columnar, otherwise a list; None if there are too few.
         """
         with self._lock:
-            among = None if sample_range is None else self._by_age()[sample_range]
+            among = None if sample_range is None else self._ring.by_age()[sample_range]
             available = self.count() if among is None else len(among)
             if not self._enough(size, available, size):
                 return None
             slots = self._priorities.draw(self._draw, size, among)
-            numbers = self._number.take(slots)
+            numbers = self._ring.numbers.take(slots)
             ids = IdColumn(self._instance_name, numbers)
             self._last = {"replay_unique_id": ids, "replay_buffer_idx": slots}
             self._monitor.note(sampled=size)

@@ -6,65 +6,49 @@ from typing import Any
 import numpy as np
 
 from ding.data.buffer.ring_buffer import RingBuffer
-from ding.data.columns import Windows
 from ding.data.id_column import id_numbers
-from ding.data.kinds import State
+from ding.data.kinds import Item, Items, State
 from ding.data.priorities import Priorities, checked_priorities
+from ding.data.ring import Slots
 from ding.utils.errors import DataError
 
 _UNKNOWN_ITER = np.array(-1)
 
 
 class PrioritisedBuffer(RingBuffer):
-    """Base of buffers in which each item has a priority and a label; made as a `RingBuffer`."""
+    """Base of buffers in which each item has a priority and an id; made as a `RingBuffer`."""
 
     #: Name of the config's key for how far priorities count.
     _alpha_key = "alpha"
 
     def _set_up(self) -> None:
-        size = self.replay_buffer_size
-        self._slots = self._priorities = Priorities(size, float(self._cfg[self._alpha_key]))
-        #: By slot: number of the item, how often it was sampled, and training iteration of the
-        #: policy that collected it; -1 if there is none.
-        self._number = np.full(size, -1, np.int64)
-        self._use = np.full(size, -1, np.int64)
-        self._collect_iter = np.full(size, -1, np.int64)
-        self._next_number = 0  # never given out twice, also after a clear
+        self._priorities = Priorities(self._ring, float(self._cfg[self._alpha_key]))
+        #: By slot: how often the item was sampled, and training iteration of the policy that
+        #: collected it; -1 if there is none.
+        self._use = np.full(self.replay_buffer_size, -1, np.int64)
+        self._collect_iter = np.full(self.replay_buffer_size, -1, np.int64)
 
     def _store(
         self,
-        data: object,
-        total: int,
-        windows: Windows | None = None,
+        data: Items | Item,
         priorities: np.ndarray | None = None,
         iters: np.ndarray = _UNKNOWN_ITER,
-    ) -> tuple[int, int]:
-        """Push one item, or a list of `total` items.
+    ) -> tuple[Slots, np.ndarray | None]:
+        """Push one item, or each item of a list.
 
         Args:
-            windows: What `data` gave if it is columns and was asked.
-            priorities: Float64 [total]; None for the highest so far.
-            iters: Iteration of the policy that collected each, int64 [total], or [] for all.
+            priorities: Float64 [n]; None for the highest so far.
+            iters: Iteration of the policy that collected each, int64 [n], or [] for all.
         """
-        start, n = super()._store(data, total, windows)
+        slots, kept = super()._store(data)
+        self._priorities.begin(slots)
         if priorities is not None:
-            slots = np.arange(start, start + n) % self.replay_buffer_size
-            self._priorities.update(slots, priorities[total - n :])
-        self._next_number += total
-        if n < total and iters.ndim:
-            iters = iters[total - n :]
-        self._label(start, n, self._next_number - n, iters)
-        return start, n
-
-    def _label(self, start: int, n: int, number: int, iters: np.ndarray) -> None:
-        room = self.replay_buffer_size - start
-        if n > room:
-            self._label(0, n - room, number + room, iters[room:] if iters.ndim else iters)
-            n, iters = room, iters[:room] if iters.ndim else iters
-        span = slice(start, start + n)
-        self._number[span] = np.arange(number, number + n)
-        self._use[span] = 0
-        self._collect_iter[span] = iters
+            given = priorities if kept is None else priorities[kept]
+            self._priorities.update(np.asarray(slots), given)
+        where = slice(slots.start, slots.stop) if type(slots) is range else slots
+        self._use[where] = 0
+        self._collect_iter[where] = iters if kept is None or not iters.ndim else iters[kept]
+        return slots, kept
 
     def update(self, info: Mapping[str, Any]) -> None:
         """Give sampled items new priorities.
@@ -88,7 +72,7 @@ class PrioritisedBuffer(RingBuffer):
             raise DataError(f"{len(numbers)} replay_unique_id came with {len(slots)} indices")
         try:
             with self._lock:
-                same = self._number.take(slots) == numbers
+                same = self._ring.numbers.take(slots) == numbers
                 if len(slots) and slots[slots.argmin()] < 0:
                     raise IndexError
                 if np.count_nonzero(same) < len(same):
@@ -104,36 +88,34 @@ class PrioritisedBuffer(RingBuffer):
 
     def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
         super()._remove(slots, oldest)
-        self._unlabel(slots)
-
-    def _unlabel(self, slots: np.ndarray | slice) -> None:
-        for labels in (self._number, self._use, self._collect_iter):
-            labels[slots] = -1
+        self._priorities.drop(slots)
+        self._use[slots] = self._collect_iter[slots] = -1
 
     def clear(self) -> None:
         with self._lock:
             super().clear()
-            self._unlabel(slice(None))
+            self._priorities.clear()
+            self._use[:] = self._collect_iter[:] = -1
 
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> State:
         with self._lock:
-            filled = slice(self._ring.filled)
+            slots = self._ring.by_age()
             return {
                 **super().state_dict(),
-                "numbers": self._number[filled].copy(),
-                "use": self._use[filled].copy(),
-                "collect_iter": self._collect_iter[filled].copy(),
-                "next_number": self._next_number,
+                "priorities": self._priorities.state_dict(),
+                "use": self._use[slots],
+                "collect_iter": self._collect_iter[slots],
             }
 
+    _entries = (*RingBuffer._entries, "priorities", "use", "collect_iter")
+
     def _load(self, state: State) -> np.ndarray:
-        order = super()._load(state)
-        self._unlabel(slice(None))
-        n = len(order)
-        self._number[:n] = state["numbers"][order]
-        self._use[:n] = state["use"][order]
-        self._collect_iter[:n] = state["collect_iter"][order]
-        self._next_number = int(state["next_number"])
-        return order
+        slots = super()._load(state)
+        self._priorities.load_state_dict(state["priorities"], slots)
+        first = len(state["use"]) - len(slots)
+        self._use[:] = self._collect_iter[:] = -1
+        self._use[slots] = state["use"][first:]
+        self._collect_iter[slots] = state["collect_iter"][first:]
+        return slots

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from easydict import EasyDict
@@ -12,14 +12,13 @@ from ding.data.buffer.buffer_log import BufferLog
 from ding.data.buffer.interface import IBuffer
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
-from ding.data.columns import Windows
+from ding.data.columns import Columns
 from ding.data.draw import Draw
-from ding.data.item_ring import ItemRing
 from ding.data.kinds import Item, Items, State
-from ding.data.priorities import Slots
+from ding.data.ring import Ring, Slots
 from ding.data.row_journal import RowJournal
 from ding.utils.default_helper import deep_merge_dicts
-from ding.utils.errors import require_entries
+from ding.utils.errors import DataError, require_entries
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.log_writer import ScalarWriter
 
@@ -30,7 +29,7 @@ _LOAD_CHUNK = 1024
 
 
 class RingBuffer(IBuffer):
-    """Base of thread-safe buffers over an `ding.data.item_ring.ItemRing`.
+    """Base of thread-safe buffers over a `ding.data.ring.Ring`.
 
     Args:
         cfg: Config; what it leaves out is as in the class's defaults.
@@ -55,13 +54,14 @@ class RingBuffer(IBuffer):
         self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
         self._lock = threading.RLock()
         self._draw = Draw()
-        self._ring = ItemRing(
+        #: The generator of the buffer's random numbers; it is part of its state.
+        self.rng = self._draw.rng
+        self._ring = Ring(
             self._cfg.replay_buffer_size,
             self._cfg.get("memmap_path"),
             self._cfg.deepcopy,
             self._columnar,
         )
-        self._slots = Slots(self._ring.capacity)
         self._push_count = 0
         self._log = BufferLog(tb_logger, exp_name, self._instance_name)
         self._monitor = PeriodicThruputMonitor(
@@ -80,42 +80,62 @@ class RingBuffer(IBuffer):
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
 
-    def _store(self, data: object, total: int, windows: Windows | None = None) -> tuple[int, int]:
-        """Push one item, or a list of `total` items.
+    def place(self, n: int) -> Slots:
+        """Where the next n items go: here the oldest ones make room.
 
-        Args:
-            windows: What `data` gave if it is columns and was asked.
+        Override it for another rule. It is called once for each push, with the lock held and
+        before the items are counted in `push_count`.
 
         Returns:
-            The first slot that was written and the number of slots, which go on around the end.
+            A slot below `replay_buffer_size` for each item, -1 for one that is not kept; of several
+            items for one slot the last is kept.
         """
+        return self._ring.next_slots(n)
+
+    def _store(self, data: Items | Item) -> tuple[Slots, np.ndarray | None]:
+        """Push one item, or each item of a list.
+
+        Returns:
+            The slots that were written; of which of the items, in their order, or ``None`` for all.
+        """
+        items = data if isinstance(data, list) else [data]
+        total = len(items)
+        slots, kept = self.place(total), None
+        if type(slots) is not range:
+            slots, kept = _of_last_items(np.asarray(slots), total, self._ring.capacity)
+        if kept is not None:
+            self._turn_away_all_but(kept, items)
+            items = items.take(kept) if _is_columnar(items) else [items[i] for i in kept.tolist()]
+            self._ring.total += total - len(kept)
         if self._remover is not None or self.on_leave is not None:
-            replaced = self._ring.head + np.arange(min(total, self._ring.capacity))
-            replaced %= self._ring.capacity
-            self._discard(replaced[self._slots.occupied[replaced]])
-        before = self._slots.count
-        start, n = self._ring.push(data) if windows is None else self._ring.push_windows(windows)
+            written = np.asarray(slots, np.int64)
+            self._discard(written[self._ring.numbers[written] >= 0])
+        before, n = self._ring.count, len(slots)
+        self._ring.write(slots, items)
         self._push_count += total
-        if n < total:
-            assert isinstance(data, list)
-            self._turn_away(data[: total - n])
-        self._slots.occupy(start, n)
-        self._monitor.note(pushed=n, removed=before + n - self._slots.count)
-        return start, n
+        self._monitor.note(pushed=n, removed=before + n - self._ring.count)
+        return slots, kept
+
+    def _turn_away_all_but(self, kept: np.ndarray, items: Items) -> None:
+        if self.on_leave is not None:
+            others = np.ones(len(items), bool)
+            others[kept] = False
+            index = np.flatnonzero(others)
+            columnar = _is_columnar(items)
+            self._turn_away(items.take(index) if columnar else [items[i] for i in index.tolist()])
 
     def clear(self) -> None:
         """Forget all items."""
         with self._lock:
-            slots = self._slots.slots()
+            slots = self._ring.slots()
             self._discard(slots)
             self._monitor.note(removed=len(slots))
             self._ring.clear()
-            self._slots.clear()
             self._push_count = 0
 
     def count(self) -> int:
         """Number of items that can be sampled."""
-        return self._slots.count
+        return self._ring.count
 
     def start(self) -> None:
         """Start removing the files of used data, if that is enabled."""
@@ -154,32 +174,20 @@ class RingBuffer(IBuffer):
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
         with self._lock:
-            self._remove(self._by_age()[:n], oldest=True)
+            self._remove(self._ring.by_age()[:n], oldest=True)
 
     def remove_if(self, test: ItemTest) -> None:
         """Let items leave, wherever they are."""
         with self._lock:
-            slots = self._slots.slots()
+            slots = self._ring.slots()
             if len(slots):
                 self._remove(slots[test(self._ring.take(slots))])
 
     def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
         if len(slots):
             self._discard(slots)
-            self._ring.drop(slots)
-            self._slots.vacate(slots, oldest)
+            self._ring.drop(slots, oldest)
             self._monitor.note(removed=len(slots))
-
-    def _by_age(self) -> np.ndarray:
-        """Slots of the items that are there, the oldest first."""
-        slots = self._ring.by_age()
-        return slots[self._slots.occupied[slots]]
-
-    def _of_age(self, ages: np.ndarray) -> np.ndarray:
-        """Slots of items by their numbers, counted from the oldest on."""
-        if self._slots.has_gaps:
-            return self._by_age()[ages]
-        return (self._ring.head - self._slots.count + ages) % self._ring.capacity
 
     def _enough(self, size: int, available: int, least: float) -> bool:
         """Whether there are `least` items to sample; if not, say so in the log."""
@@ -226,18 +234,17 @@ class RingBuffer(IBuffer):
             self.push(list(content), -1)
             return
         state = content["items"]
-        ring = ItemRing(state["capacity"], columnar=self._columnar)
+        ring = Ring(max(len(state["slots"]), 1), columnar=self._columnar)
         ring.load_state_dict(state)
-        order = ring.by_age()
-        for at in range(0, len(order), _LOAD_CHUNK):
-            self.push(ring.take(order[at : at + _LOAD_CHUNK]), -1)
+        slots = ring.by_age()
+        for at in range(0, len(slots), _LOAD_CHUNK):
+            self.push(ring.take(slots[at : at + _LOAD_CHUNK]), -1)
 
     def state_dict(self) -> State:
         """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
         with self._lock:
             return {
                 "ring": self._ring.state_dict(),
-                "slots": self._slots.state_dict(),
                 "push_count": self._push_count,
                 "draw": self._draw.state_dict(),
             }
@@ -266,11 +273,40 @@ class RingBuffer(IBuffer):
                 self._ring.journal = None
 
     #: What a state holds at least.
-    _entries: tuple[str, ...] = ("ring", "slots", "push_count", "draw")
+    _entries: tuple[str, ...] = ("ring", "push_count", "draw")
 
     def _load(self, state: State) -> np.ndarray:
-        order = self._ring.load_state_dict(state["ring"])
-        self._slots.load_state_dict(state["slots"], order, self._ring.head)
+        """Restore a state.
+
+        Returns:
+            Slots of the rows that are here now, the oldest first: of the last ones of the state.
+        """
+        slots = self._ring.load_state_dict(state["ring"])
         self._push_count = int(state["push_count"])
         self._draw.load_state_dict(state["draw"])
-        return order
+        return slots
+
+
+def _is_columnar(items: Items) -> TypeGuard[Columns]:
+    return isinstance(items, Columns) and items.is_columnar
+
+
+def _of_last_items(
+    slots: np.ndarray, n: int, capacity: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Each slot once, and which items go there; ``None`` if all do.
+
+    Raises:
+        DataError: There is not a slot for each item, or one that the buffer does not have.
+    """
+    fits = slots.shape == (n,) and slots.dtype.kind == "i"
+    if not fits or (n and (slots.min() < -1 or slots.max() >= capacity)):
+        raise DataError(
+            f"place({n}) returned {slots!r}: expected an integer array [{n}] of slots in "
+            f"[0, {capacity}), or -1 for items that are not kept"
+        )
+    named, from_end = np.unique(slots[::-1], return_index=True)
+    if len(named) == n and (not n or named[0] >= 0):
+        return slots, None
+    kept = np.sort(n - 1 - from_end[named >= 0])
+    return slots[kept], kept

@@ -12,8 +12,8 @@ from ding.data.chunks.chunk_file import Samples
 from ding.data.chunks.wire import Fact, facts_of, rows_of
 from ding.data.column_store import row_bytes
 from ding.data.columns import Columns
-from ding.data.item_ring import ItemRing
 from ding.data.kinds import Row
+from ding.data.ring import Ring
 from ding.utils.errors import ChunkError, DataError
 
 #: Bad chunks that are not tried again.
@@ -45,7 +45,7 @@ class ChunkCache:
         self._read_chunk = read
         self._capacity = int(capacity)
         self._max_bytes = _memory() // 4 if max_bytes is None else max_bytes
-        self._ring: ItemRing | None = None
+        self._ring: Ring | None = None
         # Number of the first row in the ring, and rows, of each chunk there.
         self._at: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -125,19 +125,19 @@ class ChunkCache:
         read = self._read([n for n in names if n not in self._known_bad])
         rows = sum(len(data) for data in read.values())
         assert self._ring is not None
-        self._ring = ItemRing(max(rows, self._ring.capacity))
+        self._ring = Ring(max(rows, self._ring.capacity))
         self._at.clear()
         self._store(read)
 
     def _store(self, read: Mapping[str, Samples]) -> None:
         for name, data in read.items():
             if self._ring is None:
-                self._ring = ItemRing(self._capacity_for(data))
+                self._ring = Ring(self._capacity_for(data))
             if len(data) > self._ring.capacity:
-                self._ring = ItemRing(len(data))
+                self._ring = Ring(len(data))
                 self._at.clear()
             self._at[name] = (self._ring.total, len(data))
-            self._ring.push(data)
+            self._ring.write(self._ring.next_slots(len(data)), data)
             oldest = self._ring.total - self._ring.capacity
             while next(iter(self._at.values()))[0] < oldest:
                 self._at.popitem(last=False)

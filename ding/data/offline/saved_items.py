@@ -5,45 +5,33 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ding.data.columns import Columns
-from ding.data.item_ring import ItemRing
 from ding.data.kinds import State
+from ding.data.ring import Ring
 from ding.data.row_journal import RowJournal
 from ding.utils.errors import CheckpointError, DataError
 from ding.utils.file_helper import read_file
-from ding.utils.system_helper import fits_memory
 
 #: In a run's folder: the run's state, and the rows of its replay buffer.
 STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
 ROWS_FOLDER = os.path.join("ckpt", "rows")
-#: Bytes that a row takes at least while it is read: its number, twice.
-_LEAST_ROW = 16
 
 
 def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | list[Any]:
     """The items of a saved ring, the oldest first.
 
     Args:
-        state: What `ItemRing.state_dict` gave.
+        state: What `Ring.state_dict` gave.
         rows_folder: Where its rows are if they are not in the state.
 
     Raises:
         DataError: It is not such a state, or of another version, or declares more rows than are
-            stored or fit into the memory.
+            stored.
         CheckpointError: Its rows are damaged.
     """
     with _of_this_version("a replay buffer"):
-        count = int(state["filled"])
-        if rows_folder is not None and state["journal"] is not None:
-            names = os.listdir(rows_folder) if os.path.isdir(rows_folder) else []
-            stored = sum(os.lstat(os.path.join(rows_folder, name)).st_size for name in names)
-            if count > stored:  # a row has a byte at least
-                raise DataError(f"its state declares {count} rows, but stores {stored} bytes")
-        if not fits_memory(_LEAST_ROW * count):
-            raise DataError(f"its state declares {count} rows, which do not fit into the memory")
-        ring = ItemRing(max(count, 1), columnar=state["objects"] is None)
+        count = len(state["slots"])
+        ring = Ring(max(count, 1), columnar=state["objects"] is None)
         if rows_folder is not None:
             ring.journal = RowJournal(rows_folder)
         ring.load_state_dict(state)
@@ -81,20 +69,4 @@ def items_of_run(folder: str) -> Columns | list[Any]:
         raise DataError(
             f"the run {folder} has no replay buffer: expected one of an off-policy policy (serial)"
         )
-    items = items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
-    with _of_this_version("a replay buffer"):
-        return _kept(items, buffer)
-
-
-def _kept(items: Columns | list[Any], buffer: Mapping[str, Any]) -> Columns | list[Any]:
-    """Without those that the buffer had let go of."""
-    ring = buffer["ring"]
-    slots = np.arange(ring["filled"])
-    if ring["filled"] == ring["capacity"]:
-        slots = (slots + ring["head"]) % ring["capacity"]
-    kept = np.asarray(buffer["slots"]["occupied"])[slots]
-    if kept.all():
-        return items
-    if isinstance(items, Columns):
-        return items.take(kept)
-    return [item for item, stays in zip(items, kept) if stays]
+    return items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))

@@ -96,8 +96,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             total = len(data) if isinstance(data, list) else 1
             if self._controller.enabled and not self._may_push(total):
                 self._turn_away(data)
-            elif total:
-                self._push(data, total)
+            else:
+                self._push(data)
 
     def _may_push(self, total: int) -> bool:
         allowed, reason = self._controller.can_push(total)
@@ -108,11 +108,11 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         self._controller.history_push_count += total
         return True
 
-    def _push(self, data: Items | Item, total: int) -> None:
+    def _push(self, data: Items | Item) -> None:
         """Store items without the buffer's own keys, but with the priorities among them."""
         if not isinstance(data, list):
             if isinstance(data, Mapping) and _OWN.isdisjoint(data):
-                self._store(data, 1, iters=as_iters([data.get("collect_iter", -1)]))
+                self._store(data, iters=as_iters([data.get("collect_iter", -1)]))
             else:
                 self._push_rows([data])
             return
@@ -128,15 +128,14 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         else:
             iters = np.concatenate([_iters(*window) for window in windows])
         if _OWN.isdisjoint(windows[0][0].leaves):
-            self._store(batch, total, windows, iters=iters)
+            self._store(batch, iters=iters)
             return
         columns = batch.columns
         priorities = columns.get("priority")
         kept = {name: column for name, column in columns.items() if name not in _OWN}
         self._store(
-            Columns.trusted(kept, total),
-            total,
-            priorities=None if priorities is None else checked_priorities(priorities, total),
+            Columns.trusted(kept, len(batch)),
+            priorities=None if priorities is None else checked_priorities(priorities, len(batch)),
             iters=iters,
         )
 
@@ -156,7 +155,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             )
         kept = [{k: v for k, v in row.items() if k not in _OWN} for row in rows]
         iters = as_iters([row.get("collect_iter", -1) for row in rows])
-        self._store(kept, len(rows), priorities=priorities, iters=iters)
+        self._store(kept, priorities=priorities, iters=iters)
 
     # ------------------------------------------------------------------ sample
 
@@ -183,14 +182,14 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         """
         with self._lock:
             self._remove_stale(cur_learner_iter)
-            among = None if sample_range is None else self._by_age()[sample_range]
+            among = None if sample_range is None else self._ring.by_age()[sample_range]
             if train_iter is not None and self._max_staleness != float("inf"):
-                among = self._priorities.slots() if among is None else among
+                among = self._ring.slots() if among is None else among
                 iters = self._collect_iter[among]
                 among = among[~is_stale(iters, train_iter, self._max_staleness)]
                 if len(among) < max(size * self._min_ratio, 1):
                     return None  # asked early: that is nothing to complain of
-            available = self._priorities.count if among is None else len(among)
+            available = self._ring.count if among is None else len(among)
             if not self._can_sample(size, available, among):
                 return None
             priorities = self._priorities
@@ -205,7 +204,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             use = self._count_use(slots, distinct)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            numbers, iters = self._number.take(slots), self._collect_iter.take(slots)
+            numbers, iters = self._ring.numbers.take(slots), self._collect_iter.take(slots)
 
             def facts() -> Facts:
                 priority, weight = weighed or (_ONE.repeat(size), _ONE.repeat(size))
@@ -231,7 +230,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             self._log.refuse("sample", f"{needed:g} items needed, {available} there")
             return False
         if size > available and self._max_use != float("inf"):
-            uses = int(self._uses_left(self._priorities.slots() if among is None else among).sum())
+            uses = int(self._uses_left(self._ring.slots() if among is None else among).sum())
             if uses < size:
                 self._log.refuse("sample", f"{size} asked for, max_use allows {uses} more")
                 return False
@@ -254,7 +253,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         There must be as many uses left, in all, as are drawn.
         """
         while (over := _repeats(slots) >= self._uses_left(slots)).any():
-            all_slots = self._priorities.slots() if among is None else among
+            all_slots = self._ring.slots() if among is None else among
             drawn = np.bincount(slots[~over], minlength=self.replay_buffer_size)
             others = all_slots[self._uses_left(all_slots) > drawn[all_slots]]
             slots = slots.copy()
@@ -287,7 +286,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             return
         stale = is_stale(self._collect_iter, cur_iter, self._max_staleness)
         if stale.any():
-            self._remove(np.flatnonzero(stale & self._priorities.occupied))
+            self._remove(np.flatnonzero(stale & (self._ring.numbers >= 0)))
 
     @property
     def alpha(self) -> float:
@@ -330,13 +329,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     _entries = (*PrioritisedBuffer._entries, "sample_count", "first_beta", "beta")
 
     def _load(self, state: State) -> np.ndarray:
-        order = super()._load(state)
+        slots = super()._load(state)
         self._sample_count = int(state["sample_count"])
         if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
             self._beta = float(state["beta"])
-        occupied = self._priorities.slots()
-        self._remove(occupied[self._use[occupied] >= self._max_use])
-        return order
+        self._remove(slots[self._use[slots] >= self._max_use])
+        return slots
 
 
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:

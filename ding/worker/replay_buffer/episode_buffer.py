@@ -18,4 +18,4 @@ class EpisodeReplayBuffer(NaiveReplayBuffer):
     def episode_len(self) -> list[int]:
         """Number of transitions of each stored episode, the oldest first."""
         with self._lock:
-            return [len(episode) for episode in self._ring.peek(self._by_age())]
+            return [len(episode) for episode in self._ring.peek(self._ring.by_age())]

@@ -27,7 +27,7 @@ class NaiveReplayBuffer(RingBuffer):
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list. The oldest items make room."""
         with self._lock:
-            self._store(data, len(data) if isinstance(data, list) else 1)
+            self._store(data)
 
     def sample(
         self,
@@ -54,9 +54,11 @@ class NaiveReplayBuffer(RingBuffer):
             if not self._enough(size, len(window), 1 if replace else size):
                 return None
             draw = self._draw.any if replace else self._draw.distinct
-            slots = draw(len(window), size)
-            if len(window) < self._ring.filled or window.step != 1:
-                slots = self._of_age(window.start + window.step * slots)
+            drawn = draw(len(window), size)
+            if len(window) < self.count() or window.step != 1:
+                slots = self._ring.of_age(window.start + window.step * drawn)
+            else:
+                slots = self._ring.nth(drawn)
             self._monitor.note(sampled=size)
             return self._ring.take(slots)
 
@@ -137,7 +139,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
             draw = self._draw.any if replace else self._draw.distinct
             first = draw(len(starts), batch)
             positions = window.start + window.step * (first[:, None] + np.arange(sequence))
-            slots = self._of_age(positions.reshape(-1))
+            slots = self._ring.of_age(positions.reshape(-1))
             data = self._ring.take(slots)
             self._monitor.note(sampled=len(slots))
         return [data[i * sequence : (i + 1) * sequence] for i in range(batch)]

@@ -1,0 +1,376 @@
+"""Slots for samples. `Ring.write` is the one way in; where to write and what to draw is decided by
+the buffers over it.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from ding.data.column_store import ColumnStore
+from ding.data.columns import Columns, MoreColumns, as_columns
+from ding.data.kinds import Item, Items, State
+from ding.data.packing import packed, unpacked
+from ding.data.preallocate import Preallocator
+from ding.data.row_journal import RowJournal
+from ding.utils.errors import DataError
+
+#: Slots that rows are written to, each named once: int64 ``[n]``, or a range of consecutive ones.
+Slots: TypeAlias = np.ndarray | range
+
+
+class Ring:
+    """A fixed number of slots for items, held as columns while the items are rows of one kind.
+
+    The first item of another kind turns the stored rows into objects; nothing is lost. Rows are
+    numbered in the order in which they are written. A slot's number is the version of its content:
+    it tells which row is stored there, for ids of samples and for files of saved rows.
+
+    Args:
+        capacity: Number of slots.
+        memmap_path: Folder for memory-mapped files; None keeps columns in memory.
+        deepcopy: Whether objects that are handed out are deep copies. If not, dicts and lists are
+            copied and the arrays in them shared. What comes from columns is always a copy.
+        columnar: False stores all items as objects.
+
+    Attributes:
+        numbers: Number of the row in each slot, int64 ``[capacity]``; -1 for an empty slot.
+        total: Number of the next row.
+        count: Number of slots that hold a row.
+        journal: Where rows are kept that are not in a state, while one is taken or loaded.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        memmap_path: str | None = None,
+        deepcopy: bool = False,
+        columnar: bool = True,
+    ) -> None:
+        if int(capacity) != capacity or capacity < 1:
+            raise DataError(f"replay_buffer_size must be a positive integer, got {capacity!r}")
+        self.capacity = int(capacity)
+        self._preallocator = Preallocator(memmap_path)
+        self._deepcopy = deepcopy
+        self._columnar = columnar
+        self.journal: RowJournal | None = None
+        self.total = 0  # no number is given twice, also after `clear`
+        self._writing: Slots | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty all slots and release their memory."""
+        self._store: ColumnStore | None = None
+        self._objects: Items | None = None if self._columnar else [None] * self.capacity
+        self.numbers = np.full(self.capacity, -1)
+        self.count = 0
+        self._head = 0  # the slot after the one that was written last
+        self._in_turn = True  # each row was written to the slot after the one before
+        self._has_gaps = False  # slots are empty between the rows of a ring in turn
+        self._is_prefix = True  # the first `count` slots are the ones that hold rows
+        self._occupied: np.ndarray | None = None
+
+    @property
+    def is_columnar(self) -> bool:
+        return self._objects is None
+
+    # ------------------------------------------------------------------ in
+
+    def next_slots(self, n: int) -> Slots:
+        """The n slots after the one that was written last, around the end: those of the oldest rows
+        if all rows were written there. More than there are come several times.
+        """
+        stop = self._head + n
+        if stop <= self.capacity:
+            return range(self._head, stop)
+        return np.arange(self._head, stop) % self.capacity
+
+    def write(self, slots: Slots, rows: Items) -> None:
+        """Store rows in slots, each of which is named once; what it held before is replaced.
+
+        Args:
+            slots: In ``[0, capacity)``, one for each row.
+            rows: ``Columns`` or a list of items.
+        """
+        n = len(rows)
+        if not n:
+            return
+        where = slice(slots.start, slots.stop) if type(slots) is range else slots
+        self._writing = slots
+        try:
+            if self._objects is not None or not self._write_columns(where, rows):
+                self._write_objects(slots, rows)
+            self._note_written(slots, where, n)
+        finally:
+            self._writing = None
+
+    def _write_columns(self, where: slice | np.ndarray, rows: Items) -> bool:
+        if len(rows) == 1 and type(rows) is list and self._store is not None:
+            slot = where.start if isinstance(where, slice) else int(where[0])
+            if type(rows[0]) is dict and self._store.write_row(slot, rows[0]):
+                return True
+        batch = as_columns(rows)
+        windows = None if batch is None else batch.windows()
+        stop = 0
+        for arrays, span in windows or ():
+            start, stop = stop, stop + len(span)
+            if isinstance(where, slice):
+                part: slice | np.ndarray = slice(where.start + start, where.start + stop)
+            else:
+                part = where[start:stop]
+            if self._store is None:
+                self._store = ColumnStore(self.capacity, arrays, self._preallocator)
+            if not self._store.write(part, arrays, span):
+                return False
+        return windows is not None
+
+    def _write_objects(self, slots: Slots, rows: Sequence[Item]) -> None:
+        if self._objects is None:
+            self._become_objects(slots)
+        assert self._objects is not None
+        rows = rows.copied_rows() if isinstance(rows, Columns) else rows
+        for slot, item in zip(slots, rows):
+            # A caller that adds keys to its own dict later must not change what is stored.
+            self._objects[slot] = _detached(item)
+
+    def _become_objects(self, replaced: Slots) -> None:
+        """Turn columns into objects, except for those of slots that are about to be replaced."""
+        objects: Items = [None] * self.capacity
+        stays = self.numbers >= 0
+        stays[replaced] = False
+        slots = np.flatnonzero(stays)
+        if self._store is not None and len(slots):
+            for slot, row in zip(slots.tolist(), self.take(slots)):
+                objects[slot] = row
+        self._store, self._objects = None, objects
+
+    def _note_written(self, slots: Slots, where: slice | np.ndarray, n: int) -> None:
+        if type(slots) is not range or slots.start != self._head:
+            self._in_turn = (self._in_turn or not self.count) and self._follows(slots, n)
+        if self.count < self.capacity:
+            self._note_filled(slots, where)
+        self.numbers[where] = self.total if n == 1 else np.arange(self.total, self.total + n)
+        self.total += n
+        self._head = (int(slots[-1]) + 1) % self.capacity
+
+    def _note_filled(self, slots: Slots, where: slice | np.ndarray) -> None:
+        fresh = int(np.count_nonzero(self.numbers[where] < 0))
+        if fresh:
+            self.count += fresh
+            last = slots[-1] if type(slots) is range else int(np.max(slots))
+            is_full = self.count == self.capacity
+            self._is_prefix = is_full or (self._is_prefix and last < self.count)
+            self._has_gaps = self._has_gaps and not is_full
+            self._occupied = None
+
+    def _follows(self, slots: Slots, n: int) -> bool:
+        """Whether these are the slots after the last one."""
+        head = int(slots[0]) if n == self.capacity or not self.count else self._head
+        expected = (head + np.arange(n)) % self.capacity
+        return bool((np.asarray(slots) == expected).all())
+
+    def drop(self, slots: np.ndarray, oldest: bool = False) -> None:
+        """Empty slots that hold rows, each named once; `oldest` if they are those."""
+        self.numbers[slots] = -1
+        self.count -= len(slots)
+        self._is_prefix, self._occupied = self.count == 0, None
+        self._has_gaps = self.count > 0 and (self._has_gaps or not oldest)
+        if self._objects is not None:
+            for slot in slots.tolist():
+                self._objects[slot] = None
+
+    # ------------------------------------------------------------------ out
+
+    def slots(self) -> np.ndarray:
+        """Slots that hold rows, ascending."""
+        if self._occupied is None:
+            self._occupied = np.flatnonzero(self.numbers >= 0)
+        return self._occupied
+
+    def nth(self, index: np.ndarray) -> np.ndarray:
+        """Of the slots that hold rows, those of these places."""
+        return index if self._is_prefix else self.slots()[index]
+
+    def by_age(self) -> np.ndarray:
+        """Slots that hold rows, the oldest row first."""
+        if not self._in_turn:
+            slots = self.slots()
+            return slots[np.argsort(self.numbers[slots])]
+        if not self._has_gaps:
+            return self.of_age(np.arange(self.count))
+        slots = (np.arange(self.capacity) + self._head) % self.capacity
+        return slots[self.numbers[slots] >= 0]
+
+    def of_age(self, ages: np.ndarray) -> np.ndarray:
+        """Slots of rows by their places, counted from the oldest row on."""
+        if self._has_gaps or not self._in_turn:
+            return self.by_age()[ages]
+        return (self._head - self.count + ages) % self.capacity
+
+    def take(self, slots: np.ndarray, facts: MoreColumns | None = None) -> Columns | Items:
+        """The items in these slots, independent of what is stored and of each other.
+
+        Args:
+            slots: Slots that hold items.
+            facts: Makes further columns to add to them; objects must then be dicts.
+        """
+        if self._objects is None:
+            if self._store is None:
+                return []
+            return Columns.trusted(self._store.take(slots), len(slots), facts)
+        items = self._take_objects(slots)
+        if facts is not None:
+            for item, more in zip(items, Columns.trusted(facts(), len(slots))):
+                item.update(more)
+        return items
+
+    def _take_objects(self, slots: np.ndarray) -> Items:
+        assert self._objects is not None
+        seen: set[int] = set()
+        items = []
+        for slot in slots.tolist():
+            item = self._objects[slot]
+            # A second copy of an item in one batch shares nothing with the first.
+            deep = self._deepcopy or slot in seen
+            items.append(copy.deepcopy(item) if deep else _detached(item))
+            seen.add(slot)
+        return items
+
+    def peek(self, slots: np.ndarray) -> Items:
+        """Stored objects themselves, for reading; rows made from columns if they are columns."""
+        if self._objects is None:
+            return list(self.take(slots))
+        return [self._objects[slot] for slot in slots.tolist()]
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> State:
+        """A copy of all rows, the oldest first, with their slots and numbers.
+
+        With a ``journal`` rows of columns are kept there, and the state names its files.
+        """
+        slots = self.by_age()
+        state: State = {
+            "capacity": self.capacity,
+            "slots": slots,
+            "numbers": self.numbers[slots],
+            "head": self._head,
+            "in_turn": self._in_turn,
+            "total": self.total,
+            "layout": None,
+            "rows": None,
+            "journal": None,
+            "objects": None,
+        }
+        if self._objects is not None:
+            state["objects"] = [packed(self._objects[slot]) for slot in slots.tolist()]
+        elif self._store is not None:
+            state["layout"] = self._store.layout()
+            if self.journal is None:
+                state["rows"] = self._store.raw(slots)
+            else:
+                state["journal"] = self.journal.extend(self)
+        return state
+
+    def load_state_dict(self, state: State) -> np.ndarray:
+        """Restore what `state_dict` gave; of more rows than fit the newest are kept.
+
+        Returns:
+            Slots of the rows that are here now, the oldest first: of the last ones of the state.
+        """
+        self.clear()
+        same = state["capacity"] == self.capacity
+        n = min(len(state["slots"]), self.capacity)
+        first = len(state["slots"]) - n
+        slots = np.asarray(state["slots"]) if same else np.arange(n)
+        self.numbers[slots] = np.asarray(state["numbers"])[first:]
+        self.count, self.total = n, int(state["total"])
+        self._head = int(state["head"]) if same else n % self.capacity
+        self._in_turn = bool(state["in_turn"]) if same else True
+        self._is_prefix = bool((slots < n).all())
+        newest = (self._head - 1 - np.arange(n)) % self.capacity
+        self._has_gaps = bool((self.numbers[newest] < 0).any())
+        if state["objects"] is not None:
+            self._objects = [None] * self.capacity
+            for slot, item in zip(slots.tolist(), state["objects"][first:]):
+                self._objects[slot] = unpacked(item)
+        elif state["layout"] is not None:
+            self._store = ColumnStore.of_layout(state["layout"], self.capacity, self._preallocator)
+            self._load_rows(state, slots)
+        elif n:
+            raise DataError(f"the state has {n} rows, of which 0 are stored")
+        return slots
+
+    def _load_rows(self, state: State, slots: np.ndarray) -> None:
+        assert self._store is not None
+        numbers = self.numbers[slots]
+        if state["journal"] is None:
+            pieces = iter([(np.asarray(state["numbers"]), state["rows"])])
+        elif self.journal is None:
+            raise DataError("the rows of this state are in files of their own")
+        else:
+            pieces = self.journal.read(state["journal"])
+        found = 0
+        for written, raw in pieces:
+            # A file may hold rows that have been replaced since.
+            at = np.searchsorted(numbers, written)
+            at[at == len(numbers)] = 0
+            rows = np.flatnonzero(numbers[at] == written) if len(numbers) else np.arange(0)
+            self._store.write_raw(slots[at[rows]], raw, len(written), rows)
+            found += len(rows)
+        if found != len(slots):
+            raise DataError(f"the state has {len(slots)} rows, of which {found} are stored")
+        if self.journal is not None and state["journal"] is not None:
+            self.journal.adopt(state["journal"], self.layout)
+
+    @property
+    def layout(self) -> object:
+        """What rows look like: another object when those that are stored are changed."""
+        return None if self._store is None else self._store.version
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a stored row."""
+        return 0 if self._store is None else self._store.row_bytes
+
+    def safe_ages(self) -> range:
+        """Places by age of rows that will be here for a while, if rows are written as before."""
+        if not self._in_turn:
+            return range(0)
+        spare = self.capacity // 4 - (self.capacity - self.count)
+        return range(min(max(spare, 0), self.count), self.count)
+
+    def raw_rows(self, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """A copy of rows as bytes."""
+        if self._store is None:
+            raise DataError("the ring was cleared")
+        return self._store.raw(slots)
+
+    def still_holds(self, slots: np.ndarray, numbers: np.ndarray) -> bool:
+        """Whether slots hold the rows of these numbers, and nothing is being written to them.
+
+        Rows that were copied before that, while another thread may have written, are whole.
+        """
+        writing = self._writing  # first: what was written since has another number
+        is_free = writing is None or not np.isin(slots, np.asarray(writing)).any()
+        return is_free and bool((self.numbers[slots] == numbers).all())
+
+
+def _detached(item: Item) -> Item:
+    """A copy of an item's dicts and lists; the tensors, arrays and other objects are shared."""
+    kind = type(item)
+    if kind is dict:
+        return {
+            name: value if type(value) in _LEAVES else _detached(value)
+            for name, value in item.items()
+        }
+    if isinstance(item, Columns):
+        return Columns(item.columns) if item.is_columnar else [_detached(row) for row in item]
+    if kind is list:
+        return [value if type(value) in _LEAVES else _detached(value) for value in item]
+    return item
+
+
+_LEAVES = frozenset({torch.Tensor, np.ndarray, int, float, bool, str, type(None)})
