@@ -19,6 +19,7 @@ _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about 
 IGNORED = {
     "rnd_reward_model": "NGU is not part of this package; reward_model has one bonus",
     "episodic_reward_model": "NGU is not part of this package; reward_model has one bonus",
+    "policy.other.her": "hindsight experience replay is reward_model=dict(type='her')",
     "world_model": "no pipeline of this package learns a model of the environment",
     "wandb_logger": "trackers=dict(wandb=dict(...)) logs to Weights & Biases",
 }

@@ -232,10 +232,15 @@ def _reward_model(
             "with one learner"
         )
     model = create_reward_model(cfg.reward_model, env, policy._device, writer)
-    if model.needs_episodes and kind != "episode":
+    collect = cfg.policy.collect
+    if model.needs_replay and cfg.policy.on_policy:
         raise ConfigError(
-            f"reward_model.type={type_!r} needs whole episodes: set policy.collect.n_episode, and "
-            "no n_sample, so that the collector 'episode' collects"
+            f"reward_model.type={type_!r} adds what the policy has not done: use an off-policy one"
+        )
+    if model.needs_episodes and not (kind == "episode" and collect.collector.get_train_sample):
+        raise ConfigError(
+            f"reward_model.type={type_!r} needs whole episodes: set policy.collect.n_episode, no "
+            "n_sample, and policy.collect.collector.get_train_sample=True"
         )
     collector.on_trajectories = model.collected
     return model

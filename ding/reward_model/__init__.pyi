@@ -4,4 +4,6 @@ from .base_reward_model import (
     create_reward_model as create_reward_model,
 )
 from .curiosity import CuriosityRewardModel as CuriosityRewardModel
+from .her_reward_model import HerRewardModel as HerRewardModel
+from .icm_reward_model import ICMRewardModel as ICMRewardModel
 from .rnd_reward_model import RndRewardModel as RndRewardModel

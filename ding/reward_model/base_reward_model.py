@@ -59,6 +59,8 @@ class BaseRewardModel(Configurable):
     config: dict[str, Any] = dict(type="")
     #: Whether `collected` needs whole episodes, each one trajectory.
     needs_episodes = False
+    #: Whether its transitions are not those of the policy, so that only a replay buffer takes them.
+    needs_replay = False
 
     def __init__(
         self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None

@@ -11,6 +11,7 @@ _MANAGERS = "ding.envs.env_manager"
 _MODELS = "ding.model.template"
 _COLLECTORS = "ding.worker.collector"
 _BUFFERS = "ding.worker.replay_buffer"
+_REWARDS = "ding.reward_model"
 _COORDINATOR = "ding.worker.coordinator"
 
 #: Modules that register one type, which is called like the module.
@@ -49,7 +50,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
     },
     "env": {
         **_each(_PRESETS, "atari minigrid petting_zoo"),
-        **_each("ding.envs.games", "gym_hybrid bitflip coin_race grid_spread matrix_game"),
+        **_each("ding.envs.games", "gym_hybrid bitflip deep_sea coin_race grid_spread matrix_game"),
         "ding.envs.env.gymnasium_env": "gymnasium",
         f"{_PRESETS}.gymnasium_tasks": "cartpole pendulum acrobot mountain_car lunarlander "
         "bipedalwalker carracing taxi frozen_lake cliffwalking",
@@ -95,7 +96,9 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.league.player": "naive_sp_player historical_player",
         "ding.league.starcraft_player": "main_player main_exploiter league_exploiter",
     },
-    "reward_model": {"ding.reward_model.rnd_reward_model": "rnd"},
+    "reward_model": {
+        **{f"{_REWARDS}.{name}_reward_model": name for name in ("rnd", "icm", "her")},
+    },
     "engine": {
         "ding.worker.engines.flask_fs": "flask_fs",
         "ding.worker.engines.local": "local",

@@ -18,8 +18,10 @@ from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.log_writer import DistributedWriter
 from tests.entry.runs import metrics, save_run_state, walk_config, walk_envs
 
-MODELS = ["rnd"]
+MODELS = ["rnd", "icm", "her"]
 SETTINGS = {
+    "her": dict(achieved=[0, 1], goal=[1, 2]),
+    "icm": dict(hidden_size_list=[8, 8], update_per_collect=3, batch_size=8),
     "rnd": dict(hidden_size_list=[8, 8], update_per_collect=3, batch_size=8),
 }
 
@@ -58,7 +60,10 @@ def constant(monkeypatch):
 
 
 def config(policy="dqn", **reward_model):
-    return walk_config(policy=policy, reward_model=reward_model)
+    found = walk_config(policy=policy, reward_model=reward_model)
+    if reward_model["type"] == "her":
+        found[0].policy.collect = dict(n_episode=1, collector=dict(get_train_sample=True))
+    return found
 
 
 def build(policy="dqn", **reward_model):
@@ -100,9 +105,10 @@ def test_a_serial_run_uses_the_reward_model_of_its_config(constant):
     assert len(constant.trained_at) == 3
 
 
-@pytest.mark.parametrize("type_", MODELS)
-@pytest.mark.parametrize("policy", ["dqn", "ppo"])
-def test_is_trained_and_logged(type_, policy):
+@pytest.mark.parametrize(
+    ("policy", "type_"), [("dqn", type_) for type_ in MODELS] + [("ppo", "rnd"), ("ppo", "icm")]
+)
+def test_is_trained_and_logged(policy, type_):
     pipelines = {
         "dqn": serial_pipeline_reward_model_offpolicy,
         "ppo": serial_pipeline_reward_model_onpolicy,
@@ -110,10 +116,10 @@ def test_is_trained_and_logged(type_, policy):
     pipelines[policy](
         config(policy, type=type_, **SETTINGS[type_]), 0, walk_envs(), max_env_step=130
     )
-    tag = "reward_model_iter/loss"
-    losses = [row[tag] for row in metrics() if tag in row]
-    assert losses
-    assert np.isfinite(losses).all()
+    tag = "reward_model_iter/" + ("relabelled_success" if type_ == "her" else "loss")
+    logged = [row[tag] for row in metrics() if tag in row]
+    assert logged
+    assert np.isfinite(logged).all()
 
 
 def episode(seed, length=10):
@@ -164,5 +170,10 @@ def test_what_does_not_fit_is_refused():
         serial_pipeline_reward_model_offpolicy(config(type="rdn"), 0, walk_envs())
     with pytest.raises(ConfigError, match="learning_rat: did you mean"):
         load_config(config(type="rnd", learning_rat=1.0), 0, walk_envs())
+    with pytest.raises(ConfigError, match="'her' adds what the policy has not done"):
+        build("ppo", type="her", achieved=[0, 1], goal=[1, 2])
+    sampled = walk_config(reward_model=dict(type="her", achieved=[0, 1], goal=[1, 2]))
+    with pytest.raises(ConfigError, match=r"needs whole episodes: set policy\.collect\.n_episode"):
+        serial_pipeline_reward_model_offpolicy(sampled, 0, walk_envs())
     with pytest.raises(ConfigError, match="learning_rate must be greater than 0"):
         load_config(config(type="rnd", learning_rate=0.0), 0, walk_envs())

@@ -40,6 +40,7 @@ CASES = [
     ("frozen_lake", dict(map_name="8x8", is_slippery=False), (64,), "Discrete(4)"),
     ("cliffwalking", dict(max_episode_steps=20), (48,), "Discrete(4)"),
     ("bitflip", dict(n_bits=5), (10,), "Discrete(5)"),
+    ("deep_sea", dict(size=4), (16,), "Discrete(2)"),
     ("gym_hybrid", {}, (10,), "'action_args': Box([ 0. -1.], 1.0, (2,), float32)"),
     ("gym_hybrid", dict(env_id="Sliding-v0", act_scale=True), (10,), "Discrete(3)"),
     ("gym_hybrid", dict(env_id="HardMove-v0", num_actuators=3), (10,), "Discrete(8)"),
@@ -162,6 +163,21 @@ def test_bits():
     assert rewards[-1].info["truncated"]
     with pytest.raises(ConfigError, match=r"env\.n_bits is 0"):
         make("bitflip", n_bits=0)
+
+
+def test_treasure_of_the_deep_sea():
+    env = make("deep_sea", size=3)
+    env.seed(0)
+    for actions, returned in (((1, 1, 1), 0.99), ((1, 0, 1), -0.02 / 3), ((0, 0, 0), 0.0)):
+        cells = [int(env.reset().argmax())]
+        for action in actions:
+            timestep = env.step(np.array([action]))
+            cells.append(int(timestep.obs.argmax()))
+        assert timestep.info["terminated"]
+        assert timestep.info["eval_episode_return"] == pytest.approx(returned)
+        assert cells[1:3] == ([4, 8] if all(actions) else [4, 6] if actions[0] else [3, 6])
+    with pytest.raises(ConfigError, match=r"env\.size is 0"):
+        make("deep_sea", size=0)
 
 
 def pilot(obs):

@@ -1,0 +1,75 @@
+"""A grid in which reward is found by exploring in depth alone."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ding.envs.env.ding_env_wrapper import DingEnvWrapper
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import ENV_REGISTRY
+
+
+class DeepSeaTask(gymnasium.Env):
+    """A diver sinks through a grid, a row a step, and finds a treasure in the last column.
+
+    From Osband et al. (2020), "Behaviour Suite for Reinforcement Learning". Action 1 moves to the
+    right and costs ``0.01 / size``, action 0 moves to the left; the episode ends in the last row.
+    The return is 0.99 if every move went right, and at most 0 otherwise. The observation is the
+    cell, float32 one-hot ``[size * size]``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.observation_space = spaces.Box(0.0, 1.0, (size * size,), np.float32)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self._row = self._column = 0
+        return self._obs(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+        right, last = int(action) == 1, self.size - 1
+        reward = -0.01 / self.size if right else 0.0
+        if right and self._row == self._column == last:
+            reward += 1.0
+        self._column = min(max(self._column + (1 if right else -1), 0), last)
+        self._row += 1
+        done = self._row == self.size
+        return self._obs(), reward, done, False, {}
+
+    def _obs(self) -> np.ndarray:
+        obs = np.zeros(self.size * self.size, np.float32)
+        if self._row < self.size:  # below the last row there is nothing to see
+            obs[self._row * self.size + self._column] = 1.0
+        return obs
+
+
+@ENV_REGISTRY.register("deep_sea")
+class DeepSeaEnv(DingEnvWrapper):
+    """A grid in which reward is found by exploring in depth alone; see `DeepSeaTask`.
+
+    Config keys:
+        size: Rows and columns; also the steps of an episode.
+
+    The others are those of `DingEnvWrapper`.
+    """
+
+    config: dict[str, Any] = {**DingEnvWrapper.config, "size": 10}
+
+    def __init__(self, cfg: dict) -> None:
+        """
+        Raises:
+            ConfigError: A grid without cells.
+        """
+        cfg = {**self.config, **cfg}
+        size = cfg["size"]
+        if not isinstance(size, int) or size < 1:
+            raise ConfigError(f"env.size is {size!r}; expected a number of rows, 1 or more")
+        super().__init__(env=DeepSeaTask(size), cfg={**cfg, "env_id": f"deep_sea-{size}"})

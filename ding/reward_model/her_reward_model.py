@@ -1,0 +1,116 @@
+"""Hindsight experience replay (Andrychowicz et al. 2017)."""
+
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.data import tree_join, tree_take
+from ding.reward_model.base_reward_model import BaseRewardModel, Shapes, Transitions
+from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.errors import ConfigError, DataError
+from ding.utils.log_writer import ScalarWriter
+
+_STRATEGIES = ("future", "final", "episode")
+
+
+@REWARD_MODEL_REGISTRY.register("her")
+class HerRewardModel(BaseRewardModel):
+    """Adds transitions whose goal is what their episode has achieved.
+
+    An observation is a vector that contains what is achieved and the goal. Each transition is
+    added ``her_replay_k`` times, with the goal replaced by what was achieved at a step of the same
+    episode: a later one ("future"), the last one ("final") or any ("episode"), as in section 3.3
+    of the paper. It succeeds, and ends its episode, if it achieves that goal.
+    """
+
+    config: dict[str, Any] = dict(
+        her_strategy="future",
+        her_replay_k=4,
+        # Where an observation holds what is achieved, and the goal: [first, end). By default its
+        # first and its second half.
+        achieved=None,
+        goal=None,
+        # Rewards of added transitions, and the largest distance per number of a success.
+        success_reward=1.0,
+        failure_reward=0.0,
+        tolerance=1e-6,
+    )
+    needs_episodes = True
+    needs_replay = True
+
+    def __init__(
+        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
+    ) -> None:
+        super().__init__(cfg, shapes, device, tb_logger)
+        if cfg.her_strategy not in _STRATEGIES:
+            raise ConfigError(
+                f"reward_model.her_strategy must be one of {_STRATEGIES}, got {cfg.her_strategy!r}"
+            )
+        if not isinstance(shapes.obs_shape, int):
+            raise ConfigError(
+                "reward_model.type='her' needs observations that are vectors, with what is "
+                f"achieved and the goal in them; got the shape {shapes.obs_shape}"
+            )
+        size = shapes.obs_shape
+        self._achieved = _section("achieved", cfg.achieved, [0, size // 2], size)
+        self._goal = _section("goal", cfg.goal, [size - size // 2, size], size)
+        lengths = [part.stop - part.start for part in (self._achieved, self._goal)]
+        if lengths[0] != lengths[1]:
+            raise ConfigError(
+                f"reward_model.achieved has {lengths[0]} numbers and reward_model.goal "
+                f"{lengths[1]}: they must have as many"
+            )
+        self._figures: dict[str, float] = {}
+
+    def collected(
+        self, transitions: Transitions, lengths: np.ndarray
+    ) -> tuple[Transitions, np.ndarray]:
+        if not isinstance(transitions["obs"], np.ndarray):
+            raise DataError("reward_model.type='her' needs observations that are one vector")
+        rows = np.repeat(np.arange(len(transitions["obs"])), self._cfg.her_replay_k)
+        added = tree_take(transitions, rows)
+        reached = added["next_obs"][:, self._achieved].copy()
+        was_success = self._succeeds(reached, added["next_obs"][:, self._goal])
+        goals = transitions["next_obs"][self._chosen(rows, lengths), self._achieved]
+        for name in ("obs", "next_obs"):
+            added[name][:, self._goal] = goals
+        success = self._succeeds(reached, goals)
+        reward = np.where(success, self._cfg.success_reward, self._cfg.failure_reward)
+        added["reward"] = reward.astype(np.float32)
+        # Where an episode ended for another reason than its own goal, it ends still.
+        added["done"] = success | (added["done"] & ~was_success)
+        self._figures = {
+            "success": float(was_success.mean()) if len(rows) else 0.0,
+            "relabelled_success": float(success.mean()) if len(rows) else 0.0,
+        }
+        joined = tree_join(np.concatenate, [transitions, added])
+        # Each has a goal of its own, so that none is followed by another.
+        return joined, np.concatenate([lengths, np.ones(len(rows), np.int64)])
+
+    def train(self, train_iter: int, envstep: int) -> None:
+        self._log(self._figures, train_iter, envstep)
+
+    def _succeeds(self, reached: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        near: np.ndarray = np.abs(reached - goals).max(axis=1) <= self._cfg.tolerance
+        return near
+
+    def _chosen(self, rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """For each row, the row whose outcome becomes its goal."""
+        ends = np.repeat(np.cumsum(lengths), lengths)[rows]
+        if self._cfg.her_strategy == "final":
+            return ends - 1
+        starts = rows
+        if self._cfg.her_strategy == "episode":
+            starts = ends - np.repeat(lengths, lengths)[rows]
+        return np.random.randint(starts, ends)
+
+
+def _section(name: str, wanted: Any, default: list[int], size: int) -> slice:
+    first, end = default if wanted is None else wanted
+    if not 0 <= first < end <= size:
+        raise ConfigError(
+            f"reward_model.{name} must be [first, end) within the {size} numbers of an "
+            f"observation, got {[first, end]}"
+        )
+    return slice(first, end)
