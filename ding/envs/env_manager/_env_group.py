@@ -48,7 +48,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Place:
-    """What the next episode of an environment depends on beside the environment itself."""
+    """What the next episode of an environment depends on, apart from the environment itself."""
 
     seed: Seed | None
     to_seed: bool  # the next reset takes the seed
@@ -85,7 +85,6 @@ class EnvGroup:
         self.seed(spec.seeds)
         self._reset_kwargs = {i: spec.reset_kwargs.get(i, {}) for i in spec.env_fns}
         self._replay_paths = dict(spec.replay_paths)
-        self._reward_shape: tuple[int, ...] | None = None
         self._normalisers = NormaliserGroup()
 
     def build(self) -> dict[str, Any]:
@@ -103,35 +102,31 @@ class EnvGroup:
 
     # ---- episodes -----------------------------------------------------------------------------
 
-    def reset(self, env_id: int) -> Any:
-        """Start an episode; with ``max_retry`` > 1, try that often.
-
-        Returns:
-            A copy of the first observation.
-
-        Raises:
-            EnvError: The last try failed.
-        """
-        return self._try_reset(env_id, self.settings.max_retry, renew_first=False)
-
-    def restart(self, env_id: int, kwargs: dict[str, Any] | None, recount: bool) -> Any:
-        """Reset because the caller asks for it.
+    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+        """Reset environments because the caller asks for it.
 
         Args:
-            kwargs: For the environment's ``reset``, from now on; ``None`` leaves what is set.
+            params: Keyword arguments of their ``reset`` from now on; ``None`` leaves what is set.
             recount: Whether the episodes so far are forgotten; always for one that was done.
+
+        Raises:
+            EnvError: One cannot be reset, even with the retries that the settings allow.
         """
-        if kwargs is not None:
-            self._reset_kwargs[env_id] = dict(kwargs)
-        if recount or self.states[env_id] == EnvState.DONE:
-            self._places[env_id].episode_count = 0
-        return self.reset(env_id)
+        answer = GroupStep(list(params), (), (), ())
+        for env_id, kwargs in params.items():
+            if kwargs is not None:
+                self._reset_kwargs[env_id] = dict(kwargs)
+            if recount or self.states[env_id] == EnvState.DONE:
+                self._places[env_id].episode_count = 0
+            answer.first[env_id] = self._reset(env_id)
+            answer.states[env_id] = self.states[env_id]
+        return answer
 
     def step(self, ids: Sequence[int], actions: Sequence[Any], rows: bool = False) -> GroupStep:
-        """Step the environments `ids`.
+        """Step the environments `ids`, and start the next episodes that are due.
 
         One that fails is recovered as the settings say: its step is `abnormal`, with the first
-        observation of a new episode, reward 0 and not done.
+        observation of a new episode, no reward and not done.
 
         Args:
             actions: ``[n, *action_shape]`` or a sequence of n.
@@ -142,12 +137,12 @@ class EnvGroup:
         """
         results: list[Any] = []
         failed: list[int] = []
-        steps = self._steps
+        steps, append = self._steps, results.append
         todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
         while True:
             try:
                 for env_id, action in todo:
-                    results.append(steps[env_id](action))
+                    append(steps[env_id](action))
                 break
             except Exception as error:
                 env_id = ids[len(results)]
@@ -167,8 +162,8 @@ class EnvGroup:
             step.ended = [env_id for env_id, done in zip(ids, dones) if done]
         if failed or any(infos):
             self._settle_abnormal(step)
-        if self._reward_shape is None and not step.abnormal:
-            self._reward_shape = np.shape(rewards[0])
+        if step.ended:
+            self._start_next(step)
         return step
 
     def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
@@ -193,22 +188,32 @@ class EnvGroup:
             return obs, rewards, (), infos
         dones = [bool(a or b) for a, b in zip(terminated, truncated)]
         infos = list(infos)
-        for position, done in enumerate(dones):
+        for position, (env_id, done) in enumerate(zip(ids, dones)):
             if done:
-                env_id = ids[position]
-                infos[position] = self.envs[env_id].final_info(
-                    infos[position], bool(terminated[position]), returns[env_id]
-                )
+                final_info, ends = self.envs[env_id].final_info, bool(terminated[position])
+                infos[position] = final_info(infos[position], ends, returns[env_id])
         return obs, rewards, dones, infos
 
-    def start_next(self, step: GroupStep) -> None:
+    def _settle_abnormal(self, step: GroupStep) -> None:
+        """Begin new episodes where environments report that they failed."""
+        for position, (env_id, info) in enumerate(zip(step.ids, step.infos)):
+            if info and env_id not in step.abnormal and is_abnormal(info):
+                step.abnormal = [*step.abnormal, env_id]
+                step.replace("obs", position, self._reset(env_id))
+                step.replace("rewards", position, None)
+        step.ended = [env_id for env_id in step.ended if env_id not in step.abnormal]
+
+    def _start_next(self, step: GroupStep) -> None:
         """Count the episodes that ended with `step` and start the next ones that are due."""
         for env_id in step.ended:
             self._places[env_id].episode_count += 1
             if self._has_played(env_id):
                 self.states[env_id] = EnvState.DONE
             elif self.settings.auto_reset:
-                step.first[env_id] = self.reset(env_id)
+                position = step.ids.index(env_id)
+                # The reset may write over the last observation.
+                step.replace("obs", position, _own(step.obs[position]))
+                step.first[env_id] = self._reset(env_id)
             else:
                 self.states[env_id] = EnvState.NEED_RESET
             step.states[env_id] = self.states[env_id]
@@ -216,11 +221,7 @@ class EnvGroup:
     def _has_played(self, env_id: int) -> bool:
         return self._places[env_id].episode_count >= self.settings.episode_num
 
-    # ---- what callers set ---------------------------------------------------------------------
-
-    def ask(self, method: str, *args: Any) -> Any:
-        """One of the methods below, by name: the form of request that other processes take too."""
-        return getattr(self, method)(*args)
+    # ---- what callers ask for -----------------------------------------------------------------
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
         """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
@@ -291,7 +292,7 @@ class EnvGroup:
         return states
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Take up a state by env id; the environments are to be reset afterwards."""
+        """Restore a state by env id; the environments are to be reset afterwards."""
         for env_id, env in self.envs.items():
             saved = state[env_id]
             seed = saved["seed"] and tuple(saved["seed"])
@@ -308,13 +309,13 @@ class EnvGroup:
                 place.renewals += 1
                 place.to_seed = True
 
+    # ---- making, resetting and closing --------------------------------------------------------
+
     def close(self) -> None:
         """Close every environment; what fails in it is logged, not raised."""
         for env_id in list(self.envs):
             self._close_env(env_id)
         self._steps.clear()
-
-    # ---- inside -------------------------------------------------------------------------------
 
     def _build_env(self, env_id: int) -> None:
         fn = self._env_fns[env_id]
@@ -341,7 +342,19 @@ class EnvGroup:
         place.renewals += 1
         place.to_seed = place.seed is not None
 
-    def _try_reset(self, env_id: int, tries: int, renew_first: bool) -> Any:
+    def _recover(self, env_id: int, error: Exception) -> Any:
+        """First observation of a new episode, after a step that failed with `error`."""
+        failure = self._error(env_id, "step", error)
+        self.states[env_id] = EnvState.ERROR
+        if self.settings.max_retry <= 1 or isinstance(error, ActionError):
+            raise failure from error
+        _logger.warning("%s; starting a new episode", failure)
+        time.sleep(self.settings.retry_waiting_time)
+        return self._reset(env_id, self.settings.max_retry - 1, renew_first=True)
+
+    def _reset(self, env_id: int, tries: int | None = None, renew_first: bool = False) -> Any:
+        """A copy of the first observation of a new episode, after as many tries as are allowed."""
+        tries = tries or self.settings.max_retry
         renew = self.settings.retry_type == "renew"
         for attempt in range(1, tries + 1):
             try:
@@ -381,8 +394,7 @@ class EnvGroup:
         self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
-        # Environments may share what they hand out.
-        return obs.copy() if type(obs) is np.ndarray else copy.deepcopy(obs)
+        return _own(obs)  # environments may share what they hand out
 
     def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
         place = self._places[env_id]
@@ -397,26 +409,6 @@ class EnvGroup:
             takes_dynamic = dynamic is not None and positional_count(seed_fn) > 1
             seed_fn(seed, dynamic) if takes_dynamic else seed_fn(seed)
 
-    def _recover(self, env_id: int, error: Exception) -> Any:
-        """First observation of a new episode, after a step that failed with `error`."""
-        failure = self._error(env_id, "step", error)
-        self.states[env_id] = EnvState.ERROR
-        if self.settings.max_retry <= 1 or isinstance(error, ActionError):
-            raise failure from error
-        _logger.warning("%s; starting a new episode", failure)
-        time.sleep(self.settings.retry_waiting_time)
-        return self._try_reset(env_id, self.settings.max_retry - 1, renew_first=True)
-
-    def _settle_abnormal(self, step: GroupStep) -> None:
-        """Begin new episodes where environments report that they failed; drop failed rewards."""
-        for position, (env_id, info) in enumerate(zip(step.ids, step.infos)):
-            if info and env_id not in step.abnormal and is_abnormal(info):
-                step.abnormal.append(env_id)
-                step.obs = [*step.obs[:position], self.reset(env_id), *step.obs[position + 1 :]]
-        if step.abnormal:
-            step.clear_abnormal(self._reward_shape)
-            step.ended = [env_id for env_id in step.ended if env_id not in step.abnormal]
-
     def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
         env = self.envs.get(env_id)
         name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
@@ -428,6 +420,11 @@ class EnvGroup:
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)
+
+
+def _own(obs: Any) -> Any:
+    """A copy of an observation that may be the environment's own array."""
+    return obs.copy() if type(obs) is np.ndarray else copy.deepcopy(obs)
 
 
 def _numbers(actions: Any) -> list[int]:

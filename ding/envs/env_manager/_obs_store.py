@@ -37,20 +37,20 @@ def layout_of(obs: Any) -> Layout:
 
 
 class ObsColumns:
-    """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``."""
+    """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``.
+
+    Attributes:
+        is_columnar: Whether callers can be given columns, rather than single observations.
+    """
 
     def __init__(self, layout: Layout, env_num: int) -> None:
         self.layout = layout
+        self.is_columnar = layout != OBJECT
         self._all_rows = list(range(env_num))
         self._latest = empty_columns(layout, env_num)
         for leaf in tree_leaves(self._latest):
             leaf.fill(0)
         self._is_held = False  # callers may have these arrays
-
-    @property
-    def is_columnar(self) -> bool:
-        """Whether callers can be given these columns, rather than single observations."""
-        return self.layout != OBJECT
 
     def put(self, rows: list[int], columns: Any) -> None:
         """Store the observations of some environments.
@@ -287,6 +287,8 @@ def _joint(one: Layout, other: Layout) -> Layout:
 
 def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
+    if type(columns) is np.ndarray and columns.dtype.kind == "f" and not _has_nan(columns):
+        return None
     for leaf in tree_leaves(columns):
         if leaf.dtype.hasobject:
             return next((i for i, obs in enumerate(leaf) if holds_nan(obs)), None)

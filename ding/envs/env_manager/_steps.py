@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from ding.envs.env_manager._obs_store import column_row, nan_position, quick_sum
 from ding.envs.vector_step import VectorStep
 from ding.utils.errors import DataError, EnvDataError
 
+_FLOAT32 = np.dtype(np.float32)
+
 # Per environment: the reward and the info as the environment gave them.
 Rows = Sequence[tuple[Any, dict[str, Any]]]
 
@@ -24,37 +27,41 @@ class GroupStep:
 
     Attributes:
         ids: Which they are, in the order of all that follows.
-        obs: Perhaps the environments' own arrays, good until their next ``step`` or ``reset``;
-            empty if they are in shared memory.
-        rewards: As the environments gave them.
-        infos: Likewise.
+        obs: Perhaps the environments' own arrays, good until their next ``step``; empty if they
+            are in shared memory.
+        rewards: As the environments gave them; ``None`` of those that failed.
+        infos: As the environments gave them.
         ended: Ids of those whose episode ended.
         abnormal: Ids of those that failed and have begun a new episode.
         first: By id, the first observations of the episodes that follow.
-        states: By id, where those stand whose episode ended.
+        states: By id, those that have changed.
     """
 
     ids: Sequence[int]
     obs: Sequence[Any]
     rewards: Sequence[Any]
     infos: Sequence[dict[str, Any]]
-    ended: list[int] = field(default_factory=list)
-    abnormal: list[int] = field(default_factory=list)
+    ended: Sequence[int] = ()
+    abnormal: Sequence[int] = ()
     first: dict[int, Any] = field(default_factory=dict)
     states: dict[int, EnvState] = field(default_factory=dict)
 
-    def clear_abnormal(self, shape: tuple[int, ...] | None = None) -> None:
-        """Set the rewards of those that failed to zero; `shape` is for want of other rewards."""
-        given = (np.shape(reward) for reward in self.rewards if reward is not None)
-        found = next(given, shape or ())
-        zero: Any = np.zeros(found, np.float32) if found else 0.0
-        failed = set(self.abnormal)
-        self.rewards = [zero if i in failed else r for i, r in zip(self.ids, self.rewards)]
+    def replace(self, name: str, position: int, value: Any) -> None:
+        """Change one item of a column."""
+        column = getattr(self, name)
+        setattr(self, name, [*column[:position], value, *column[position + 1 :]])
+
+    def zero_abnormal(self, shape: tuple[int, ...]) -> None:
+        """Give those that failed a reward of 0, in the form of the other rewards."""
+        zero: Any = np.zeros(shape, np.float32) if shape else 0.0
+        self.rewards = [zero if reward is None else reward for reward in self.rewards]
 
 
 def merged(parts: Sequence[GroupStep], ids: list[int]) -> GroupStep:
     """The answers of several groups in one: in the order of `ids`, if it is those that answered."""
-    whole = GroupStep([], [], [], [])
+    if len(parts) == 1 and parts[0].ids == ids:
+        return parts[0]
+    whole = GroupStep([], [], [], [], [], [])
     columns = ("ids", "obs", "rewards", "infos")
     for part in parts:
         for name in (*columns, "ended", "abnormal"):
@@ -66,8 +73,6 @@ def merged(parts: Sequence[GroupStep], ids: list[int]) -> GroupStep:
         for name in columns:
             column = getattr(whole, name)
             setattr(whole, name, [column[position] for position in at] if column else column)
-    if whole.abnormal:
-        whole.clear_abnormal()
     return whole
 
 
@@ -109,7 +114,7 @@ def check_step(step: VectorStep, count: int) -> VectorStep:
         EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
     # The sum of finite rewards may still overflow.
-    if not -np.inf < quick_sum(step.reward) < np.inf and not np.isfinite(step.reward).all():
+    if not math.isfinite(quick_sum(step.reward)) and not np.isfinite(step.reward).all():
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
@@ -128,10 +133,10 @@ def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
     }
 
 
-def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
+def reward_column(rewards: Sequence[Any], strict: bool = True) -> np.ndarray:
     """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
     try:
-        column = np.array(rewards, np.float32)
+        column = np.array(rewards, _FLOAT32)
     except (TypeError, ValueError) as error:
         if all(np.size(reward) == 1 for reward in rewards):  # some numbers, some arrays
             return np.array([np.ravel(reward)[0] for reward in rewards], np.float32)
@@ -149,7 +154,7 @@ def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
 
 @functools.cache
 def _none(count: int) -> np.ndarray:
-    """No environment of so many."""
+    """No environment of `count`."""
     none = np.zeros(count, bool)
     none.setflags(write=False)
     return none

@@ -91,7 +91,7 @@ class VectorRunner(EnvRunner):
     steps_all = True
 
     def __init__(self, library: VectorLibrary, settings: GroupSettings) -> None:
-        super().__init__(library.env_num)
+        super().__init__(library.env_num, library.env_num)
         self._library, self._settings = library, settings
         space, env_num = library.action_space, self.env_num
         self._idle_action = _idle_action(space)

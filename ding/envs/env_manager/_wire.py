@@ -17,9 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
-import numpy as np
 
-from ding.envs.vector_step import PlayerActions
 from ding.utils.errors import DingError, EnvError
 
 #: What follows may take any time: no time limit is set for it.
@@ -35,27 +33,6 @@ def send(connection: Connection, message: Any) -> None:
     except Exception:  # pickle raises nearly anything; cloudpickle says what it cannot take
         data = cloudpickle.dumps(message)
     connection.send_bytes(data)
-
-
-def packed(actions: Any) -> Any:
-    """Actions in the form in which they are sent: an array takes long to pickle, its bytes do not.
-
-    Args:
-        actions: An array, or a list of anything.
-    """
-    if isinstance(actions, np.ndarray) and actions.dtype != object:
-        of_players = isinstance(actions, PlayerActions)
-        return actions.tobytes(), actions.dtype.str, actions.shape, of_players
-    return list(actions)
-
-
-def unpacked(actions: Any) -> Any:
-    """The actions that `packed` was given; arrays may be written into."""
-    if isinstance(actions, list):
-        return actions
-    data, dtype, shape, of_players = actions
-    array = np.frombuffer(bytearray(data), dtype).reshape(shape)
-    return array.view(PlayerActions) if of_players else array
 
 
 class Failure:

@@ -1,6 +1,5 @@
 """The life of a worker process: some environments of a subprocess manager."""
 
-import copy
 import logging
 import os
 import pickle
@@ -16,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
-from ding.envs.env_manager._env_types import EnvState, GroupSpec
+from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._obs_store import empty_columns, put_rows, stacked
 from ding.envs.env_manager._steps import GroupStep, reward_column
-from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send, unpacked
+from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send
 from ding.utils import durations
 from ding.utils.errors import EnvError
 
@@ -72,7 +71,7 @@ class _Worker:
     # ---- requests -----------------------------------------------------------------------------
 
     def ask(self, method: str, *args: Any) -> Any:
-        value = self.group.ask(method, *args)
+        value = getattr(self.group, method)(*args)
         if method == "attribute" and callable(value[1]):
             raise EnvError(f"{args[1]!r} is a method of environments in other processes")
         return value
@@ -83,23 +82,16 @@ class _Worker:
         self._layout, self._shared = layout, empty_columns(layout, env_num, memory)
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
-        answer = GroupStep(list(params), (), (), (), states=dict.fromkeys(params, EnvState.RUN))
-        for env_id, kwargs in params.items():
-            answer.first[env_id] = self.group.restart(env_id, kwargs, recount)
-        return answer
+        return self.group.restart(params, recount)
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
         """The rewards alone, if they are all that there is to tell."""
-        group, shared = self.group, self._shared
-        step = group.step(ids, unpacked(actions), want_rows)
-        if shared is not None:
-            put_rows(shared, ids, stacked(self._layout, ids, step.obs))
+        step = self.group.step(ids, actions, want_rows)
+        if self._shared is not None:
+            put_rows(self._shared, ids, stacked(self._layout, ids, step.obs))
             if not step.ended and not step.abnormal and not want_rows:
-                return reward_column(step.rewards, strict=True).tolist()
+                return reward_column(step.rewards).tolist()
             step.obs = ()
-        elif step.ended:  # the environments may write over them when they are reset
-            step.obs = copy.deepcopy(step.obs)
-        group.start_next(step)
         if not want_rows:
             told = (*step.ended, *step.abnormal)
             step.infos = [info if i in told else {} for i, info in zip(ids, step.infos)]

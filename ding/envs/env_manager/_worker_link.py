@@ -3,39 +3,36 @@
 import contextlib
 import dataclasses
 import math
+import os
 import pickle
 import select
 import signal
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._steps import GroupStep
-from ding.envs.env_manager._wire import UNLIMITED, Failure, SharedBlock, packed, send
+from ding.envs.env_manager._wire import UNLIMITED, Failure, SharedBlock, send
 from ding.utils import durations
 from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
 
 
 class WorkerLink:
-    """A worker process, and after it those that take its place.
+    """A worker process, and after it those that take its place; see ``GroupLink``.
 
     Its answers come in the order of the requests. That it is gone, or hangs, shows when an answer
-    is waited for: that raises what befell it, and it is `lost` until it is revived.
+    is waited for: that raises what ended it, and it is `lost` until it is revived.
 
     Args:
         spec: What it runs.
-        start: Starts a process that serves a spec; `await_start` says how that went.
+        start: Starts a process that serves a spec; `await_start` reports how that went.
         connect_timeout: Seconds that making the environments may take.
-
-    Attributes:
-        ids: Its environments.
-        pending: Of the steps and resets under way, the environments of each.
-        lost: Whether there is no process, or none that answers.
     """
 
     def __init__(
@@ -51,28 +48,35 @@ class WorkerLink:
     def _start(self) -> None:
         self.child = self._start_child(self.spec)
         self.process, self._connection = self.child.process, self.child.link
+        # Ends the worker of a manager that was never closed.
+        self._finalizer = weakref.finalize(self, _abandon, self.child, os.getpid())
         self._fd = self._connection.fileno()
         self._poll = None
         if hasattr(select, "poll"):  # several times quicker than multiprocessing's wait()
             self._poll = select.poll()
             self._poll.register(self._fd, select.POLLIN)
             self._poll.register(self.process.sentinel, select.POLLIN)
-        self.lost = False
+        self._is_lost = False
         self.pending: deque[list[int]] = deque()
         self._deadline: float | None = None  # of the last of those
         self._replies: deque[bytes] = deque()  # to these, that came before they were asked for
 
+    @property
+    def lost(self) -> bool:
+        """Whether there is no process, or none that answers."""
+        return self._is_lost or not self.process.is_alive()
+
     def await_start(self) -> dict[str, Any]:
-        """Wait until the environments are made; the spaces, if environment 0 is one of them."""
-        return self.reply(self._connect_timeout, f"start within {self._connect_timeout} s")
+        limit = self._connect_timeout
+        return _read(self._next_reply(_deadline(limit), f"start within {limit} s"))
 
     def revive(self) -> None:
-        """Start another process, whose environments are not reset yet.
+        """Start another process.
 
         Raises:
             EnvError: That failed.
         """
-        stop([self], 0.0)
+        self.end(0.0)
         self.spec = dataclasses.replace(self.spec, renewals=self.spec.renewals + 1)
         self._start()
         self.await_start()
@@ -80,11 +84,22 @@ class WorkerLink:
             self.attach(*self._memory)
 
     def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
-        """Have it write the observations of steps into shared memory from now on."""
         self._memory = layout, env_num, block
         self._post("attach", layout, env_num, block.size)
         with contextlib.suppress(OSError):
             block.send_to(self._connection, self.process.pid)
+
+    def request_close(self) -> None:
+        self._post("close")
+
+    def end(self, deadline: float) -> None:
+        """Wait for the process to end, kill it at the deadline, and close the pipe."""
+        self.process.join(max(0.0, deadline - time.monotonic()))
+        self.child.kill()
+        self.process.join(durations.ENV_JOIN)
+        self._connection.close()
+        self.pending.clear()
+        self._finalizer.detach()
 
     # ---- requests -----------------------------------------------------------------------------
 
@@ -96,7 +111,7 @@ class WorkerLink:
         """
         self._post("ask", method, *args)
         self._keep_replies()
-        return self.reply(None)
+        return _read(self._next_reply(None))
 
     def state_dict(self) -> Mapping[int, dict[str, Any]]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
@@ -107,45 +122,26 @@ class WorkerLink:
             self._replies.append(self._next_reply(self._deadline))
         return self.ask("state_dict")
 
-    def reply(self, limit: float | None, doing: str = "answer") -> Any:
-        """The answer to the last request.
-
-        Args:
-            limit: Seconds that it may take, ``None`` for any time.
-            doing: What takes so long, for the message.
-
-        Raises:
-            EnvError: It failed, or the worker is lost.
-        """
-        return _read(self._next_reply(_deadline(limit), doing))
-
-    # ---- steps and resets ---------------------------------------------------------------------
-
-    def post_step(self, ids: list[int], actions: Any, want_rows: bool) -> None:
-        """Start a step of some environments; shared memory, if any, gets their observations."""
-        limit = self.spec.settings.step_timeout
-        if limit is not None:  # for all of them, and for the resets after it
-            limit = len(self.ids) * limit + (self._reset_limit(self.ids) or 0.0)
-        self._begin(ids, limit, "step", ids, packed(actions), want_rows)
-
-    def post_restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        """Start resets."""
-        ids = list(params)
-        self._begin(ids, self._reset_limit(ids), "restart", params, recount)
+    def begin(self, ids: list[int], method: str, *args: Any) -> None:
+        limits, limit = self.spec.settings, None
+        resets = self.ids if method == "step" else ids
+        if limits.reset_timeout is not None:
+            limit = limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
+            limit *= len(resets)
+        if method == "step":  # with the resets after it
+            step_limit = limits.step_timeout
+            limit = None if step_limit is None else len(self.ids) * step_limit + (limit or 0.0)
+        self._post(method, *args)
+        self.pending.append(ids)
+        self._deadline = _deadline(limit)
 
     def receive(self) -> GroupStep:
-        """What the oldest of those under way gave.
-
-        Raises:
-            EnvError: An environment failed, or the worker is lost.
-        """
         data = self._replies.popleft() if self._replies else self._next_reply(self._deadline)
         ids = self.pending.popleft()
         answer = _read(data)
         return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
 
     def drop_steps(self) -> None:
-        """Wait for the steps under way and forget what they gave."""
         self._keep_replies()
         self.pending.clear()
         self._replies.clear()
@@ -165,18 +161,6 @@ class WorkerLink:
     def _post(self, name: str, *args: Any) -> None:
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))
-
-    def _begin(self, ids: list[int], limit: float | None, name: str, *args: Any) -> None:
-        self._post(name, *args)
-        self.pending.append(ids)
-        self._deadline = _deadline(limit)
-
-    def _reset_limit(self, ids: Sequence[int]) -> float | None:
-        """Seconds that it may take to reset some environments."""
-        limits = self.spec.settings
-        if limits.reset_timeout is None:
-            return None
-        return len(ids) * limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
 
     def _keep_replies(self) -> None:
         while len(self._replies) < len(self.pending):
@@ -206,10 +190,8 @@ class WorkerLink:
         ready = self._poll.poll(None if left is None else math.ceil(left * 1000))
         return any(fd == self._fd for fd, _ in ready) or self._connection.poll()
 
-    # ---- ends ---------------------------------------------------------------------------------
-
     def _died(self) -> EnvDiedError:
-        self.lost = True
+        self._is_lost = True
         code = self.child.end_status()
         if code is not None and code < 0:
             how = f"was killed by signal {-code} ({signal_name(-code)})"
@@ -220,7 +202,7 @@ class WorkerLink:
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
     def _too_late(self, doing: str) -> EnvTimeoutError:
-        self.lost = True
+        self._is_lost = True
         late = self.pending[0] if self.pending else self.ids
         limits = self.spec.settings
         return EnvTimeoutError(
@@ -228,21 +210,6 @@ class WorkerLink:
             f"reset_timeout={limits.reset_timeout} s)",
             late[0],
         )
-
-
-def stop(links: Iterable[WorkerLink], patience: float) -> None:
-    """End workers: ask them, wait `patience` seconds for all of them, then kill."""
-    links = list(links)
-    if patience:
-        for link in links:
-            link._post("close")
-        _join(links, patience)
-    for link in links:
-        link.child.kill()
-    _join(links, durations.ENV_JOIN)
-    for link in links:
-        link.child.link.close()
-        link.pending.clear()
 
 
 def _read(data: bytes) -> Any:
@@ -257,11 +224,12 @@ def _deadline(limit: float | None) -> float | None:
     return None if limit is None else time.monotonic() + limit + durations.ENV_REPORT_GRACE
 
 
-def _join(links: Sequence[WorkerLink], patience: float) -> None:
-    deadline = time.monotonic() + patience
-    for link in links:
-        link.process.join(max(0.0, deadline - time.monotonic()))
-
-
 def _named(ids: Sequence[int]) -> str:
     return f"env {ids[0]}" if len(ids) == 1 else f"envs {', '.join(map(str, ids))}"
+
+
+def _abandon(child: ChildProcess, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child has a copy of the manager, but not its workers
+        child.kill()
+        child.end_status()
+        child.link.close()

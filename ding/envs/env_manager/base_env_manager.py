@@ -19,8 +19,9 @@ from ding.envs.env_manager._env_types import (
     merged_config,
     offers,
 )
+from ding.envs.env_manager._group_runner import GroupRunner
 from ding.envs.env_manager._requests import EnvRequests
-from ding.envs.env_manager._runner import EnvRunner, LocalRunner
+from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._steps import check_step, timesteps
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
@@ -125,7 +126,7 @@ class BaseEnvManager(EnvRequests):
 
     def _make_runner(self) -> EnvRunner:
         """What runs the environments until the manager is closed."""
-        return LocalRunner(self._group_spec())
+        return GroupRunner(self._group_spec(), self._env_num)
 
     def _group_spec(self) -> GroupSpec:
         """Of all environments."""

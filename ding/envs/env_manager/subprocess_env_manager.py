@@ -6,14 +6,16 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from multiprocessing import connection
 from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env_manager._env_types import GroupSpec, is_abnormal
+from ding.envs.env_manager._group_runner import GroupRunner
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._worker import serve
-from ding.envs.env_manager._worker_runner import WorkerRunner
+from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.errors import ConfigError
@@ -169,8 +171,16 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
                 daemon=True,
             )
 
-        per_worker = self._envs_per_worker()
-        return WorkerRunner(self._group_spec(), per_worker, start, self._cfg, self.in_lockstep)
+        cfg, waits = self._cfg, {}
+        if not self.in_lockstep:
+            waits = {"wait_num": cfg.wait_num, "wait_timeout": cfg.step_wait_timeout}
+        return GroupRunner(
+            self._group_spec(),
+            self._envs_per_worker(),
+            partial(WorkerLink, start=start, connect_timeout=cfg.connect_timeout),
+            shared_memory=bool(cfg.shared_memory),
+            **waits,
+        )
 
     def _envs_per_worker(self) -> int:
         return int(self._cfg.envs_per_worker or 1)
