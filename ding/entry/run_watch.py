@@ -5,15 +5,14 @@ import multiprocessing
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ding.entry import _run_guard
+from ding.entry.held_interpreter import HeldInterpreter
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.disk_writes import stalled_write
@@ -76,6 +75,10 @@ class RunStop(StopSignal):
             self._take_over(signal.SIGURG, self._on_leave)
         return self
 
+    def pauses_by(self, handler: Callable[[int, Any], None]) -> None:
+        """Handle SIGTSTP, which stops the process, until the end."""
+        self._take_over(signal.SIGTSTP, handler)
+
     def _on_leave(self, number: int, frame: Any) -> None:
         if self.busy and self._interrupt is not None:
             interrupt, self._interrupt = self._interrupt, None
@@ -87,47 +90,15 @@ class RunStop(StopSignal):
             raise Interrupt
 
 
-@contextlib.contextmanager
-def _guard(alarm: int, limit: float, record: str) -> Iterator[int]:
-    """A process that looks on while this one's interpreter may stand still; where to write to."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    limits = _run_guard.Limits(
-        env=limit,
-        look=durations.GUARD_LOOK,
-        silence=durations.GUARD_SILENCE,
-        signal=durations.GUARD_SIGNAL,
-        save=durations.SAVE_LIMIT,
-    )
-    command = [sys.executable, "-I", "-S", _run_guard.__file__]
-    process = subprocess.Popen(
-        [*command, *map(str, (os.getpid(), read, alarm, record, *limits))],
-        pass_fds=(read, alarm),
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    os.close(read)
-    try:
-        yield write
-    finally:
-        with contextlib.suppress(OSError):
-            os.write(write, b"q")
-        os.close(write)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(durations.GUARD_END)
-        process.kill()
-        process.wait()
-
-
 class RunWatch:
     """A thread that knows what the main thread is at, and since when.
 
     A signal ends a run within seconds whatever it is at: a step or an update that does not come
     back is left by an `Interrupt`; a main thread that cannot be reached, in code that never
     returns to the interpreter, is done without: the state is saved and the process ended from
-    here. If that code keeps the interpreter's lock not even this thread runs: then another process
-    ends this one, with the last state that was saved. An environment that takes longer than it may
-    ends the run in the same ways.
+    here. If that code keeps the interpreter's lock not even this thread runs: then `faulthandler`
+    ends the process after the time that an environment may take. An environment that takes longer
+    than it may ends the run in the same ways.
 
     Args:
         stop: The signals.
@@ -151,7 +122,6 @@ class RunWatch:
         self._env_num = env_num
         self.run: SerialRun | None = None
         self._log = log
-        self._beats: int | None = None
         self._steps = StepWatch()
         self._update_since: float | None = None
         self._phase, self._phase_since = "start", time.monotonic()
@@ -164,6 +134,7 @@ class RunWatch:
         }
         self._main = threading.get_ident()
         self._signalled_at = 0.0
+        self._held = HeldInterpreter(self._longest)
         self._thread = ReportingThread(self._look_on, "run-watch", warnings.warn)
         self._open = contextlib.ExitStack()
 
@@ -172,10 +143,9 @@ class RunWatch:
         self._end_read, self._end_write = os.pipe()
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
-        if self._stop.is_master and os.path.exists("/proc/self/stat"):
-            self._beats = self._open.enter_context(
-                _guard(self._alarm, self._longest, self._log.record_path)
-            )
+        if self._stop.is_master:
+            self._stop.pauses_by(self._held.pause)
+            self._open.callback(self._held.disarm)
         self._thread.start()
         return self
 
@@ -218,7 +188,6 @@ class RunWatch:
         self.rest()
         self._report = report
         self._phase, self._phase_since = phase, time.monotonic()
-        self._beat()  # the next thing that the main thread does may stop every thread
 
     # ------------------------------------------------------------------ the thread
 
@@ -231,8 +200,8 @@ class RunWatch:
                 return
             if readable:
                 self._note_signal(os.read(self._alarm, 64))
-            self._note_signal(bytes([self._stop.number or 0]))  # if the guard has read it
-            self._beat()
+            if self._stop.is_master:
+                self._held.arm()
             now = time.monotonic()
             if self._phase == "close":
                 self._look_at_close(now)
@@ -240,12 +209,6 @@ class RunWatch:
                 self._look_at_signal(now - self._signalled_at, now)
             else:
                 self._look_for_hang(now)
-
-    def _beat(self) -> None:
-        """Show the guard that the interpreter runs, and what the main thread is at."""
-        if self._beats is not None:
-            with contextlib.suppress(OSError):  # the guard is gone, or does not read
-                os.write(self._beats, b"t" if self._phase == "train" else b"s")
 
     @property
     def _longest(self) -> float:

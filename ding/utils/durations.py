@@ -39,15 +39,8 @@ ENV_LIMIT_GRACE = 2.0
 #: When the user is warned of what takes so long: an environment, an update.
 WARN_ENV = 5.0
 WARN_UPDATE = 60.0
-#: From one look of the watch to the next; the guard hears of it each time.
+#: From one look of the watch to the next.
 WATCH_LOOK = 0.25
-#: The guard, a process, ends a run whose interpreter has stood still for so long: after a look
-#: at whether a signal came, and after one did. The watch comes first if it runs at all.
-GUARD_LOOK = 0.5
-GUARD_SILENCE = 1.0
-GUARD_SIGNAL = 3.5
-#: The guard's own end.
-GUARD_END = 2.0
 
 #: A run of a sweep, or of several seeds, that is told to end has so long before it is killed: it
 #: may have to save first.

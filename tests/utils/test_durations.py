@@ -13,7 +13,7 @@ from ding.utils import durations as d
 CHAINS = {
     # From a signal to a serial run's end: what goes less well comes later.
     "leave a step, then do without the main thread": (
-        *(d.LEAVE_STEP, d.LEAVE_UPDATE, d.MAIN_THREAD_LOST, d.GUARD_SIGNAL),
+        *(d.LEAVE_STEP, d.LEAVE_UPDATE, d.MAIN_THREAD_LOST),
         *(d.CLOSE_LIMIT, d.END_PROMISE),
     ),
     "a round may end before its thread is given up": (d.COLLECT_GRACE, d.MAIN_THREAD_LOST),
@@ -27,7 +27,7 @@ CHAINS = {
     "a tracker's start does not outlast a part's": (d.TRACKER_START, d.FORK_START),
     "a tracker's end is shorter than a call": (d.TRACKER_HASTE, d.TRACKER_END, d.TRACKER_CALL),
     "closing is looked at before its limit": (d.CLOSE_LOOK, d.CLOSE_LIMIT),
-    "the guard hears of a run that lives": (d.WATCH_LOOK, d.GUARD_LOOK, d.GUARD_SILENCE),
+    "a run that lives is not ended as one that is held": (d.WATCH_LOOK, d.ENV_LIMIT),
     "the user is warned of a slow env before it ends the run": (d.WARN_ENV, d.ENV_LIMIT),
     # Processes of a parallel run.
     "one request is not taken for two": (d.SAME_REQUEST, d.COORDINATOR_STOPPING),
