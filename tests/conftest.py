@@ -7,10 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.learned import Learned
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A busy machine is no fault of what is tested.
+settings.register_profile("ding", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("ding")
 
 
 def pytest_addoption(parser):

@@ -220,8 +220,6 @@ ROOT_CAUSE_WAIT = 1.0
 #: for each byte of them, as over a network of 2 MB/s. The request gets as much more time.
 RAY_FETCH = 4.0
 RAY_FETCH_PER_BYTE = 5e-7
-#: Between looks of a worker at its run folder.
-RAY_FOLDER_LOOK = 1.0
 #: Between looks of the driver at its workers, their nodes and the cluster's head; an attempt to
 #: reach one of these; and until one that does not answer is taken for dead: a node, the head of a
 #: Ray that the run has started, and that of another cluster unless the config says something else.

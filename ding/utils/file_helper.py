@@ -26,6 +26,7 @@ from ding.utils.errors import (
     DataError,
 )
 from ding.utils.lock_helper import get_file_lock
+from ding.utils.sent_files import sent_file
 
 #: Names of files that `write_atomically` is writing, and in it the name that they get.
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
@@ -85,6 +86,9 @@ def remove_file(path: str, fs_type: str | None = None) -> None:
         CheckpointWriteError: It cannot be removed.
     """
     _check_fs_type(fs_type)
+    sent = sent_file(path)
+    if sent is not None:
+        sent[0].remove(sent[1])
     try:
         os.remove(path)
     except FileNotFoundError:
@@ -113,6 +117,10 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
         OSError: It cannot be opened, or is no regular file: one that waits for somebody, as a
             FIFO or a device, is not waited for.
     """
+    sent = sent_file(path)
+    given = None if sent is None else sent[0].read(sent[1])
+    if given is not None:
+        return io.BufferedReader(io.BytesIO(given))  # type: ignore[arg-type]
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC)
@@ -194,6 +202,12 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
     Raises:
         OSError: It cannot be written; a previous file is unchanged.
     """
+    sent = sent_file(path)
+    if sent is not None:
+        content = io.BytesIO()
+        write(content)
+        sent[0].replace(sent[1], content.getvalue())
+        return
     temporary = temporary_name(path)
     with writing(path):
         handle = os.open(temporary, _FRESH, 0o666)
@@ -274,6 +288,16 @@ def temporary_name(path: str) -> str:
     """What a file may be called until it is complete and gets its name; another one each time."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+
+
+def names_by_age(folder: str) -> list[str]:
+    """Names of the files in a folder, oldest first; none if there is no such folder."""
+    ages = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        ages = sorted((e.stat().st_mtime_ns, len(e.name), e.name) for e in entries)
+    sent = sent_file(folder)
+    written = [] if sent is None else sent[0].written_in(sent[1])
+    return [*(name for *_, name in ages if name not in written), *written]
 
 
 def remove_unfinished(folder: str, names: re.Pattern[str]) -> None:

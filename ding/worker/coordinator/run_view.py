@@ -158,7 +158,7 @@ def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
 
 _WHAT = {
     "task": "a task",
-    "space": "space in path_data",
+    "space": "space for samples",
     "disk": "space on the disk",
     "learner": "the learner (samples per insert)",
     "collectors": "collectors (samples per insert)",

@@ -7,6 +7,7 @@ below, and the control that starts dead workers again (`ding.worker.engines.spaw
 
 import os
 import re
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -19,11 +20,12 @@ from ding.interaction.slave import TaskFail
 from ding.utils import set_pkg_seed
 from ding.utils.class_config import Configurable
 from ding.utils.errors import CheckpointNotFoundError
-from ding.utils.log_file import redirect_output
+from ding.utils.log_file import flush_all, redirect_output
 from ding.utils.log_helper import set_logs
+from ding.utils.sent_files import FileChange, send_files_of, sent_files
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
-from ding.worker.messages import Kind, Request
+from ding.worker.messages import CloseTask, Kind, Request
 from ding.worker.seams import (
     Artifacts,
     Samples,
@@ -49,8 +51,24 @@ class NotYetError(OSError):
 
 
 @dataclass(frozen=True)
-class EndWorker(Request[None]):
+class Answered(Generic[Answer]):
+    """An answer, and what its worker has written into the run's folder, which is not its own."""
+
+    answer: Answer
+    files: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class EndWorker(Request[Answered[None]]):
     """The run is over: end your task and close your environments."""
+
+
+@dataclass(frozen=True)
+class WithFiles(Request[Answered[Answer]]):
+    """A request, and files of the run's folder, by their paths there, that its worker may read."""
+
+    request: Request[Answer]
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,8 @@ class WorkerSpec:
         logs: What it logs; see `ding.utils.log_helper.set_logs`.
         team: Name of the learner that it is one process of, if that consists of several. They have
             to be on one host.
+        folder: The run's folder, if the coordinator's process writes it: what the worker writes
+            there goes along with its answers.
     """
 
     name: str
@@ -78,6 +98,7 @@ class WorkerSpec:
     output: str | None = None
     logs: Mapping[str, bool] = field(default_factory=dict)
     team: str | None = None
+    folder: str | None = None
 
     @property
     def place_in_team(self) -> tuple[int, int]:
@@ -86,6 +107,8 @@ class WorkerSpec:
 
     def settle_process(self) -> None:
         """Prepare the process that the worker is going to live in, before it is built."""
+        if self.folder is not None:
+            send_files_of(self.folder)
         if self.output is not None:
             redirect_output(self.output)
         set_logs(self.logs)
@@ -307,10 +330,22 @@ class Worker:
         Raises:
             TaskFail: It cannot be built.
         """
+        return cls.over(spec, Stores.of(carrier), settles=not carrier.in_one_process)
+
+    @classmethod
+    def over(cls, spec: WorkerSpec, stores: Stores, settles: bool = True) -> "Worker":
+        """Build a worker over stores.
+
+        Args:
+            settles: Whether to prepare this process for it.
+
+        Raises:
+            TaskFail: It cannot be built.
+        """
         try:
-            if not carrier.in_one_process:
+            if settles:
                 spec.settle_process()
-            return cls(spec.build(spec, Stores.of(carrier)))
+            return cls(spec.build(spec, stores))
         except Exception as error:
             raise ErrorReport.of(error).task_fail() from error
 
@@ -322,7 +357,9 @@ class Worker:
         """
         if isinstance(request, EndWorker):
             self.close()
-            return None  # type: ignore[return-value]
+            return Answered(None, _files(at_end=True))  # type: ignore[return-value]
+        if isinstance(request, WithFiles):
+            return self._answer_with_files(request)  # type: ignore[return-value]
         try:
             return self._service.handle(request)
         except TaskFail:
@@ -333,6 +370,18 @@ class Worker:
             if self._service.join(0.0):
                 self.ended.set()
 
+    def _answer_with_files(self, carried: WithFiles[Answer]) -> Answered[Answer]:
+        sent = sent_files()
+        if sent is not None and carried.files:
+            sent.give(carried.files)
+        answer = self.answer(carried.request)
+        return Answered(answer, _files(at_end=isinstance(carried.request, CloseTask)))
+
+    def join(self) -> str | None:
+        """Wait for its end; returns why it cannot go on, if it has ended by itself."""
+        self._service.join()
+        return self._service.failed
+
     @property
     def failed(self) -> str | None:
         """Why it cannot go on, if it has ended by itself."""
@@ -342,3 +391,19 @@ class Worker:
         """End its task and close what it has; again does nothing."""
         self.ended.set()
         self._service.close()
+
+
+def _files(at_end: bool) -> tuple[FileChange, ...]:
+    """What has changed of the run's files, if this process sends them.
+
+    Args:
+        at_end: Whether logs that wait to be written come along.
+    """
+    sent = sent_files()
+    if sent is None:
+        return ()
+    if at_end:
+        flush_all()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    return sent.take()

@@ -3,15 +3,13 @@ weights lie in Ray's object store.
 
 The driver owns all that has to last: chunks and weights are return values of the calls that it
 makes, so that they survive the actor that made them; what it drops, Ray frees. A copy of the newest
-weights is held on the driver's node. Files that workers write in their run folder come along with
-answers. Restarts are the run's own (`ding.worker.engines.spawn_control`), not Ray's, so that they
-count against ``max_restart`` and have a cause.
+weights is held on the driver's node. Restarts are the run's own
+(`ding.worker.engines.spawn_control`), not Ray's, so that they count against ``max_restart`` and
+have a cause.
 """
 
 import contextlib
-import dataclasses
 import itertools
-import os
 import re
 import secrets
 import threading
@@ -29,15 +27,22 @@ from ding.interaction.slave import TaskFail
 from ding.utils import ENGINE_REGISTRY, durations
 from ding.utils.errors import ChunkError, DingError
 from ding.utils.system_helper import ReportingThread
-from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
+from ding.worker.engines.carrier import (
+    Answered,
+    Carrier,
+    EndWorker,
+    NotYetError,
+    OnDeath,
+    WithFiles,
+    WorkerSpec,
+)
 from ding.worker.engines.ray_cluster import NodeWatch, RayCluster
-from ding.worker.engines.ray_folder import apply_changes, read_files
 from ding.worker.engines.ray_messages import (
+    Files,
     Life,
     Location,
     Parcel,
     Reply,
-    RunPath,
     pack_samples,
     pack_weights,
     unpack_samples,
@@ -45,14 +50,14 @@ from ding.worker.engines.ray_messages import (
 )
 from ding.worker.engines.ray_worker import (
     RayWorker,
-    clean_host,
     fetch,
     fetch_time,
     first_line,
     kill_on_node,
+    transfer_time,
 )
 from ding.worker.error_report import ErrorReport
-from ding.worker.messages import Request, StartTask, TrainRequest
+from ding.worker.messages import Request, TrainRequest
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
@@ -117,8 +122,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         super().__init__(cfg, exp_name)
-        self._run = secrets.token_hex(8)
-        self._cluster = RayCluster(self.cfg, f"ding-{self._run}")
+        self._cluster = RayCluster(self.cfg, f"ding-{secrets.token_hex(8)}")
         self._lock = threading.Lock()
         self._samples: dict[str, Location] = {}
         self._weights: dict[str, tuple[int, Location, Mapping[str, np.ndarray]]] = {}
@@ -126,7 +130,6 @@ class RayCarrier(Carrier[RayHandle]):
         self._handles: dict[str, RayHandle] = {}
         self._waiting: dict[str, RayHandle] = {}
         self._unkilled: list[RayHandle] = []  # dropped while the head was away
-        self._hosts: set[str] = set()
         self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
         self._closing = threading.Event()
         self._nodes = NodeWatch()
@@ -151,7 +154,6 @@ class RayCarrier(Carrier[RayHandle]):
         if not self._head_is_away:
             for group in self._teams.values():
                 remove_placement_group(group)
-        clean_host(self._run, () if self._head_is_away else self._hosts - self._nodes.gone)
         self._cluster.leave()
 
     # ------------------------------------------------------------------ workers
@@ -176,7 +178,6 @@ class RayCarrier(Carrier[RayHandle]):
                 raise NotYetError(death_of(error)) from error
             raise OSError(death_of(error)) from error
         handle.life = life
-        self._hosts.add(life.node)
         if failure is not None:
             self._kill(handle)
             raise self._fail(failure, life)
@@ -187,7 +188,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
         if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
-            raise NotYetError(f"the head of the Ray cluster at {self._cluster.head} is away")
+            raise NotYetError(self._away)
         options = {**self._options(worker), "runtime_env": self._cluster.worker_env}
         make: Any = ray.remote
         kind = make(concurrency_groups=_GROUPS)(RayWorker)
@@ -195,9 +196,13 @@ class RayCarrier(Carrier[RayHandle]):
             actor = kind.options(
                 name=f"{worker.name}-{next(self._lives)}", max_restarts=0, **options
             ).remote()
-            return RayHandle(worker, actor, on_death, actor.build.remote(worker, self._run))
+            return RayHandle(worker, actor, on_death, actor.build.remote(worker))
         except (ray.exceptions.RayError, ValueError) as error:
             raise OSError(first_line(error)) from error
+
+    @property
+    def _away(self) -> str:
+        return f"the head of the Ray cluster at {self._cluster.head} cannot be reached"
 
     def _options(self, worker: WorkerSpec) -> dict[str, Any]:
         """What a worker asks of a node."""
@@ -234,6 +239,8 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _waits_for(self, worker: WorkerSpec) -> str:
         """Why it is not there yet."""
+        if self._head_is_away:
+            return self._away
         options = self._options(worker)
         asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
         asked = {name: amount for name, amount in asked.items() if amount}
@@ -245,15 +252,14 @@ class RayCarrier(Carrier[RayHandle]):
 
     def call(self, handle: RayHandle, request: Request[Answer], timeout: float) -> Answer:
         if isinstance(request, EndWorker):
-            self._end(handle, timeout)
-            return None  # type: ignore[return-value]
+            return self._end(handle, timeout)  # type: ignore[return-value]
         self._check_head()
         try:
+            assert isinstance(request, WithFiles)  # as workers are no threads of this process
             parcel = self._parcel(handle, request)
             refs = handle.actor.ask.remote(parcel)
-            # The samples that it names have to be brought to the worker first.
-            more = durations.RAY_FETCH_PER_BYTE * sum(c.size for c in parcel.chunks.values())
-            reply: Reply = ray.get(refs[0], timeout=timeout + more)
+            # What it names has to be brought to the worker first.
+            reply: Reply = ray.get(refs[0], timeout=timeout + transfer_time(parcel.size))
         except ray.exceptions.GetTimeoutError as error:
             handle.silent = True
             raise TimeoutError from error
@@ -261,11 +267,10 @@ class RayCarrier(Carrier[RayHandle]):
             raise OSError(death_of(error)) from error
         if handle.ending:
             raise OSError("the run is over")
-        self._take(handle, reply, refs[1], refs[2])
+        files = self._take(reply, refs[1], refs[2])
         if reply.failure is not None:
             raise self._fail(reply.failure, handle.life)
-        answer: Answer = reply.answer  # type: ignore[assignment]
-        return answer
+        return Answered(reply.answer, files)  # type: ignore[return-value]
 
     def drop(self, handle: RayHandle) -> None:
         with self._lock:
@@ -283,16 +288,16 @@ class RayCarrier(Carrier[RayHandle]):
         assert life is not None
         return life.pid
 
-    def _end(self, handle: RayHandle, timeout: float) -> None:
+    def _end(self, handle: RayHandle, timeout: float) -> Answered[None]:
         handle.ending = True
         try:
-            files = ray.get(handle.actor.end.remote(), timeout=timeout)
+            answered: Answered[None] = ray.get(handle.actor.end.remote(), timeout=timeout)
         except ray.exceptions.GetTimeoutError as error:
             handle.silent = True
             raise TimeoutError from error
         except ray.exceptions.RayError as error:
             raise OSError(death_of(error)) from error
-        apply_changes(self.exp_name, files)
+        return answered
 
     def _kill(self, handle: RayHandle) -> None:
         if self._head_is_away:  # Ray would wait for it
@@ -315,13 +320,12 @@ class RayCarrier(Carrier[RayHandle]):
 
     # ------------------------------------------------------------------ what goes with a request
 
-    def _parcel(self, handle: RayHandle, request: Request[Answer]) -> Parcel:
+    def _parcel(self, handle: RayHandle, request: WithFiles[Any]) -> Parcel:
         places: dict[str, Location] = {}
-        files: dict[str, bytes] = {}
-        sent: Request[Any] = request
+        asked = request.request
         with self._lock:
-            if isinstance(request, TrainRequest):
-                news = request.names.difference(handle.known)
+            if isinstance(asked, TrainRequest):
+                news = asked.names.difference(handle.known)
                 places = {name: self._samples[name] for name in news if name in self._samples}
                 handle.known.update(places)
             gone, handle.gone = handle.gone, []
@@ -331,16 +335,10 @@ class RayCarrier(Carrier[RayHandle]):
                 if found[0] != handle.versions.get(name):
                     handle.versions[name] = found[0]
                     weights[name] = found[0], found[1]
-        if isinstance(request, StartTask):
-            paths: list[str] = []
-            info = _neutral(request.info, "", self.exp_name, paths)
-            sent = dataclasses.replace(request, info=info)
-            files = read_files(self.exp_name, paths)
-        return Parcel(sent, places, tuple(gone), weights, files)
+        return Parcel(request, places, tuple(gone), weights)
 
-    def _take(
-        self, handle: RayHandle, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef
-    ) -> None:
+    def _take(self, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef) -> Files:
+        """Take in what came with an answer; returns what was written."""
         with self._lock:
             for name, size in reply.chunks.items():
                 self._samples[name] = Location(freight, name, size)
@@ -351,11 +349,13 @@ class RayCarrier(Carrier[RayHandle]):
                 self._add_weights(name, Location(freight, name, size))
             for name, place in reply.kept.items():
                 self._add_weights(name, place)
+            written: Files = ()
             if reply.files:
-                apply_changes(self.exp_name, ray.get(files, timeout=durations.RAY_FETCH))
+                written = ray.get(files, timeout=fetch_time(reply.files))
         except (LookupError, ray.exceptions.RayError) as error:
             # Its node is going: what came with the answer is lost with it.
             raise OSError(f"what came with its answer is lost: {first_line(error)}") from error
+        return written
 
     def _add_weights(self, name: str, place: Location) -> None:
         """Take in a version, and hold a copy of it on this node.
@@ -500,17 +500,3 @@ def death_of(error: BaseException) -> str:
     match = _DEATH.search(str(error))
     words = first_line(error) if match is None else (match[1] or match[2]).strip()[:300]
     return words if isinstance(error, DingError) else f"{type(error).__name__}: {words}"
-
-
-def _neutral(value: Any, key: str, folder: str, paths: list[str]) -> Any:
-    """Part of a task with a `RunPath` for each path in the run folder, which ``paths`` gets."""
-    if isinstance(value, Mapping):
-        return {name: _neutral(item, name, folder, paths) for name, item in value.items()}
-    is_path = isinstance(value, str) and (os.sep in value or key == "exp_name")
-    if not is_path:
-        return value
-    inside = os.path.relpath(value, folder)
-    if inside.startswith(os.pardir):
-        return value
-    paths.append(inside)
-    return RunPath(inside)

@@ -6,7 +6,7 @@
       Parcel: request, places of chunks and weights ->   ask(parcel)
       <- Reply: answer, names of what comes with it
       <- freight: chunks, or weights                     a second return value
-      <- files: what has changed in the run folder       a third one
+      <- files: what was written in the run's folder     a third one
 
 Return values belong to the caller: chunks and weights survive the worker that made them. They stay
 in the object store, where other workers map them; the driver has references alone.
@@ -14,6 +14,7 @@ in the object store, where other workers map them; the driver has references alo
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from ray import ObjectRef
@@ -21,9 +22,13 @@ from ray import ObjectRef
 from ding.data.chunks import chunk_content, parse_chunk
 from ding.torch_utils.tensor_file import Buffer, parse_tensors, tensor_content
 from ding.torch_utils.weights_file import grow_weights, weight_tensors
+from ding.utils.sent_files import FileChange
+from ding.worker.engines.carrier import WithFiles
 from ding.worker.error_report import ErrorReport
-from ding.worker.messages import Request
 from ding.worker.seams import Samples, Weights
+
+#: What a worker has written in the run's folder.
+Files: TypeAlias = tuple[FileChange, ...]
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,6 @@ class Location:
 
 
 @dataclass(frozen=True)
-class RunPath:
-    """A path in the run folder, which is another on each host."""
-
-    path: str
-
-
-@dataclass(frozen=True)
 class Parcel:
     """A request and what its worker has to know for it.
 
@@ -56,14 +54,18 @@ class Parcel:
         chunks: Places of samples that it has not been told of.
         gone: Samples and weights that nobody needs any more.
         weights: Versions and places of weights that are news to it.
-        files: Of the run folder, by their paths in there.
     """
 
-    request: Request[object]
+    request: WithFiles[Any]
     chunks: Mapping[str, Location] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     weights: Mapping[str, tuple[int, Location]] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes that have to reach the worker before it can answer."""
+        files = sum(map(len, self.request.files.values()))
+        return files + sum(place.size for place in self.chunks.values())
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Reply:
         weights: Names and bytes of weights in the freight.
         removed: Samples and weights that this worker wants to be removed.
         kept: Second names of weights, which the worker has given.
-        files: Whether files of the run folder have changed.
+        files: Bytes of what was written in the run's folder.
     """
 
     answer: object = None
@@ -85,7 +87,7 @@ class Reply:
     weights: Mapping[str, int] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     kept: Mapping[str, Location] = field(default_factory=dict)
-    files: bool = False
+    files: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,6 @@ class Life:
 
     def __str__(self) -> str:
         return f"{self.host} (node {self.node[:8]})"
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """What has become of a file of the run folder.
-
-    Attributes:
-        start: Where the content goes on from, if the file has grown; else it is all of it.
-        content: ``None``: the file was removed.
-    """
-
-    path: str
-    content: bytes | None
-    start: int = 0
 
 
 def pack_samples(name: str, samples: Samples) -> np.ndarray:

@@ -1,20 +1,17 @@
 """A worker of a run as a Ray actor, and the stores that its service is given."""
 
 import contextlib
-import dataclasses
 import os
 import re
-import shutil
 import signal
-import sys
 import threading
 import time
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import ray
@@ -22,15 +19,13 @@ import ray
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
-from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
-from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
+from ding.worker.engines.carrier import Answered, EndWorker, Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_messages import (
-    FileChange,
+    Files,
     Life,
     Location,
     Parcel,
     Reply,
-    RunPath,
     pack_samples,
     pack_weights,
     unpack_samples,
@@ -38,10 +33,8 @@ from ding.worker.engines.ray_messages import (
 )
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
-from ding.worker.messages import CloseTask, Request, StartTask
 from ding.worker.seams import Samples, Weights
 
-Answer = TypeVar("Answer")
 #: Objects with samples that stay mapped, as more of what is in them may be needed.
 _MAPPED = 16
 
@@ -55,77 +48,48 @@ class RayWorker:
         self._store = WorkerStore()
 
     @ray.method(concurrency_group="other")
-    def build(self, spec: WorkerSpec, run: str) -> tuple[Life, ErrorReport | None]:
-        """Build the worker; returns where it lives, and why it cannot be built.
-
-        Args:
-            run: Unlike that of any other run.
-        """
+    def build(self, spec: WorkerSpec) -> tuple[Life, ErrorReport | None]:
+        """Build the worker; returns where it lives, and why it cannot be built."""
         context = ray.get_runtime_context()
         life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
-        remove_orphans()
-        self._folder = WorkerFolder(folder_of(run, spec.name))
-        output = os.path.join(self._folder.path, "log", spec.name, "output.txt")
-        dataclasses.replace(spec, output=output).settle_process()
-        artifacts = FolderArtifacts(self._folder.path)
-        entry = {**spec.entry, "exp_name": self._folder.path}
+        artifacts = FolderArtifacts(spec.folder or "")
         try:
-            service = spec.build(
-                dataclasses.replace(spec, entry=entry),
-                Stores(self._store, self._store, artifacts),
-            )
-            self._service, self._worker = service, Worker(service)
-        except Exception as error:  # the edge of the actor: reported onward
+            self._worker = Worker.over(spec, Stores(self._store, self._store, artifacts))
+        except TaskFail as fail:  # the edge of the actor: reported onward
             traceback.print_exc()
-            return life, ErrorReport.of(error)
+            return life, ErrorReport.from_detail(fail.result, str(fail))
         return life, None
 
     @ray.method(concurrency_group="watch")
     def watch(self) -> str | None:
         """Answered when the worker has ended: why it cannot go on."""
-        self._service.join()
-        return self._service.failed
+        return self._worker.join()
 
     @ray.method(concurrency_group="ask", num_returns=3)
-    def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], list[FileChange]]:
+    def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], Files]:
         """Answer a request; see `ding.worker.engines.ray_messages`."""
-        self._folder.put(parcel.files)
         self._store.note(parcel)
-        answer, failure = None, None
+        answered, failure = Answered[object](None), None
         try:
-            answer = self._worker.answer(self._settled(parcel.request))
+            answered = self._worker.answer(parcel.request)
         except TaskFail as fail:
             failure = ErrorReport.from_detail(fail.result, str(fail))
         new = self._store.take()
-        # The last answers of a task carry what it has left.
-        files = self._folder.changes(at_once=isinstance(parcel.request, CloseTask))
         reply = Reply(
-            answer,
+            answered.answer,
             failure,
             {name: packed.size for name, packed in new.samples.items()},
             {name: packed.size for name, packed in new.weights.items()},
             tuple(new.removed),
             new.kept,
-            bool(files),
+            sum(len(change.content or change.path) for change in answered.files),
         )
-        return reply, {**new.samples, **new.weights}, files
-
-    def _settled(self, request: Request[Answer]) -> Request[Answer]:
-        """A request whose task has paths in this worker's run folder."""
-        if not isinstance(request, StartTask):
-            return request
-        settled: Any = dataclasses.replace(request, info=_settled(request.info, self._folder.path))
-        return settled  # type: ignore[no-any-return]
+        return reply, {**new.samples, **new.weights}, answered.files
 
     @ray.method(concurrency_group="other")
-    def end(self) -> list[FileChange]:
-        """End; returns what has changed in the run folder."""
-        self._worker.close()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        files = self._folder.changes(at_once=True)
-        self._folder.remove()
-        return files
+    def end(self) -> Answered[None]:
+        """End; with what was written last in the run's folder."""
+        return self._worker.answer(EndWorker())
 
 
 class WorkerStore:
@@ -224,8 +188,7 @@ class WorkerStore:
 
     def note(self, parcel: Parcel) -> None:
         """What the driver tells; what is needed has to be there in time for the answer."""
-        size = sum(place.size for place in parcel.chunks.values())
-        self._deadline = time.monotonic() + fetch_time(size)
+        self._deadline = time.monotonic() + fetch_time(parcel.size)
         with self._lock:
             for name in parcel.gone:
                 place = self._places.pop(name, (0, None))[1]
@@ -253,9 +216,14 @@ class Delivery:
     removed: list[str] = field(default_factory=list)
 
 
+def transfer_time(size: int) -> float:
+    """Seconds that so many bytes take over a slow network."""
+    return durations.RAY_FETCH_PER_BYTE * size
+
+
 def fetch_time(size: int) -> float:
     """Seconds in which so many bytes have to reach a node, over a slow network as well."""
-    return durations.RAY_FETCH + durations.RAY_FETCH_PER_BYTE * size
+    return durations.RAY_FETCH + transfer_time(size)
 
 
 def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
@@ -273,17 +241,6 @@ def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
     return found
 
 
-def clean_host(run: str, nodes: Iterable[str]) -> None:
-    """Remove what killed workers of a run have left on its nodes, as far as these answer."""
-    _clean(run)
-    nodes = set(nodes) - {ray.get_runtime_context().get_node_id()}
-    if not nodes:
-        return
-    refs = [_on_node(node, _clean, run) for node in nodes]
-    with contextlib.suppress(ray.exceptions.RayError):
-        ray.wait(refs, num_returns=len(refs), timeout=durations.RAY_LEAVE)
-
-
 def kill_on_node(life: Life) -> None:
     """Send SIGKILL to a worker's process, without waiting where it lives on another node."""
     if life.node == ray.get_runtime_context().get_node_id():
@@ -299,22 +256,9 @@ def _on_node(node: str, function: Callable[[Any], None], argument: object) -> ra
     return task.options(scheduling_strategy=strategy).remote(argument)
 
 
-def _clean(run: str) -> None:
-    shutil.rmtree(folder_of(run), ignore_errors=True)
-
-
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _settled(value: Any, folder: str) -> Any:
-    """Part of a task with the paths that it has on this host."""
-    if isinstance(value, Mapping):
-        return {key: _settled(item, folder) for key, item in value.items()}
-    if isinstance(value, RunPath):
-        return os.path.normpath(os.path.join(folder, value.path))
-    return value
 
 
 def first_line(error: BaseException) -> str:

@@ -2,13 +2,16 @@
 
 import os
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk
 from ding.torch_utils.weights_file import read_weights, write_weights
-from ding.utils import read_file, save_file
+from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, DataError
-from ding.utils.file_helper import write_atomically
+from ding.utils.file_helper import open_to_write, write_atomically, write_pieces
+from ding.utils.sent_files import FileChange
+from ding.worker.messages import StartTask
 from ding.worker.seams import Samples, State, Weights
 
 
@@ -86,6 +89,47 @@ class FolderArtifacts:
         except CheckpointNotFoundError:
             return None
         return state
+
+
+def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
+    """Write what a worker has written into a run's folder that is not its own.
+
+    Raises:
+        OSError: A file cannot be written.
+        DataError: A path leads out of the folder.
+    """
+    for change in changes:
+        path = file_inside(root, change.path)
+        if change.content is None:
+            remove_file(path)
+        elif not change.appends:
+            write_pieces(path, [change.content], durable=True)
+        else:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with os.fdopen(open_to_write(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
+                stream.write(change.content)
+
+
+def files_of_task(root: str, request: object) -> dict[str, bytes]:
+    """The files of a run's folder that the task of a request names, by their paths there."""
+    found: dict[str, bytes] = {}
+    if isinstance(request, StartTask):
+        root = os.path.realpath(root)
+        for given in _texts(request.info):
+            path = os.path.realpath(given)
+            if path.startswith(root + os.sep) and os.path.isfile(path):
+                with open(path, "rb") as stream:
+                    found[os.path.relpath(path, root)] = stream.read()
+    return found
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Texts in part of a task that may be paths."""
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, str) and os.sep in value:
+        yield value
 
 
 def file_inside(root: str, path: str) -> str:

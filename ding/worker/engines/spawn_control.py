@@ -1,17 +1,21 @@
 """The control of an engine that starts its workers itself: over the verbs spawn, call, drop."""
 
+import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
+from ding.utils.errors import DataError
 from ding.utils.processes import AfterDeath, Restarts
+from ding.utils.sent_files import FileChange
 from ding.worker.adapter.team_service import TeamPeer
-from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
+from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WithFiles, WorkerSpec
 from ding.worker.engines.run_master import StatusServer
+from ding.worker.engines.shared_folder import apply_changes, files_of_task
 from ding.worker.messages import Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
@@ -99,6 +103,8 @@ class _Keeper:
     """
 
     def __init__(self, carrier: Carrier[Any], spec: WorkerSpec, restarts: Restarts) -> None:
+        if not carrier.in_one_process:
+            spec = dataclasses.replace(spec, folder=carrier.exp_name)
         self.spec = spec
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False
@@ -108,7 +114,7 @@ class _Keeper:
         self._closing = threading.Event()
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
-        self._life = _Life(spec.name, carrier, restarts)
+        self._life = _Life(spec.name, carrier, restarts, self._warn)
         self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
 
     def start(self, arrivals: Arrivals, target: Arrivals) -> None:
@@ -141,7 +147,7 @@ class _Keeper:
         name, pause = self.spec.name, 0.0
         try:
             while not self._closing.wait(pause):
-                life = self._life = _Life(name, self._carrier, self._restarts)
+                life = self._life = _Life(name, self._carrier, self._restarts, self._warn)
                 if self._closing.is_set():  # since before there was this life to be ended
                     return
                 self._live(life)
@@ -225,10 +231,13 @@ class _Keeper:
         """Tell the worker that the run is over."""
         try:
             left = max(0.1, self._deadline - time.monotonic())
-            self._carrier.call(life.handle, EndWorker(), left)
+            life.write(self._carrier.call(life.handle, EndWorker(), left).files)
         except Exception as error:  # whatever it is: the worker is dropped now
             self._in_order = False
             _logger.debug("%s did not end: %s", self.spec.name, _words(error))
+
+    def _warn(self, text: str) -> None:
+        self._arrivals.warn(self.spec.name, text)
 
     def _give_up(self, after: AfterDeath) -> None:
         self.is_there = True
@@ -248,8 +257,15 @@ class _Life:
         ended: Set at its end.
     """
 
-    def __init__(self, name: str, carrier: Carrier[Any], restarts: Restarts) -> None:
+    def __init__(
+        self,
+        name: str,
+        carrier: Carrier[Any],
+        restarts: Restarts,
+        warn: Callable[[str], object],
+    ) -> None:
         self.handle: object = None
+        self._warn = warn
         self.cause = ""
         self.after: AfterDeath | None = None
         self.ended = threading.Event()
@@ -294,7 +310,7 @@ class _Life:
         if self.cause:
             raise WorkerLost(self.cause)
         try:
-            return self._carrier.call(self.handle, request, timeout)
+            return self._call(request, timeout)
         except TaskFail as error:
             cause = error.message or "it failed"
             raise WorkerFailed(cause, error.result, by_worker=True) from error
@@ -308,6 +324,21 @@ class _Life:
             _logger.debug("%s at %s", type(request).__name__, self._name, exc_info=True)
             cause = _words(error)
         raise WorkerLost(self.end(cause))
+
+    def _call(self, request: Request[Answer], timeout: float) -> Answer:
+        if self._carrier.in_one_process:
+            return self._carrier.call(self.handle, request, timeout)
+        files = files_of_task(self._carrier.exp_name, request)
+        answered = self._carrier.call(self.handle, WithFiles(request, files), timeout)
+        self.write(answered.files)
+        return answered.answer
+
+    def write(self, changes: Iterable[FileChange]) -> None:
+        """Write what the worker has written; a file that cannot be written is a warning."""
+        try:
+            apply_changes(self._carrier.exp_name, changes)
+        except (OSError, DataError) as error:
+            self._warn(f"what it has written is lost: {_words(error)}")
 
 
 def _words(error: BaseException) -> str:

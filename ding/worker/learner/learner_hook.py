@@ -1,6 +1,5 @@
 """What a learner does around its iterations: load, save, log."""
 
-import glob
 import os
 import re
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from ding.policy import in_old_form
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
+from ding.utils.file_helper import names_by_age
 from ding.worker.learner.interfaces import State
 
 if TYPE_CHECKING:
@@ -150,14 +150,10 @@ class SaveCkptHook(LearnerHook):
 
 def _prune(folder: str, keep: int) -> None:
     """Remove numbered checkpoints but the newest."""
-    numbered = []
-    for path in glob.glob(os.path.join(glob.escape(folder), "iteration_*.pth.tar")):
-        match = re.fullmatch(r"iteration_(\d+)\.pth\.tar", os.path.basename(path))
-        if match:
-            # By age: a run that was resumed further back counts through its numbers again.
-            numbered.append((os.stat(path).st_mtime_ns, int(match[1]), path))
-    for *_, path in sorted(numbered)[:-keep]:
-        remove_file(path)
+    # By age: a run that was resumed further back counts through its numbers again.
+    names = [n for n in names_by_age(folder) if re.fullmatch(r"iteration_\d+\.pth\.tar", n)]
+    for name in names[:-keep]:
+        remove_file(os.path.join(folder, name))
 
 
 def checkpoint_state(engine: "BaseLearner") -> State:

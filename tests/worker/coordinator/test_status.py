@@ -32,7 +32,7 @@ def worker(kind="collector", state="running", waits_for=None, **more):
         ({"l": worker("learner", waits_for="data"), "c": worker()}, "learner waits for data"),
         (
             {"l": worker("learner"), "c0": worker(waits_for="space"), "c1": worker()},
-            "1 of 2 collectors wait for space in path_data",
+            "1 of 2 collectors wait for space for samples",
         ),
         ({"l": worker("learner", "connecting"), "c": worker()}, "no learner is connected"),
         (

@@ -4,9 +4,13 @@ import importlib
 import threading
 from pathlib import Path
 
+from ding.utils import read_file, remove_file, save_file
+from ding.utils.file_helper import names_by_age
+from ding.utils.log_file import AppendFile
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTask, TaskReport
+from ding.worker.seams import Weights
 
 
 class FakeService:
@@ -54,6 +58,24 @@ class FakeService:
             self.interrupted.clear()
         if info["do"] == "put":
             self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
+
+        if info["do"] == "write":
+            self._write(info["folder"], info["state"])
+
+    def _write(self, folder, state):
+        """A log, checkpoints of which the oldest goes, and weights that report on it."""
+        log = AppendFile(f"{folder}/log/a/a.txt")
+        log.write("one\n")
+        log.write("two\n")
+        for number in (8, 9, 10):
+            save_file(f"{folder}/ckpt/iteration_{number}.pth.tar", {"iter": number})
+        remove_file(f"{folder}/ckpt/{names_by_age(folder + '/ckpt')[0]}")
+        facts = {
+            "here": Path(folder, "ckpt").exists(),
+            "read": read_file(state)["from"],
+            "kept": names_by_age(f"{folder}/ckpt"),
+        }
+        self.stores.weights.publish("wrote", Weights({}, facts))
 
     def coordinator_lost(self, cause):
         self.interrupted.set()

@@ -11,7 +11,9 @@ import torch
 from ding.data import Columns
 from ding.entry.run_report import ask_status
 from ding.interaction.base import split_http_address
+from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
+from ding.utils.log_file import flush_all
 from ding.worker.engines.carrier import WorkerSpec
 from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
@@ -331,6 +333,28 @@ class TestWorkers:
         arrivals.wait("came")
         host, port, _, _ = split_http_address(control.address)
         assert ask_status({"host": host, "port": port}) == {"of": "a test"}
+
+    def test_what_one_writes_is_in_the_runs_folder(self, starter, tmp_path):
+        """Also where the worker's host has no such folder: the run's own process writes."""
+        save_file(str(tmp_path / "state"), {"from": "the driver"})
+        arrivals = Arrivals()
+        control = starter.control()
+        control.start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        peer.ask(task("write", folder=str(tmp_path), state=str(tmp_path / "state")), 10.0)
+        assert starter.stores.weights.newest("wrote").facts == {
+            "here": starter.carrier.in_one_process,
+            "read": "the driver",
+            "kept": ["iteration_9.pth.tar", "iteration_10.pth.tar"],
+        }
+        assert control.close(20.0)
+        flush_all()  # of workers in this process
+        assert (tmp_path / "log/a/a.txt").read_text() == "one\ntwo\n"
+        kept = ["iteration_10.pth.tar", "iteration_9.pth.tar"]
+        assert sorted(path.name for path in (tmp_path / "ckpt").iterdir()) == kept
+        assert read_file(str(tmp_path / "ckpt/iteration_10.pth.tar")) == {"iter": 10}
+        assert not arrivals.of("warn")
 
     def test_the_end_in_good_order(self, engine):
         arrivals = Arrivals()

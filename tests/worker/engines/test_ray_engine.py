@@ -11,7 +11,7 @@ pytest.importorskip("ray")
 from ding.data import Columns
 from ding.utils.errors import ChunkError, ConfigError
 from ding.worker.engines import ray_worker
-from ding.worker.engines.carrier import WorkerSpec
+from ding.worker.engines.carrier import WithFiles, WorkerSpec
 from ding.worker.engines.ray_engine import RayCarrier
 from ding.worker.engines.ray_messages import (
     Location,
@@ -107,7 +107,7 @@ def test_bytes_have_time_to_come_over_a_slow_network(monkeypatch, size):
     monkeypatch.setattr(ray_worker.ray, "get", get)
     monkeypatch.setattr(ray_worker.ray, "wait", lambda refs, **_: (refs, []))
     store = ray_worker.WorkerStore()
-    store.note(Parcel(TrainRequest(), {"b.c.1": Location("ref", "b.c.1", size)}))
+    store.note(Parcel(WithFiles(TrainRequest()), {"b.c.1": Location("ref", "b.c.1", size)}))
     assert store.get("b.c.1")[0]["x"] == 1.0
 
 
