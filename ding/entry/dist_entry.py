@@ -18,9 +18,10 @@ from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, aggregator_of, has_own_engine, kind_of, worker_names
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import RELEASED, run_coordinator, run_worker
+from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
 from ding.entry.run_folder import coordinator_address, recorded_ending
 from ding.entry.run_folders import check_shared_paths
+from ding.entry.stop_signal import StopSignal
 from ding.entry.supervisor import run_ranks
 from ding.utils import get_operator_server_kwargs
 from ding.utils.console import say
@@ -89,21 +90,17 @@ def dist_prepare_config(
 def prepare(
     config: EasyDict, platform: str, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]
 ) -> str:
-    """Place the parts of a completed config, save it, and say what to start now.
-
-    Raises:
-        ConfigError: Its engine starts workers itself.
-    """
-    if has_own_engine(config.system):
-        raise ConfigError(
-            f"system_config.engine.type={config.system.engine.type!r} starts workers itself: use "
-            f"-m parallel; parts that are started by hand need {DEFAULT_ENGINE!r}"
-        )
-    check_shared_paths(config)
+    """Place the parts of a completed config, save it, and say what to start now."""
+    is_started_by_engine = has_own_engine(config.system)
+    if not is_started_by_engine:
+        check_shared_paths(config)
     place_parts(config, platform, hosts, ports, joining=True)
     path = save_run_config(config)
     make_run_key(config.main.exp_name)
     command = f"ding -m dist -c {shlex.quote(path)} -s {config.main.seed} -M "
+    if is_started_by_engine:
+        print(f"start this, which starts the workers:\n  {command}coordinator")
+        return path
     lines = [f"{command}coordinator"]
     lines += [
         f"{command}{kind_of(name)} --module-name {name}"
@@ -236,10 +233,14 @@ def launch(
         port: Likewise.
 
     Raises:
+        ConfigError: It is a worker, which the run's engine starts itself.
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     exp_name = config.main.exp_name
+    if has_own_engine(config.system):
+        _launch_on_engine(module, config)
+        return
     if module == "coordinator":
         _place(config.system.coordinator, host, port)
         main = partial(run_coordinator, config=config)
@@ -255,6 +256,18 @@ def launch(
         key = make_run_key(exp_name)
         ending = run_part(partial(run_worker, config=config, name=entry.name, key=key))
         say(f"{entry.name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
+    ending.raise_if_bad()
+
+
+def _launch_on_engine(module: str, config: EasyDict) -> None:
+    if module != "coordinator":
+        raise ConfigError(
+            f"system_config.engine.type={config.system.engine.type!r} starts workers itself, with "
+            f"the coordinator; only those of {DEFAULT_ENGINE!r} are started by hand"
+        )
+    resume = config.get("resume_coordinator")
+    with StopSignal() as stop:
+        ending = run_in_folders(config, "dist", lambda _: run_on_engine(config, resume, stop))
     ending.raise_if_bad()
 
 

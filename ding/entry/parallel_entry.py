@@ -21,13 +21,13 @@ from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine
+from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine, worker_spec
 from ding.entry.processes import start_method
 from ding.entry.run_folder import print_ending, settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
-from ding.utils import durations, set_pkg_seed
+from ding.utils import durations
 from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
@@ -234,7 +234,8 @@ def launch_coordinator(
 
 def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -> None:
     entry = EasyDict(config)
-    set_pkg_seed(seed, use_cuda=False)
+    seeded = EasyDict(main=dict(seed=seed), system={entry.name: entry})
+    worker_spec(seeded, entry.name, {}).settle_process()
     entry.setdefault("run_key", read_run_key(entry.get("exp_name", ".")))
     worker = build_worker(kind, entry)
     with contextlib.closing(worker):

@@ -168,12 +168,12 @@ def last_error_line(path: str) -> str:
     return ""
 
 
-def run_on_engine(config: EasyDict, resume: bool, stop: StopSignal) -> Ending:
+def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> Ending:
     """Run a compiled config on the engine that it names; returns how it ended.
 
     Args:
         config: ``main`` and ``system``.
-        resume: Go on from the coordinator's saved state.
+        resume: Go on from the coordinator's saved state; ``None``: if there is one.
         stop: The signals, which interrupt the opening of the engine.
 
     Raises:

@@ -23,8 +23,9 @@ from ding.entry.dist_entry import (
 )
 from ding.utils.errors import ConfigError, RunError
 from tests.children import descendants, forked, is_alive, wait_for
-from tests.entry.parallel_runs import small_configs
+from tests.entry.parallel_runs import saved_iteration, small_configs
 from tests.worker.coordinator.test_operator_server import FakeOperator
+from tests.worker.engines.harness import documented_engine
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -205,6 +206,36 @@ def test_a_worker_that_the_config_does_not_have(parts):
     os.kill(parts.processes["coordinator"].pid, signal.SIGINT)
     assert parts.end("coordinator")[0] == 130
     assert parts.end("learner")[0] == 0
+
+
+def test_an_engine_that_starts_workers_itself(parts, capsys):
+    path = prepare(engine=dict(type="local"))
+    told = capsys.readouterr().out
+    assert "-M coordinator" in told
+    assert "-M learner" not in told
+    with pytest.raises(ConfigError, match="'local' starts workers itself"):
+        dist_launch_collector(path, 0, None)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    status, line = parts.end("coordinator")
+    assert status == 0, parts.text("coordinator")
+    assert line.startswith("converged: ")
+
+
+@pytest.mark.slow
+def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(parts):
+    documented_engine()
+    engine = dict(type="sqlite", import_names=["documented_engine"])
+    path = prepare(stop_value=501, engine=engine)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    wait_for(lambda: saved_iteration() > 0)
+    parts.processes["coordinator"].kill()
+    parts.processes["coordinator"].join()
+    before = saved_iteration()
+    parts.start("again", dist_launch_coordinator, path, 0, None, True)
+    wait_for(lambda: saved_iteration() > before)
+    os.kill(parts.processes["again"].pid, signal.SIGTERM)
+    status, line = parts.end("again")
+    assert (status, line[:20]) == (143, "interrupted: SIGTERM"), parts.text("again")
 
 
 # ---------------------------------------------------------------------- Kubernetes

@@ -15,7 +15,8 @@ USUAL_TYPE = "flask_fs"
 
 def build_service(spec: WorkerSpec, stores: Stores) -> WorkerService:
     """The service of a worker: the usual one, or the comm type that its entry names."""
-    entry = EasyDict(spec.entry)
+    # The engine brings its requests: it does not listen, whatever address the config gives.
+    entry = EasyDict(spec.entry, coordinator=None, port="auto")
     is_usual = entry.get("type", USUAL_TYPE) == USUAL_TYPE
     if spec.kind == "collector":
         if is_usual:

@@ -4,7 +4,9 @@ import importlib.util
 
 import pytest
 
+from ding.config import compile_config_parallel
 from ding.entry import parallel_pipeline
+from ding.entry.parallel_entry import launch_collector, launch_coordinator, launch_learner
 from tests.entry.parallel_runs import small_configs
 
 from .harness import documented_engine
@@ -33,7 +35,18 @@ def test_the_same_seed_gives_the_same_first_weights_and_actions(engine, tmp_path
     assert first[1] != other[1]
 
 
-def first_draws(engine, folder, seed):
+def by_hand(main, create, system, seed):
+    config = compile_config_parallel(main, create, system, seed)
+    learner, collector = launch_learner(seed, config), launch_collector(seed, config)
+    launch_coordinator(seed, config, learner_handle=[learner], collector_handle=[collector])
+
+
+def test_parts_that_are_started_by_hand(tmp_path, capfd):
+    first, again = (first_draws("flask_fs", tmp_path / name, 3, by_hand) for name in ("a", "b"))
+    assert first == again
+
+
+def first_draws(engine, folder, seed, run=lambda *parts: parallel_pipeline(parts[:3], parts[3])):
     """The first weights of the learner, and the first actions of the collector, of a run."""
     notes = folder / "notes"
     notes.mkdir(parents=True)
@@ -42,7 +55,7 @@ def first_draws(engine, folder, seed):
     main.policy.other.notes = str(notes)
     main.policy.other.eps = dict(start=1.0, end=1.0, decay=100)
     create.policy = dict(type="noted", import_names=["tests.worker.engines.noted_policy"])
-    parallel_pipeline((main, create, system), seed)
+    run(main, create, system, seed)
     weights = (notes / "weights").read_text().splitlines()
     actions = (notes / "actions").read_text().splitlines()
     assert len(actions) >= FIRST_ACTIONS
