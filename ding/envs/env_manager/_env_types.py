@@ -57,16 +57,14 @@ class GroupSettings:
 class GroupSpec:
     """What environments of one process start from.
 
-    The manager's own dicts, which hold more environments: who starts later finds what is in them
-    then.
+    All but `env_fns` are the manager's own dicts by env id, of more environments: a group that
+    starts later finds their contents of then.
 
     Attributes:
-        env_fns: By env id, of those that are the group's.
-        settings: Episodes and retries.
-        seeds: Of the first reset, by env id.
-        replay_paths: Where videos are saved, by env id.
-        reset_kwargs: For the environments' ``reset``, by env id.
-        episode_count: Episodes that are played already, by env id.
+        seeds: Of the first reset.
+        replay_paths: Where videos are saved.
+        reset_kwargs: For the environments' ``reset``.
+        episode_count: Episodes that are played already.
         renewals: How many groups before this one were lost.
     """
 
@@ -151,15 +149,11 @@ def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any
         ConfigError: Names the key.
     """
     merged = EasyDict({**defaults, **(cfg or {})})
-    if not isinstance(env_fn, Sequence) or not env_fn:
+    if not isinstance(env_fn, Sequence) or not env_fn or not all(map(callable, env_fn)):
         raise ConfigError(
-            f"env_fn is {env_fn!r}; expected a list with one function per environment"
+            f"env_fn is {env_fn!r}; expected a list with one function per environment, which "
+            "makes it"
         )
-    for position, fn in enumerate(env_fn):
-        if not callable(fn):
-            raise ConfigError(
-                f"env_fn[{position}] is {fn!r}; expected a function that makes an environment"
-            )
     if merged.get("retry_type", "reset") not in ("reset", "renew"):
         raise ConfigError(
             f"env.manager.retry_type is {merged.retry_type!r}; expected 'reset' or 'renew'"
@@ -183,14 +177,10 @@ def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
 
 
 def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
-    """What a caller gave for each environment, or for some of them by id.
-
-    Args:
-        given: A sequence with one item for each, or a dict by env id.
-        name: Of the argument.
+    """What a caller gave as a sequence for all environments, or for some of them by id.
 
     Raises:
-        ConfigError: It is neither, has another length, or names an environment that is not there.
+        ConfigError: It is neither, has another length, or names an unknown environment.
     """
     if isinstance(given, Mapping):
         for env_id in given:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ding.envs.env_manager._env_types import EnvState, GroupSpec
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._steps import GroupStep, Rows, merged, vector_step
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
+from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.vector_step import VectorStep
 from ding.utils import durations
 from ding.utils.errors import DataError, DingError, EnvError
@@ -25,56 +26,13 @@ _logger = logging.getLogger(__name__)
 _INF = float("inf")
 
 
-class GroupLink(Protocol):
-    """How a runner calls an ``EnvGroup``.
+class LocalLink:
+    """Calls an ``EnvGroup`` of this process, which acts when its answer is asked for.
 
     Attributes:
         ids: Its environments.
-        pending: Of the steps and resets under way, the environments of each.
-        lost: Whether the group has to be revived before it can be asked for more.
+        pending: Of the step or resets under way, their environments.
     """
-
-    ids: list[int]
-    pending: deque[list[int]]
-    lost: bool
-
-    def await_start(self) -> dict[str, Any]:
-        """Wait until the environments are made; the spaces, if environment 0 is one of them."""
-
-    def begin(self, ids: list[int], method: str, *args: Any) -> None:
-        """Ask for a step or resets."""
-
-    def receive(self) -> GroupStep:
-        """The oldest answer under way.
-
-        Raises:
-            DingError: An environment failed, or the group is lost.
-        """
-
-    def drop_steps(self) -> None:
-        """Forget the answers under way."""
-
-    def ask(self, method: str, *args: Any) -> Any:
-        """Run a method of the group."""
-
-    def state_dict(self) -> Mapping[int, dict[str, Any]]: ...
-
-    def revive(self) -> None:
-        """Make the environments again, which are not reset yet."""
-
-    def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
-        """Have it write the observations of steps into shared memory from now on."""
-
-    def request_close(self) -> None: ...
-
-    def end(self, deadline: float) -> None:
-        """Close it, by force after the deadline."""
-
-
-class LocalLink:
-    """An ``EnvGroup`` of this process, which acts when its answer is asked for."""
-
-    lost = False
 
     def __init__(self, spec: GroupSpec) -> None:
         self.group = EnvGroup(spec)
@@ -103,11 +61,12 @@ class LocalLink:
     def state_dict(self) -> Mapping[int, dict[str, Any]]:
         return self.group.state_dict()
 
-    def request_close(self) -> None:
-        """All is done in `end`."""
-
     def end(self, deadline: float) -> None:
         self.group.close()
+
+
+#: How a runner calls a group: at once, or by messages.
+GroupLink = LocalLink | WorkerLink
 
 
 class GroupRunner(EnvRunner):
@@ -127,7 +86,7 @@ class GroupRunner(EnvRunner):
         self,
         spec: GroupSpec,
         per_group: int,
-        make_link: Callable[[GroupSpec], Any] = LocalLink,
+        make_link: Callable[[GroupSpec], GroupLink] = LocalLink,
         *,
         shared_memory: bool = False,
         wait_num: float = _INF,
@@ -161,7 +120,7 @@ class GroupRunner(EnvRunner):
 
     def stop(self, wait: bool) -> None:
         deadline = time.monotonic() + (durations.ENV_CLOSE_PATIENCE if wait else 0.0)
-        for link in self.groups if wait else ():
+        for link in self._workers() if wait else ():
             link.request_close()
         for link in self.groups:
             link.end(deadline)
@@ -194,7 +153,7 @@ class GroupRunner(EnvRunner):
             with contextlib.suppress(EnvError):  # it may be lost
                 link.drop_steps()
             try:
-                if link.lost:
+                if isinstance(link, WorkerLink) and link.lost:
                     self.states.update(dict.fromkeys(link.ids, EnvState.ERROR))
                     link.revive()
             except EnvError as error:
@@ -221,7 +180,7 @@ class GroupRunner(EnvRunner):
             self._block = SharedBlock(obs_store.layout_bytes(store.layout, self.env_num))
             memory = self._block.memory
             self._shared = obs_store.empty_columns(store.layout, self.env_num, memory)
-            for link in self.groups:
+            for link in self._workers():
                 link.attach(store.layout, self.env_num, self._block)
 
     def _take_in(self, ids: list[int], observations: Sequence[Any], may_differ: bool) -> Any:
@@ -323,9 +282,12 @@ class GroupRunner(EnvRunner):
                 left = None
             self._collect(self._wait(left), parts, errors)
 
-    def _wait(self, timeout: float | None) -> list[Any]:
+    def _workers(self) -> list[WorkerLink]:
+        return [link for link in self.groups if isinstance(link, WorkerLink)]
+
+    def _wait(self, timeout: float | None) -> list[WorkerLink]:
         """The workers from which a step can be received, or that are too late with it."""
-        busy: list[Any] = [link for link in self.groups if link.pending]
+        busy = [link for link in self._workers() if link.pending]
         ready = [link for link in busy if link.has_reply]
         if ready or not busy:
             return ready
@@ -355,7 +317,7 @@ class GroupRunner(EnvRunner):
             if not restarts:  # the end of a worker cuts all episodes, asked to step or not
                 ids = [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
             self.states.update(dict.fromkeys(ids, EnvState.ERROR))
-            if not (link.lost and isinstance(error, EnvError)):
+            if not (isinstance(link, WorkerLink) and link.lost and isinstance(error, EnvError)):
                 raise
             part = self._replace(link, ids, error, restarts)
         if part.states:
@@ -365,7 +327,7 @@ class GroupRunner(EnvRunner):
         return part
 
     def _replace(
-        self, link: GroupLink, ids: list[int], error: EnvError, restarts: bool
+        self, link: WorkerLink, ids: list[int], error: EnvError, restarts: bool
     ) -> GroupStep:
         """The answer of the group that takes the place of one that is lost, if settings allow it.
 

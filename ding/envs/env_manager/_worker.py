@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -56,7 +56,7 @@ class _Worker:
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
 
     def run(self) -> None:
-        """Answer requests: each has exactly one reply, but `attach` has none."""
+        """Answer requests for the group's methods: each has one reply, but `attach` has none."""
         if not self._reply(self.group.build):
             return
         while True:
@@ -64,28 +64,26 @@ class _Worker:
             if name == "close":
                 return
             if name == "attach":
-                self.attach(*args)
+                self._attach(*args)
             else:
-                self._reply(getattr(self, name), *args)
+                own = {"step": self._step, "attribute": self._attribute}
+                self._reply(own.get(name) or getattr(self.group, name), *args)
 
     # ---- requests -----------------------------------------------------------------------------
 
-    def ask(self, method: str, *args: Any) -> Any:
-        value = getattr(self.group, method)(*args)
-        if method == "attribute" and callable(value[1]):
-            raise EnvError(f"{args[1]!r} is a method of environments in other processes")
-        return value
+    def _attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        found = self.group.attribute(env_id, name)
+        if callable(found[1]):
+            raise EnvError(f"{name!r} is a method of environments in other processes")
+        return found
 
-    def attach(self, layout: Any, env_num: int, size: int) -> None:
+    def _attach(self, layout: Any, env_num: int, size: int) -> None:
         """Write the observations of steps into shared memory from now on."""
         memory = receive_memory(self._connection, size)
         self._layout, self._shared = layout, empty_columns(layout, env_num, memory)
 
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
-        return self.group.restart(params, recount)
-
-    def step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
-        """The rewards alone, if they are all that there is to tell."""
+    def _step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
+        """The rewards alone, if the answer has nothing else that matters."""
         step = self.group.step(ids, actions, want_rows)
         if self._shared is not None:
             put_rows(self._shared, ids, stacked(self._layout, ids, step.obs))
@@ -93,8 +91,8 @@ class _Worker:
                 return reward_column(step.rewards).tolist()
             step.obs = ()
         if not want_rows:
-            told = (*step.ended, *step.abnormal)
-            step.infos = [info if i in told else {} for i, info in zip(ids, step.infos)]
+            ends = (*step.ended, *step.abnormal)
+            step.infos = [info if i in ends else {} for i, info in zip(ids, step.infos)]
         return step
 
     # ---- inside -------------------------------------------------------------------------------

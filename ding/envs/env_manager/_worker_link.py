@@ -24,7 +24,7 @@ from ding.utils.processes import ChildProcess, signal_name
 
 
 class WorkerLink:
-    """A worker process, and after it those that take its place; see ``GroupLink``.
+    """Calls an ``EnvGroup`` in a worker process, and after that in those that take its place.
 
     Its answers come in the order of the requests. That it is gone, or hangs, shows when an answer
     is waited for: that raises what ended it, and it is `lost` until it is revived.
@@ -33,6 +33,10 @@ class WorkerLink:
         spec: What it runs.
         start: Starts a process that serves a spec; `await_start` reports how that went.
         connect_timeout: Seconds that making the environments may take.
+
+    Attributes:
+        ids: Its environments.
+        pending: Of the steps and resets under way, the environments of each.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class WorkerLink:
             self.attach(*self._memory)
 
     def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
+        """Have it write the observations of steps into shared memory from now on."""
         self._memory = layout, env_num, block
         self._post("attach", layout, env_num, block.size)
         with contextlib.suppress(OSError):
@@ -109,7 +114,7 @@ class WorkerLink:
         Raises:
             EnvError: It failed, with the traceback of the worker, or the worker is gone.
         """
-        self._post("ask", method, *args)
+        self._post(method, *args)
         self._keep_replies()
         return _read(self._next_reply(None))
 

@@ -72,10 +72,8 @@ class PoolEnvManager(BaseEnvManager):
     ) -> None:
         """Set the seed of the next launch.
 
-        Args:
-            seed: envpool takes one number and spawns its environments' from it; of a list or dict
-                that is the first.
-            dynamic_seed: envpool's episodes always differ.
+        envpool takes one number, of a list or dict the first, and spawns its environments' seeds
+        from it; its episodes always differ.
         """
         first = next(iter(seed.values())) if isinstance(seed, Mapping) else seed
         first = first[0] if isinstance(first, Sequence) else first

@@ -96,16 +96,13 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         method_name_list: list,
         reset_inplace: bool = False,
     ) -> None:
-        """What a worker process runs.
+        """What a worker process runs, with the arguments that overrides know.
 
         Args:
             p: The manager's end of the pipe, if this process has a copy of it.
             c: The worker's end.
             env_fn_wrapper: Holds a ``GroupSpec``.
-            obs_buffer: ``None``: shared memory comes through the pipe, once the observations are
-                known.
-            method_name_list: Methods of environments that the manager calls.
-            reset_inplace: Workers always reset in place.
+            obs_buffer: ``None``: shared memory comes through the pipe.
         """
         if p is not None:
             p.close()
@@ -126,23 +123,12 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         """``worker_fn`` with time limits, in seconds, on every step and reset."""
         spec = env_fn_wrapper.data
         limits = replace(spec.settings, step_timeout=step_timeout, reset_timeout=reset_timeout)
-        AsyncSubprocessEnvManager.worker_fn(
-            parent,
-            child,
-            CloudPickleWrapper(replace(spec, settings=limits)),
-            obs_buffer,
-            method_name_list,
-            reset_inplace,
-        )
+        limited = CloudPickleWrapper(replace(spec, settings=limits))
+        AsyncSubprocessEnvManager.worker_fn(parent, child, limited, obs_buffer, method_name_list)
 
     @staticmethod
     def wait(rest_conn: list, wait_num: int, timeout: float | None = None) -> tuple[list, list]:
-        """Wait until some of several pipes hold a message.
-
-        Args:
-            rest_conn: The pipes.
-            wait_num: How many are enough.
-            timeout: Seconds after which fewer are.
+        """Wait until `wait_num` of several pipes hold a message, or for `timeout` seconds.
 
         Returns:
             Those that are ready and their positions in `rest_conn`.
@@ -215,20 +201,8 @@ class SubprocessEnvManagerV2(StackedEnvManager, SyncSubprocessEnvManager):  # ty
 class EnvSupervisor(SubprocessEnvManagerV2):
     """The synchronous manager of processes, with stacked observations, for scripts without configs.
 
-    Args:
-        type_: Taken for compatibility: environments run in processes, whatever it says.
-        env_fn: One function per environment, which makes it.
-        retry_type: What becomes of an environment that fails: ``reset`` or ``renew``.
-        max_try: Attempts, the first one included.
-        max_retry: The same, under its other name.
-        auto_reset: Whether an environment whose episode has ended begins the next one.
-        reset_timeout: Seconds that a reset may take.
-        step_timeout: Seconds that a step may take.
-        retry_waiting_time: Seconds between two attempts.
-        episode_num: Episodes of each environment.
-        shared_memory: Whether observations travel in shared memory.
-        copy_on_get: Whether observations are handed out as copies.
-        kwargs: Further settings of `SyncSubprocessEnvManager`.
+    Arguments are the config keys of `SyncSubprocessEnvManager`; ``max_try`` is another name of
+    ``max_retry``, and environments run in processes whatever ``type_`` is.
     """
 
     def __init__(
