@@ -284,8 +284,3 @@ def test_a_run_that_is_going_on_is_left_alone(parts):
     assert {"run.key", "coordinator.json", "data"} <= set(os.listdir("run"))
     os.kill(parts.processes["coordinator"].pid, signal.SIGINT)
     assert parts.end("coordinator")[0] == 130
-
-
-def test_an_engine_that_starts_workers_itself_is_refused():
-    with pytest.raises(ConfigError, match=r"engine\.type='local' .* use -m parallel"):
-        prepare(engine="local")
