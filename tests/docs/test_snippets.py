@@ -14,6 +14,8 @@ BLOCKS = [(page, text) for page, text in blocks("python") if page != FIRST_HOUR]
 LIMITS = {
     "serial_pipeline": "max_train_iter",
     "serial_pipeline_onpolicy": "max_train_iter",
+    "serial_pipeline_reward_model_onpolicy": "max_train_iter",
+    "serial_pipeline_reward_model_offpolicy": "max_train_iter",
     "serial_pipeline_bc": "max_iter",
 }
 
