@@ -203,6 +203,7 @@ def build_components(
         reward_model = None
         if cfg.get("reward_model"):
             reward_model = _reward_model(cfg, policy, collector, collector_env, writer)
+            learner.reward_model = reward_model
         opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),

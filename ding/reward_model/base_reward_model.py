@@ -114,6 +114,10 @@ class BaseRewardModel(Configurable):
         for name, one in self.networks.items():
             one.load_state_dict(state_dict["networks"][name])
 
+    def checkpoint(self) -> State:
+        """What a checkpoint of the policy holds, for `load_state_dict`: the state without data."""
+        return self.state_dict()
+
     def _log(self, figures: dict[str, float], train_iter: int, envstep: int) -> None:
         """Log figures by name, against updates and against environment steps."""
         if self._tb_logger is None:

@@ -150,9 +150,13 @@ class CuriosityRewardModel(BaseRewardModel):
             "cleared_at": self._cleared_at,
         }
 
+    def checkpoint(self) -> State:
+        return {name: part for name, part in self.state_dict().items() if name != "recent"}
+
     def load_state_dict(self, state_dict: State) -> None:
         super().load_state_dict(state_dict)
-        self._recent.load_state_dict(state_dict["recent"])
+        if "recent" in state_dict:
+            self._recent.load_state_dict(state_dict["recent"])
         self._returns.load_state_dict(state_dict["returns"])
         self._cleared_at = state_dict["cleared_at"]
 

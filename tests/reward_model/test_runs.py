@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import ding.entry
 from ding.entry import (
     serial_pipeline,
     serial_pipeline_onpolicy,
@@ -13,7 +14,7 @@ from ding.entry import (
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state
 from ding.reward_model import BaseRewardModel
-from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils import REWARD_MODEL_REGISTRY, read_file
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.log_writer import DistributedWriter
 from tests.entry.runs import metrics, save_run_state, walk_config, walk_envs
@@ -161,6 +162,27 @@ def test_resumes_bit_for_bit(type_):
     other = build(type=type_, **SETTINGS[type_])
     assert not np.array_equal(rounds(other.reward_model, 4, 8), expected)
     other.close()
+
+
+def test_a_checkpoint_brings_its_reward_model():
+    settings = dict(type="rnd", **SETTINGS["rnd"])
+    serial_pipeline_reward_model_offpolicy(config(**settings), 0, walk_envs(), max_env_step=80)
+    path = "run/ckpt/iteration_20.pth.tar"
+    saved = read_file(path)["reward_model"]
+    assert saved["moments"]["count"] > 1
+    other = config(**settings)
+    other[0].policy.learn.learner.hook.load_ckpt_before_run = path
+    cfg = load_config(other, 1, walk_envs())
+    parts = build_components(cfg, DistributedWriter("other/log/serial"), walk_envs())
+    parts.learner.call_hook("before_run")
+    loaded = parts.reward_model.checkpoint()
+    parts.close()
+    assert loaded["moments"]["count"] == saved["moments"]["count"]
+    weights, before = (one["networks"]["predictor"] for one in (loaded, saved))
+    assert all(torch.equal(weights[name], before[name]) for name in before)
+    # Whoever evaluates the policy does not need it.
+    evaluated = ding.entry.eval(config(**settings), 0, walk_envs(), load_path=path)
+    assert np.isfinite(evaluated)
 
 
 def test_what_does_not_fit_is_refused():

@@ -10,6 +10,7 @@ from easydict import EasyDict
 
 from ding.data import Columns
 from ding.policy import Policy
+from ding.reward_model import BaseRewardModel
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.class_config import Configurable
@@ -54,6 +55,7 @@ class BaseLearner(Configurable):
         on_checkpoint: Called with the path of each checkpoint that was saved.
         priority_info: Priorities of the newest batch and which items they belong to, for the
             buffer.
+        reward_model: Part of checkpoints as well; a pipeline sets it.
     """
 
     ckpt_name: str | None
@@ -103,6 +105,7 @@ class BaseLearner(Configurable):
         self.collector_envstep = 0
         self.ckpt_name = None
         self.checkpoint_facts: State = {}
+        self.reward_model: BaseRewardModel | None = None
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
         self.priority_info = {}

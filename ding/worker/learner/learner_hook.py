@@ -96,8 +96,11 @@ class LoadCkptHook(LearnerHook):
             raise CheckpointError(f"{path} holds a {type(state).__name__}, not a policy's state")
         last_iter, last_step = state.pop("last_iter", 0), state.pop("last_step", 0)
         state.pop("eval_result", None)
+        rewards = state.pop("reward_model", None)
         try:
             engine.policy.load_state_dict(state)
+            if rewards is not None and engine.reward_model is not None:
+                engine.reward_model.load_state_dict(rewards)
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(
                 f"{path} does not fit this policy: {error}. Was it saved with another "
@@ -157,10 +160,13 @@ def _prune(folder: str, keep: int) -> None:
 
 
 def checkpoint_state(engine: "BaseLearner") -> State:
-    """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``, and
-    ``eval_result`` if an evaluation was the reason for it."""
+    """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``,
+    ``reward_model`` if the run has one, and ``eval_result`` if an evaluation was the reason for
+    it."""
+    rewards = getattr(engine, "reward_model", None)
     return {
         **engine.policy.state_dict(),
+        **({} if rewards is None else {"reward_model": rewards.checkpoint()}),
         "last_iter": engine.last_iter.val,
         "last_step": engine.collector_envstep,
         **getattr(engine, "checkpoint_facts", {}),
