@@ -254,10 +254,8 @@ THERE: dict[str, str] = {
 PLANNED: dict[str, str] = {
     "ding.entry": """
         serial_pipeline_bc serial_pipeline_bco serial_pipeline_dream serial_pipeline_dreamer
-        serial_pipeline_dyna serial_pipeline_gail serial_pipeline_guided_cost
-        serial_pipeline_ngu serial_pipeline_pc
-        serial_pipeline_preference_based_irl serial_pipeline_r2d3
-        serial_pipeline_td3_vae trex_collecting_data
+        serial_pipeline_dyna serial_pipeline_ngu serial_pipeline_pc serial_pipeline_r2d3
+        serial_pipeline_td3_vae
     """,
     "ding.model": """
         FQF

@@ -8,9 +8,7 @@ _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
     "serial_pipeline_bco",
     *("serial_pipeline_dream", "serial_pipeline_dreamer", "serial_pipeline_dyna"),
-    *("serial_pipeline_gail", "serial_pipeline_guided_cost", "serial_pipeline_ngu"),
-    "serial_pipeline_pc",
-    *("serial_pipeline_plr", "serial_pipeline_preference_based_irl"),
-    *("serial_pipeline_td3_vae", "trex_collecting_data"),
+    *("serial_pipeline_ngu", "serial_pipeline_pc", "serial_pipeline_plr"),
+    "serial_pipeline_td3_vae",
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

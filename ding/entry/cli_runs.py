@@ -27,6 +27,11 @@ from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
+from ding.entry.serial_entry_imitation import (
+    GuidedCostPipeline,
+    ImitationPipeline,
+    TrexPipeline,
+)
 from ding.entry.serial_entry_offline import (
     CloningPipeline,
     OfflinePipeline,
@@ -43,13 +48,18 @@ from ding.utils.errors import ConfigError
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
 _Configs = list[dict[str, Any]]
+_IMITATIONS = (ImitationPipeline, GuidedCostPipeline, TrexPipeline)
 _PIPELINES: dict[str, type[SerialPipeline]] = {
-    one.mode: one
-    for one in (
-        *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
-        *(TrajectoryPipeline, DemonstrationPipeline, SQILPipeline),
-        *(RewardModelPipeline, OnPolicyRewardModelPipeline),
-    )
+    **{f"{one.mode}_onpolicy": one for one in _IMITATIONS},
+    **{
+        one.mode: one
+        for one in (
+            *_IMITATIONS,
+            *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
+            *(TrajectoryPipeline, DemonstrationPipeline, SQILPipeline),
+            *(RewardModelPipeline, OnPolicyRewardModelPipeline),
+        )
+    },
 }
 
 

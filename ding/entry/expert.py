@@ -39,6 +39,7 @@ def load_expert(
     seed: int,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
+    usual_cfg: InputConfig | None = None,
 ) -> Any:
     """An expert policy with its weights, ready to evaluate.
 
@@ -47,6 +48,7 @@ def load_expert(
         key: The config key of ``path``, for messages.
         expert_cfg: Config of the expert; by default that of the run that ``path`` belongs to.
         model: The expert's network with its weights.
+        usual_cfg: Config of the expert where neither is known.
 
     Raises:
         ConfigError: No path and no model, or no config of the expert.
@@ -62,8 +64,9 @@ def load_expert(
         found = find_trained(path)
         path, expert_cfg = found.weights, found.config if expert_cfg is None else expert_cfg
     if expert_cfg is None:
-        expert_cfg = os.path.join(os.path.dirname(os.path.dirname(path or "")), CONFIG_FILE)
-        if not os.path.isfile(expert_cfg):
+        of_run = os.path.join(os.path.dirname(os.path.dirname(path or "")), CONFIG_FILE)
+        expert_cfg = of_run if os.path.isfile(of_run) else usual_cfg
+        if expert_cfg is None:
             raise ConfigError(
                 f"{key}={path!r} is no checkpoint in the folder of a run, so that the expert's "
                 "config is not known: pass expert_cfg"
@@ -88,6 +91,7 @@ def play(
     env_setting: list[Any] | None,
     writer: Any,
     cut: Cut | None = None,
+    noise: float = 0.0,
 ) -> Columns:
     """Samples of the policy that is trained, of what an expert does in the run's environments.
 
@@ -97,7 +101,13 @@ def play(
         count: Number of samples.
         writer: Where the collector logs.
         cut: What makes samples of transitions, by default as ``mode`` does.
+        noise: Share of random actions in place of the expert's.
     """
+    if cut is not None and mode.batched is None:
+        raise ConfigError(
+            f"policy.type={cfg.policy.type!r} makes its samples row by row; demonstrations need a "
+            "policy with _forward_collect_batch and _get_train_columns"
+        )
     with contextlib.ExitStack() as stack:
         env = make_env_manager(cfg, env_setting, evaluate=False)
         stack.callback(env.close)
@@ -105,7 +115,7 @@ def play(
         collector = SampleSerialCollector(
             EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
             env,
-            _played_by(expert.eval_mode, mode, cut),
+            _played_by(expert.eval_mode, mode, cut, noise),
             tb_logger=writer,
             exp_name=cfg.exp_name,
             instance_name="demonstrations",
@@ -139,18 +149,38 @@ def read_transitions(
     return Columns({name: columns[name] for name in required})
 
 
-def as_samples(data: Columns, cut: Cut) -> Columns:
-    """Transitions of a data set as training samples, trajectory by trajectory."""
+def in_trajectories(data: Columns) -> tuple[dict[str, Any], np.ndarray]:
+    """Transitions of a data set, trajectory by trajectory, and the lengths of these.
+
+    ``reward`` becomes float32 ``[N]``, ``done`` bool ``[N]``.
+    """
     order, lengths = trajectories(data)
     columns = data.take(order).columns
     for name, kind in (("reward", np.float32), ("done", bool)):
         if name in columns:
             columns[name] = np.asarray(columns[name]).reshape(len(data), -1)[:, 0].astype(kind)
+    return columns, lengths
+
+
+def as_samples(data: Columns, cut: Cut) -> Columns:
+    """Transitions of a data set as training samples."""
+    columns, lengths = in_trajectories(data)
     return Columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
 
 
-def _played_by(expert: Any, policy: Any, cut: Cut | None) -> Any:
+def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
     """A collect mode that makes the samples of ``policy`` from what the expert does."""
+
+    def disturbed(action: Any, output: Any) -> Any:
+        """Actions, ``noise`` of them replaced: by other choices, or uniformly in [-1, 1]."""
+        if not noise:
+            return action
+        if action.is_floating_point():
+            other = torch.rand_like(action) * 2 - 1
+        else:
+            other = torch.randint_like(action, output["logit"].shape[-1])
+        replaced = torch.rand(len(action)) < noise
+        return torch.where(replaced.view(-1, *[1] * (action.dim() - 1)), other, action)
 
     def act(obs: Any, env_ids: Any = None) -> dict[str, Any]:
         ids = {"env_ids": env_ids}
@@ -159,7 +189,8 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None) -> Any:
             own = ids if policy.batched.recurrent else {}
             outputs = policy.batched.forward(obs, eps=0.0, **own)
         its = ids if expert.batched.recurrent else {}
-        return {**outputs, "action": expert.batched.forward(obs, **its)["action"]}
+        done = expert.batched.forward(obs, **its)
+        return {**outputs, "action": disturbed(done["action"], done)}
 
     def act_rows(data: Mapping[int, Any]) -> dict[int, Any]:
         outputs = policy.forward(data, eps=0.0)
@@ -181,3 +212,11 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None) -> Any:
     if cut is not None:
         mode.batched = dataclasses.replace(mode.batched, get_train_columns=cut, takes_indexed=False)
     return mode
+
+
+def bare(mode: Any) -> Any:
+    """A collect mode whose transitions hold nothing of the policy's own."""
+    found = mode._replace()
+    if mode.batched is not None:
+        found.batched = dataclasses.replace(mode.batched, transition_outputs=())
+    return found

@@ -75,14 +75,14 @@ class SerialPipeline:
 
     Attributes:
         mode: Name of the pipeline on the command line.
-        on_policy: Whether it trains without a replay buffer.
+        on_policy: Whether it trains without a replay buffer; None if that is as the policy wants.
         collects: Whether it collects, so that it has to be said how much.
         cfg: The compiled config.
         notes: What its user should know of it.
     """
 
     mode = "serial"
-    on_policy = False
+    on_policy: bool | None = False
     collects = True
 
     def __init__(

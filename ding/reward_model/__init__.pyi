@@ -4,6 +4,15 @@ from .base_reward_model import (
     create_reward_model as create_reward_model,
 )
 from .curiosity import CuriosityRewardModel as CuriosityRewardModel
+from .demonstrated import DemonstratedRewardModel as DemonstratedRewardModel
+from .gail_reward_model import (
+    GailRewardModel as GailRewardModel,
+    GuidedCostRewardModel as GuidedCostRewardModel,
+)
 from .her_reward_model import HerRewardModel as HerRewardModel
 from .icm_reward_model import ICMRewardModel as ICMRewardModel
 from .rnd_reward_model import RndRewardModel as RndRewardModel
+from .trex_reward_model import (
+    DrexRewardModel as DrexRewardModel,
+    TrexRewardModel as TrexRewardModel,
+)

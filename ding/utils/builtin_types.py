@@ -97,6 +97,8 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.league.starcraft_player": "main_player main_exploiter league_exploiter",
     },
     "reward_model": {
+        f"{_REWARDS}.gail_reward_model": "gail guided_cost",
+        f"{_REWARDS}.trex_reward_model": "trex drex",
         **{f"{_REWARDS}.{name}_reward_model": name for name in ("rnd", "icm", "her")},
     },
     "engine": {

@@ -5,7 +5,12 @@ import runpy
 
 import pytest
 
-from ding.entry import serial_pipeline_dt, serial_pipeline_sqil
+from ding.entry import (
+    serial_pipeline_dt,
+    serial_pipeline_gail,
+    serial_pipeline_sqil,
+    serial_pipeline_trex,
+)
 from tests.learning.test_learning import CONFIGS, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -14,6 +19,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def test_sqil(tmp_path, learned):
     config = "cartpole/cartpole_sqil_config.py"
     train(serial_pipeline_sqil, config, 350, 40_000, tmp_path, learned)
+
+
+def test_gail(tmp_path, learned):
+    config = "cartpole/cartpole_gail_config.py"
+    train(serial_pipeline_gail, config, 195, 60_000, tmp_path, learned)
+
+
+def test_trex(tmp_path, learned):
+    config = "cartpole/cartpole_trex_config.py"
+    train(serial_pipeline_trex, config, 195, 60_000, tmp_path, learned)
 
 
 def test_decision_transformer(tmp_path, learned, monkeypatch):

@@ -1,0 +1,154 @@
+"""Rewards learned from ranked trajectories: T-REX and D-REX (Brown et al. 2019, 2020)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+from torch import Tensor
+from torch.nn import functional as F
+
+from ding.reward_model.base_reward_model import Shapes, State, Transitions
+from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
+from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.errors import ConfigError, DataError
+from ding.utils.log_writer import ScalarWriter
+
+
+@REWARD_MODEL_REGISTRY.register("trex")
+class TrexRewardModel(DemonstratedRewardModel):
+    """T-REX: rewards by which better trajectories have more than worse ones.
+
+    Trained once, on pairs of snippets of two trajectories of different returns: the
+    cross-entropy of which is better, by the sums of their predicted rewards. The better one's
+    snippet begins no earlier. The policy's reward is the sigmoid of the prediction.
+    """
+
+    config: dict[str, Any] = dict(
+        type="trex",
+        # Of the reward of an observation; a last size of 1 is the output.
+        hidden_size_list=[64, 64],
+        min_snippet_length=5,
+        max_snippet_length=100,
+        # Pairs of snippets in a pass over them, and passes.
+        num_snippets=2000,
+        update_per_collect=1,
+        # Checkpoints of the expert's run that play, by their updates.
+        checkpoint_min=0,
+        checkpoint_max=None,
+        checkpoint_step=None,
+        # Shares of random actions, for experts of one checkpoint.
+        eps_list=[0.0, 0.25, 0.5, 1.0],
+        # Older places of data_path, and keys of scripts that are not read.
+        offline_data_path=None,
+        exp_name=None,
+        num_trajs=None,
+        num_trajs_per_bin=None,
+        bc_path=None,
+        bc_iterations=None,
+    )
+    columns = ("obs", "action", "next_obs", "done", "reward")
+
+    def __init__(
+        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
+    ) -> None:
+        super().__init__(cfg, shapes, device, tb_logger)
+        sizes = list(cfg.hidden_size_list)
+        sizes = sizes[:-1] if sizes[-1] == 1 else sizes
+        self._network = RewardNetwork(shapes, sizes, sees_actions=False)
+        self._train_on(self._network)
+        self._is_trained = False
+
+    def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        """Train on ranked trajectories."""
+        cfg, starts = self._cfg, np.cumsum(lengths) - lengths
+        levels = self._levels(transitions, starts)
+        kept = lengths >= cfg.min_snippet_length
+        starts, lengths, levels = starts[kept], lengths[kept], levels[kept]
+        if len(np.unique(levels)) < 2:
+            raise DataError(
+                f"reward_model.type={cfg.type!r} got {len(levels)} trajectories of at least "
+                f"min_snippet_length={cfg.min_snippet_length} steps, none better than another: "
+                "demonstrations of different returns are needed"
+            )
+        obs, rows = self._tensor(transitions["obs"]), []
+        count = max(1, cfg.num_snippets * cfg.update_per_collect // cfg.batch_size)
+        for step in range(count):
+            worse, better = self._snippets(starts, lengths, levels)
+            sums = [self._sums(obs, one) for one in (worse, better)]
+            loss = F.softplus(sums[0] - sums[1]).mean()
+            right = float((sums[1] > sums[0]).float().mean())
+            rows.append({"loss": self._descend(loss), "accuracy": right})
+            if step % 10 == 9 or step == count - 1:
+                means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+                self._log(means, step, 0)
+                rows = []
+        self._is_trained = True
+
+    def _levels(self, transitions: Transitions, starts: np.ndarray) -> np.ndarray:
+        """By what trajectories are ranked: their returns."""
+        reward = np.asarray(transitions["reward"], np.float64).reshape(len(transitions["obs"]))
+        return np.add.reduceat(reward, starts)
+
+    def _snippets(
+        self, starts: np.ndarray, lengths: np.ndarray, levels: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A batch of pairs: the numbers of the transitions of the worse and the better, [B, L]."""
+        cfg, size = self._cfg, self._cfg.batch_size
+        one, two = np.random.randint(0, len(levels), (2, size))
+        same = levels[one] == levels[two]
+        while same.any():
+            two[same] = np.random.randint(0, len(levels), int(same.sum()))
+            same = levels[one] == levels[two]
+        is_worse = levels[one] < levels[two]
+        worse, better = np.where(is_worse, one, two), np.where(is_worse, two, one)
+        longest = min(int(lengths[one].min()), int(lengths[two].min()), cfg.max_snippet_length)
+        length = np.random.randint(cfg.min_snippet_length, longest + 1)
+        shared = np.minimum(lengths[worse], lengths[better]) - length
+        first = (np.random.random(size) * (shared + 1)).astype(np.int64)
+        room = lengths[better] - length - first
+        second = first + (np.random.random(size) * (room + 1)).astype(np.int64)
+        steps = np.arange(length)
+        return starts[worse][:, None] + first[:, None] + steps, (
+            starts[better][:, None] + second[:, None] + steps
+        )
+
+    def _sums(self, obs: Tensor, index: np.ndarray) -> Tensor:
+        """Predicted returns of snippets, ``[B]``."""
+        return self._network(obs[torch.as_tensor(index.reshape(-1))]).view(index.shape).sum(1)
+
+    def collected(
+        self, transitions: Transitions, lengths: np.ndarray
+    ) -> tuple[Transitions, np.ndarray]:
+        if not self._is_trained:
+            raise ConfigError(
+                f"reward_model.type={self._cfg.type!r} has no demonstrations: use "
+                "serial_pipeline_trex, which brings them"
+            )
+        with torch.no_grad():
+            reward = torch.sigmoid(self._network(self._tensor(transitions["obs"]))).cpu().numpy()
+        return {
+            **transitions,
+            "reward": reward.reshape(np.shape(transitions["reward"])),
+        }, lengths
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "is_trained": self._is_trained}
+
+    def load_state_dict(self, state_dict: State) -> None:
+        super().load_state_dict(state_dict)
+        self._is_trained = state_dict["is_trained"]
+
+
+@REWARD_MODEL_REGISTRY.register("drex")
+class DrexRewardModel(TrexRewardModel):
+    """D-REX: T-REX with trajectories ranked by how much noise was added to the demonstrator.
+
+    No reward is used. The noise is added to the expert itself, not to a clone of it.
+    """
+
+    config: dict[str, Any] = dict(type="drex")
+    columns = ("obs", "action", "next_obs", "done", "noise")
+
+    def _levels(self, transitions: Transitions, starts: np.ndarray) -> np.ndarray:
+        return -np.asarray(transitions["noise"], np.float64).reshape(-1)[starts]

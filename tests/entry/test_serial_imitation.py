@@ -1,0 +1,177 @@
+"""Runs with rewards that are learned from demonstrations."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.entry import (
+    serial_pipeline_gail,
+    serial_pipeline_guided_cost,
+    serial_pipeline_trex,
+    trex_collecting_data,
+)
+from ding.utils import read_file, save_file
+from ding.utils.errors import ConfigError, DataError
+from tests.entry.runs import walk_config
+from tests.entry.test_serial_dqfd import CREATE, ENV
+from tests.entry.test_serial_sqil import Ones, RepeatedWalkEnv, step
+
+SMALL = dict(
+    gail=dict(hidden_size=8, batch_size=8, update_per_collect=2, collect_count=40),
+    guided_cost=dict(hidden_size=8, batch_size=8, update_per_collect=2, collect_count=40),
+    trex=dict(hidden_size_list=[8, 1], num_snippets=64, collect_count=400, min_snippet_length=2),
+)
+ENTRIES = dict(
+    gail=serial_pipeline_gail, guided_cost=serial_pipeline_guided_cost, trex=serial_pipeline_trex
+)
+
+
+def config(folder, type_, policy="ppo", **reward_model):
+    settings = dict(model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16]))
+    if policy == "ppo":
+        settings["action_space"] = "discrete"
+        settings["learn"] = dict(epoch_per_collect=2, batch_size=16)
+        settings["collect"] = dict(n_sample=32)
+    else:
+        settings |= dict(nstep=1, collect=dict(n_sample=8))
+        settings["learn"] = dict(batch_size=8, update_per_collect=2)
+    section = {"type": type_, "expert_model_path": "zoo:cartpole_ppo", **SMALL[type_]}
+    main = EasyDict(
+        exp_name=str(folder), env=ENV, policy=settings, reward_model={**section, **reward_model}
+    )
+    created = dict(policy=dict(type=policy), reward_model=dict(type=type_))
+    return main, EasyDict(CREATE, **created)
+
+
+def end(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+@pytest.mark.parametrize("policy", ["ppo", "dqn"])
+@pytest.mark.parametrize("type_", ["gail", "trex"])
+def test_trains_on_and_off_policy(tmp_path, type_, policy):
+    ENTRIES[type_](config(tmp_path / "run", type_, policy), max_train_iter=4)
+    facts = end(tmp_path / "run")
+    assert facts["train_iter"] >= 4
+    assert "unknown_keys" not in facts
+    assert "unused_keys" not in facts
+    assert "reward_model_iter/loss" in (tmp_path / "run" / "metrics.jsonl").read_text()
+
+
+def test_guided_cost_needs_the_policys_probabilities(tmp_path):
+    serial_pipeline_guided_cost(config(tmp_path / "run", "guided_cost"), max_train_iter=4)
+    assert end(tmp_path / "run")["train_iter"] >= 4
+    with pytest.raises(ConfigError, match="no 'logit'"):
+        serial_pipeline_guided_cost(
+            config(tmp_path / "other", "guided_cost", "dqn"), max_train_iter=4
+        )
+
+
+def test_demonstrations_are_saved_and_read_again(tmp_path):
+    path = tmp_path / "data" / "expert.pkl"
+    first = config(tmp_path / "run", "gail", data_path=str(path))
+    serial_pipeline_gail(first, max_train_iter=1)
+    assert len(read_file(str(path))) == 40
+    main, create = config(tmp_path / "again", "gail", data_path=str(path), expert_model_path=None)
+    serial_pipeline_gail((main, create), collect_data=False, max_train_iter=1)
+    main.reward_model.data_path = None
+    with pytest.raises(ConfigError, match="no demonstrations"):
+        serial_pipeline_gail((main, create), max_train_iter=1)
+    with pytest.raises(ConfigError, match=r"reward_model\.type is 'gail'"):
+        serial_pipeline_trex((main, create), max_train_iter=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: row.pop("action"), r"has no 'action'"),
+        (lambda row: row["next_obs"].fill(np.nan), "'next_obs' of the demonstrations .* has NaN"),
+        (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
+    ],
+)
+@pytest.mark.parametrize("type_", ["gail", "trex"])
+def test_demonstrations_that_do_not_fit_are_refused(tmp_path, type_, change, message):
+    rows = [step(i) for i in range(8)]
+    for row in rows:
+        change(row)
+    path = str(tmp_path / "demonstrations.pkl")
+    save_file(path, rows)
+    wrong = config(tmp_path / "run", type_, data_path=path, expert_model_path=None)
+    with pytest.raises(DataError, match=message):
+        ENTRIES[type_](wrong, max_train_iter=1)
+
+
+def test_trajectories_of_a_runs_checkpoints(tmp_path):
+    """As `trex_collecting_data` saves them, into a folder, and the pipeline finds them."""
+    main, create = config(tmp_path / "expert", "gail")
+    del main["reward_model"], create["reward_model"]
+    main.policy.learn.learner = dict(hook=dict(save_ckpt_after_iter=4))
+    from ding.entry import serial_pipeline_onpolicy
+
+    serial_pipeline_onpolicy((main, create), max_train_iter=8)
+    ranked = config(
+        tmp_path / "run",
+        "trex",
+        expert_model_path=str(tmp_path / "expert"),
+        offline_data_path=str(tmp_path / "data"),
+        checkpoint_min=4,
+        checkpoint_max=8,
+        checkpoint_step=4,
+    )
+    trex_collecting_data(EasyDict(cfg=ranked, seed=1))
+    rows = read_file(str(tmp_path / "data" / "demonstrations.pkl"))
+    assert len(rows) == 400
+    assert {float(row["noise"][0]) for row in rows} == {0.0}
+    serial_pipeline_trex(ranked, max_train_iter=4)
+    assert end(tmp_path / "run")["train_iter"] >= 4
+
+
+@pytest.mark.parametrize("type_", ["gail", "trex"])
+def test_a_resumed_run_goes_on_in_the_same_way(tmp_path, type_):
+    def part(folder, limit, resume=False):
+        main, create = walk_config(tmp_path / folder, nstep=1)
+        main.policy.update(nstep=1)
+        main.policy.collect.n_sample = 20
+        main.policy.learn.update(update_per_collect=2, resume_training=resume)
+        path = str(tmp_path / "demonstrations.pkl")
+        save_file(path, walked())
+        main.reward_model = dict(type=type_, data_path=path, **SMALL[type_])
+        create.reward_model = dict(type=type_)
+        environments = [RepeatedWalkEnv, [{}, {}], [{}]]
+        policy = ENTRIES[type_]((main, create), env_setting=environments, max_train_iter=limit)
+        return policy.learn_mode.state_dict()["model"]
+
+    one = part("whole", 8)
+    part("parts", 4)
+    two = part("parts", 8, resume=True)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def walked():
+    """Two episodes of ten steps, of which the second is rewarded."""
+    obs = np.random.default_rng(0).normal(size=(22, 3)).astype(np.float32)
+    first = [i for i in range(21) if i != 10]
+    return [
+        {
+            "obs": obs[i],
+            "next_obs": obs[i + 1],
+            "action": np.array([i % 2]),
+            "reward": np.array([float(i > 10)], np.float32),
+            "done": i in (9, 20),
+        }
+        for i in first
+    ]
+
+
+def test_an_expert_of_its_own_network(tmp_path):
+    main, create = walk_config(tmp_path / "run")
+    main.policy.nstep = 1
+    main.reward_model = dict(type="guided_cost", **SMALL["guided_cost"])
+    create.reward_model = dict(type="guided_cost")
+    with pytest.raises(ConfigError, match="no 'logit'"):  # of the policy; the expert has played
+        serial_pipeline_guided_cost(
+            (main, create), env_setting=[RepeatedWalkEnv, [{}, {}], [{}]], expert_model=Ones()
+        )

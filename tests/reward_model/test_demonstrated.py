@@ -1,0 +1,189 @@
+"""Reward models that learn from demonstrations, against numbers worked out by hand."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns
+from ding.reward_model import Shapes
+from ding.reward_model.demonstrated import RewardNetwork
+from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.errors import ConfigError, DataError
+
+SHAPES = Shapes(2, 3, True)
+
+
+def model(type_, shapes=SHAPES, **changes):
+    torch.manual_seed(0)
+    np.random.seed(0)
+    cls = REWARD_MODEL_REGISTRY.get(type_)
+    return cls(EasyDict({**cls.default_config(), **changes}), shapes, "cpu")
+
+
+def transitions(obs, action=None, **columns):
+    obs = np.asarray(obs, np.float32)
+    action = np.zeros((len(obs), 1), np.int64) if action is None else np.asarray(action)
+    facts = {"reward": np.zeros(len(obs), np.float32), "done": np.zeros(len(obs), bool)}
+    return {"obs": obs, "next_obs": obs, "action": action, **facts, **columns}
+
+
+def answering(one, *outputs):
+    """Let a model's network return these in turn."""
+    left = [torch.tensor(output) for output in outputs]
+    one._network.forward = lambda *inputs: left.pop(0)
+    return one
+
+
+def batch(count, **columns):
+    return {"obs": torch.zeros(count, 2), "action": torch.zeros(count), **columns}
+
+
+def test_gail_by_hand():
+    """D is 0.8 of an own step and 0.6 of an expert's: -log 0.2 - log 0.6; the reward -log 0.2."""
+    logit = math.log(0.8 / 0.2), math.log(0.6 / 0.4)
+    loss, facts = answering(model("gail"), [logit[0]], [logit[1]])._loss(batch(1), batch(1))
+    assert loss.item() == pytest.approx(-math.log(0.2) - math.log(0.6))
+    assert facts["accuracy"] == 0.5
+    reward = answering(model("gail"), [logit[0]])._reward(torch.zeros(1, 2), torch.zeros(1))
+    assert reward.item() == pytest.approx(-math.log(0.2))
+
+
+def test_guided_cost_by_hand():
+    """Cost 1 of the expert's step, 2 of an own one that has the probability 0.5."""
+    own, expert = batch(1, prob=torch.tensor([0.5])), batch(1, prob=torch.tensor([1.0]))
+    loss, _ = answering(model("guided_cost"), [2.0], [1.0])._loss(own, expert)
+    assert loss.item() == pytest.approx(1 + math.log((math.exp(-2) / 0.5 + math.exp(-1)) / 2))
+    reward = answering(model("guided_cost"), [2.0])._reward(torch.zeros(1, 2), torch.zeros(1))
+    assert reward.item() == -2
+
+
+def test_guided_cost_knows_the_probability_of_own_actions():
+    mine = model("guided_cost")
+    logit = np.log(np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], np.float32))
+    steps = mine._own_steps(transitions(np.zeros((2, 2)), [[2], [1]], logit=logit))
+    assert steps["prob"].tolist() == pytest.approx([0.5, 0.3])
+    moments = {"mu": np.zeros((1, 1), np.float32), "sigma": np.full((1, 1), 2, np.float32)}
+    vectors = transitions(np.zeros((1, 2)), np.full((1, 1), 2, np.float32), logit=moments)
+    density = math.exp(-0.5) / (2 * math.sqrt(2 * math.pi))
+    assert mine._own_steps(vectors)["prob"].tolist() == pytest.approx([density])
+    with pytest.raises(ConfigError, match="no 'logit'"):
+        mine._own_steps(transitions(np.zeros((1, 2))))
+
+
+@pytest.mark.parametrize("type_", ["gail", "guided_cost"])
+def test_the_experts_steps_become_better_than_others(type_, learned):
+    torch.manual_seed(learned.seed)
+    mine = model(type_, update_per_collect=150)
+    rng = np.random.default_rng(learned.seed)
+    logit = np.zeros((200, 3), np.float32)
+    expert = transitions(rng.normal(1, 0.5, (200, 2)), np.full((200, 1), 2))
+    own = transitions(rng.normal(-1, 0.5, (200, 2)), np.zeros((200, 1), np.int64), logit=logit)
+    mine.demonstrate(expert, np.array([200]))
+    mine.collected(own, np.array([200]))
+    mine.train(0, 0)
+    like_expert, like_own = (
+        mine.collected({**one, "logit": logit}, np.array([200]))[0]["reward"].mean()
+        for one in (expert, own)
+    )
+    learned.is_true(like_expert > like_own, f"{like_expert} > {like_own}")
+
+
+def test_gail_renews_the_rewards_of_single_steps_alone():
+    mine = model("gail")
+    columns = {"obs": torch.zeros(4, 2), "action": torch.zeros(4, 1, dtype=torch.long)}
+    single = Columns({**columns, "reward": torch.full((4, 1), 9.0)})
+    assert mine.drawn(single).columns["reward"].shape == (4, 1)
+    assert (mine.drawn(single).columns["reward"] != 9).all()
+    several = Columns({**columns, "reward": torch.full((4, 2), 9.0)})
+    assert (mine.drawn(several).columns["reward"] == 9).all()
+    judged = Columns({**columns, "reward": torch.full((4,), 9.0), "adv": torch.zeros(4)})
+    assert (mine.drawn(judged).columns["reward"] == 9).all()
+
+
+def test_trex_by_hand():
+    """Sums of 3 and 1: the probability that the first is better is e^3 / (e^3 + e^1)."""
+    mine = model("trex")
+    mine._network.forward = lambda obs: obs[:, 0]
+    obs = torch.tensor([[1.0, 0], [2, 0], [0.5, 0], [0.5, 0]])
+    better, worse = (mine._sums(obs, np.array([one])) for one in ([0, 1], [2, 3]))
+    assert (better.item(), worse.item()) == (3, 1)
+    loss = torch.nn.functional.softplus(worse - better).item()
+    assert loss == pytest.approx(-math.log(math.e**3 / (math.e**3 + math.e)))
+
+
+def test_snippets_are_of_their_trajectories_and_the_better_one_begins_no_earlier():
+    mine = model("trex", batch_size=64, min_snippet_length=3, max_snippet_length=8)
+    starts, lengths = np.array([0, 10, 30]), np.array([10, 20, 5])
+    for _ in range(20):
+        worse, better = mine._snippets(starts, lengths, np.array([1.0, 5.0, 3.0]))
+        assert worse.shape == better.shape
+        assert 3 <= worse.shape[1] <= 8
+        of_worse, of_better = (np.searchsorted(starts, one, "right") - 1 for one in (worse, better))
+        for which in (of_worse, of_better):
+            assert (which == which[:, :1]).all()
+        level = np.array([1.0, 5.0, 3.0])
+        assert (level[of_worse[:, 0]] < level[of_better[:, 0]]).all()
+        begins = (one[:, 0] - starts[which[:, 0]] for one, which in
+                  ((worse, of_worse), (better, of_better)))  # fmt: skip
+        first, second = begins
+        assert (second >= first).all()
+        ends = starts + lengths
+        assert (worse[:, -1] < ends[of_worse[:, 0]]).all()
+        assert (better[:, -1] < ends[of_better[:, 0]]).all()
+
+
+@pytest.mark.parametrize("type_", ["trex", "drex"])
+def test_ranks_are_learned(type_, learned):
+    """The more of the first number a trajectory shows, the better it is ranked."""
+    torch.manual_seed(learned.seed)
+    rng = np.random.default_rng(learned.seed)
+    obs = np.concatenate([rng.normal(level, 0.1, (20, 2)) for level in (-1, 0, 1)])
+    data = transitions(obs, reward=np.repeat([1.0, 2.0, 3.0], 20))
+    data["noise"] = np.repeat([1.0, 0.5, 0.0], 20)
+    mine = model(type_, num_snippets=4000)
+    mine.demonstrate(data, np.array([20, 20, 20]))
+    rewards = mine.collected(data, np.array([60]))[0]["reward"].reshape(3, 20).mean(1)
+    assert (rewards >= 0).all()
+    assert (rewards <= 1).all()
+    learned.is_true(bool((np.diff(rewards) > 0).all()), str(rewards))
+
+
+def test_demonstrations_that_no_rank_can_be_learned_from_are_refused():
+    data = transitions(np.zeros((20, 2)), reward=np.ones(20))
+    with pytest.raises(DataError, match="none better than another"):
+        model("trex").demonstrate(data, np.array([10, 10]))
+    with pytest.raises(ConfigError, match="serial_pipeline_trex"):
+        model("trex").collected(data, np.array([20]))
+    with pytest.raises(ConfigError, match="serial_pipeline_gail"):
+        model("gail").train(0, 0)
+
+
+def test_networks_of_images_and_of_vectors_of_actions():
+    image = RewardNetwork(Shapes([3, 64, 64], 4, True), [16, 16], sees_actions=True)
+    assert image(torch.zeros(2, 3, 64, 64), torch.zeros(2, 1)).shape == (2,)
+    vector = RewardNetwork(Shapes(5, 2, False), [16], sees_actions=True)
+    assert vector(torch.zeros(3, 5), torch.zeros(3, 2)).shape == (3,)
+    with pytest.raises(ConfigError, match="action_shape"):
+        RewardNetwork(Shapes(5, None, False), [16], sees_actions=True)
+
+
+@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex"])
+def test_a_state_holds_all(type_):
+    rng = np.random.default_rng(0)
+    logit = np.zeros((40, 3), np.float32)
+    data = transitions(rng.normal(size=(40, 2)), rng.integers(3, size=(40, 1)), logit=logit)
+    data["reward"] = np.arange(40, dtype=np.float32)
+    one, two = model(type_), model(type_)
+    one.demonstrate(data, np.array([20, 20]))
+    one.collected(data, np.array([20, 20]))
+    one.train(0, 0)
+    two.load_state_dict(copy.deepcopy(one.state_dict()))
+    for each in (one, two):
+        np.random.seed(1)
+        each.train(1, 1)
+    rewards = [each.collected(data, np.array([20, 20]))[0]["reward"] for each in (one, two)]
+    assert np.array_equal(*rewards)
