@@ -253,7 +253,7 @@ THERE: dict[str, str] = {
 #: Those that are not there, and whose import says so.
 PLANNED: dict[str, str] = {
     "ding.entry": """
-        serial_pipeline_bc serial_pipeline_bco serial_pipeline_dream serial_pipeline_dreamer
+        serial_pipeline_bc serial_pipeline_dream serial_pipeline_dreamer
         serial_pipeline_dyna serial_pipeline_ngu serial_pipeline_pc serial_pipeline_r2d3
         serial_pipeline_td3_vae
     """,

@@ -1,6 +1,6 @@
 """Config keys that reward models share."""
 
-from ding.config.key import POSITIVE, own, owns, part
+from ding.config.key import POSITIVE, Key, own, owns, part
 
 REWARD_MODEL = (
     *part("reward_model", "reward model"),
@@ -75,4 +75,11 @@ REWARD_MODEL = (
         bc_path="Not read: the expert itself is disturbed.",
         bc_iterations="Not read: the expert itself is disturbed.",
     ),
+    Key("bco.alpha", "Own steps of a round, as a share of those before the first one.", 0.0),
+    Key("bco.learn.idm_batch_size", "Steps of an update of the inverse dynamics.", 0),
+    Key("bco.learn.idm_learning_rate", "Step size of its optimiser.", 0.0),
+    Key("bco.learn.idm_weight_decay", "Weight decay of its optimiser.", 0.0),
+    Key("bco.learn.idm_train_epoch", "Passes over all own steps after each collection.", 0),
+    Key("bco.model.idm_encoder_hidden_size_list", "Widths of its layers.", [0]),
+    Key("bco.model.action_space", "Not read: the environments' actions count."),
 )

@@ -11,6 +11,9 @@ from .parallel_entry import (
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
 )
+from .serial_entry_bco import (
+    serial_pipeline_bco as serial_pipeline_bco,
+)
 from .serial_entry_dqfd import (
     serial_pipeline_dqfd as serial_pipeline_dqfd,
     serial_pipeline_r2d3 as serial_pipeline_r2d3,

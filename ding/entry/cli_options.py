@@ -12,7 +12,7 @@ _SERIAL = (
     *("serial_dt", "serial_dqfd", "serial_sqil"),
     *("serial_reward_model", "serial_reward_model_onpolicy"),
     *("serial_gail", "serial_gail_onpolicy", "serial_trex", "serial_trex_onpolicy"),
-    *("serial_guided_cost", "serial_guided_cost_onpolicy"),
+    *("serial_guided_cost", "serial_guided_cost_onpolicy", "serial_bco"),
 )
 MODES = (*_SERIAL, "parallel", "dist", "eval")
 MODULES = (

@@ -26,6 +26,7 @@ from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_entry_bco import ObservationPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
 from ding.entry.serial_entry_imitation import (
     GuidedCostPipeline,
@@ -56,7 +57,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
         for one in (
             *_IMITATIONS,
             *(SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline),
-            *(TrajectoryPipeline, DemonstrationPipeline, SQILPipeline),
+            *(TrajectoryPipeline, DemonstrationPipeline, SQILPipeline, ObservationPipeline),
             *(RewardModelPipeline, OnPolicyRewardModelPipeline),
         )
     },

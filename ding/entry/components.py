@@ -35,7 +35,7 @@ from ding.worker import (
 )
 
 #: Pipelines that learn from a data set.
-OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt")
+OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")
 
 #: Options of each parameter group, by the optimiser's name in the policy.
 Options = dict[str, list[dict[str, Any]]]

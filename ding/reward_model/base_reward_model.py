@@ -1,6 +1,6 @@
 """The seam between a serial run and the models that rewrite its rewards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -140,19 +140,24 @@ def create_reward_model(
         tb_logger: Writer of scalars.
     """
     import_module(cfg.get("import_names", []))
+    shapes = shapes_of(env, cfg)
+    model: BaseRewardModel = REWARD_MODEL_REGISTRY.build(cfg.type, cfg, shapes, device, tb_logger)
+    return model
+
+
+def shapes_of(env: Any, cfg: Mapping[str, Any] = {}) -> Shapes:
+    """The shapes of an environment; ``obs_shape`` and ``action_shape`` of ``cfg`` win."""
     found = model_shapes(env.observation_space, env.action_space)
     obs_shape, action_shape = (
         found.get(name) if cfg.get(name) is None else cfg[name]
         for name in ("obs_shape", "action_shape")
     )
     kind = action_space_of(env.action_space)
-    shapes = Shapes(
+    return Shapes(
         _as_size(obs_shape),
         action_shape if isinstance(action_shape, int) else None,
         kind == "discrete",
     )
-    model: BaseRewardModel = REWARD_MODEL_REGISTRY.build(cfg.type, cfg, shapes, device, tb_logger)
-    return model
 
 
 def _as_size(shape: Any) -> Any:

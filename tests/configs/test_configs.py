@@ -87,6 +87,8 @@ def made_small(main_config, exp_name):
             learn[repeats] = min(learn[repeats], 2)
     if "learn_unroll_len" in main_config.policy:  # samples are sequences of many steps
         main_config.policy.learn.batch_size = collect.n_sample
+    if "bco" in main_config:
+        main_config.bco.alpha = 1.0  # as many steps before the first round as in it
     if "random_collect_size" in main_config.policy:
         main_config.policy.random_collect_size = SAMPLES
     return main_config

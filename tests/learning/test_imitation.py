@@ -6,6 +6,7 @@ import runpy
 import pytest
 
 from ding.entry import (
+    serial_pipeline_bco,
     serial_pipeline_dt,
     serial_pipeline_gail,
     serial_pipeline_sqil,
@@ -29,6 +30,11 @@ def test_gail(tmp_path, learned):
 def test_trex(tmp_path, learned):
     config = "cartpole/cartpole_trex_config.py"
     train(serial_pipeline_trex, config, 195, 60_000, tmp_path, learned)
+
+
+def test_bco(tmp_path, learned):
+    config = "cartpole/cartpole_bco_config.py"
+    train(serial_pipeline_bco, config, 350, 10_000, tmp_path, learned)
 
 
 def test_decision_transformer(tmp_path, learned, monkeypatch):

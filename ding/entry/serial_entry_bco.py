@@ -1,0 +1,143 @@
+"""Behavioural cloning from observation, in one process."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.config.complete import Strict
+from ding.data import Columns
+from ding.entry.components import Components, InputConfig
+from ding.entry.expert import bare, load_expert, play, read_transitions
+from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_run import SerialRun
+from ding.entry.utils import random_collect
+from ding.policy import Policy
+from ding.reward_model.base_reward_model import shapes_of
+from ding.reward_model.inverse_dynamics import InverseDynamics
+from ding.utils import deep_merge_dicts
+from ding.utils.callbacks import GivenCallbacks
+from ding.utils.errors import ConfigError
+
+#: Steps of the expert where the config does not set `policy.expert_random_collect_size`.
+_COUNT = 5000
+
+
+def serial_pipeline_bco(
+    input_cfg: InputConfig,
+    expert_cfg: InputConfig | None = None,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    expert_model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Clone an expert whose observations alone are known (Torabi et al. 2018).
+
+    The policy's own steps, at first ``policy.collect.n_sample / bco.alpha`` random ones, train a
+    model of which action leads from one observation to the next. In each round it labels the
+    expert's observations, and the policy, a behaviour cloning one, learns from these for
+    ``policy.learn.train_epoch`` epochs.
+
+    Args:
+        input_cfg: Of the policy; its section ``bco`` is for the model. The expert's checkpoint is
+            ``policy.collect.model_path``, and it plays ``policy.expert_random_collect_size``
+            steps; ``policy.collect.data_path`` is a file in its place, of which ``obs`` and
+            ``next_obs`` are read.
+
+    The other arguments, the return value and the errors are those of
+    `ding.entry.serial_pipeline_dqfd`.
+    """
+    pipeline = ObservationPipeline(input_cfg, seed, env_setting, model, strict)
+    pipeline.find_expert(expert_cfg, expert_model)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
+
+
+class ObservationPipeline(SerialPipeline):
+    """Clones an expert from its observations."""
+
+    mode = "serial_bco"
+    _expert: Any = None
+    _is_given = False
+    _demonstrations: Columns
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.cfg.policy.type.removesuffix("_command") != "bc":
+            raise ConfigError(
+                f"policy.type is {self.cfg.policy.type!r}; serial_pipeline_bco trains 'bc'"
+            )
+        own = dict(self.cfg.get("bco") or {})
+        self.cfg.bco = EasyDict(deep_merge_dicts(InverseDynamics.config, own))
+        if not 0 < self.cfg.bco.alpha <= 1:
+            raise ConfigError(f"bco.alpha is {self.cfg.bco.alpha}; expected 0 < alpha <= 1")
+
+    def find_expert(
+        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
+    ) -> None:
+        """Load the expert, or read the file; without a call it is done before training."""
+        collect, key = self.cfg.policy.collect, "policy.collect.data_path"
+        self._is_given = expert_cfg is not None or model is not None
+        if collect.get("data_path"):
+            self._expert = read_transitions(collect.data_path, key, self.cfg, ("obs", "next_obs"))
+        else:
+            path, key = collect.get("model_path"), "policy.collect.model_path"
+            self._expert = load_expert(
+                *(path, key, expert_cfg, self.cfg.seed, self.env_setting, model)
+            )
+
+    def outfit(self, parts: Components) -> None:
+        if self._expert is None:
+            self.find_expert()
+        if self._is_given:
+            parts.mode = ""  # no command can resume it
+        policy: Any = parts.policy
+        shapes = shapes_of(parts.collector_env)
+        writer = parts.learner.tb_logger
+        parts.reward_model = InverseDynamics(self.cfg.bco, shapes, policy._device, writer)
+        parts.collector.on_trajectories = parts.reward_model.collected
+        # The same in a resumed run: the expert's own seeds, and no draw of the run's generators.
+        self._demonstrations = self._observed(policy)
+
+    def _observed(self, policy: Any) -> Columns:
+        """The expert's observations, ``obs`` and ``next_obs``."""
+        if isinstance(self._expert, Columns):
+            return self._expert
+
+        def observations(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+            return {name: columns[name] for name in ("obs", "next_obs")}
+
+        count = self.cfg.policy.get("expert_random_collect_size") or _COUNT
+        mode = bare(policy.collect_mode)
+        return play(self.cfg, self._expert, mode, count, self.env_setting, None, observations)
+
+    def prepare(self, parts: Components) -> None:
+        cfg = self.cfg.policy
+        first = EasyDict(cfg, random_collect_size=round(cfg.collect.n_sample / self.cfg.bco.alpha))
+        random_collect(
+            *(first, parts.policy, parts.collector, parts.collector_env, parts.commander),
+            _Unkept(),
+        )
+
+    def round(self, parts: Components, run: SerialRun) -> None:
+        """Collect, train the inverse dynamics, and clone what it makes of the observations."""
+        run.collect(parts.commander.step())
+        known: Any = self._demonstrations.columns
+        model: Any = parts.reward_model
+        labelled = Columns({"obs": known["obs"], "action": model.label(**known)})
+        learn = self.cfg.policy.learn
+        for _ in range(learn.get("train_epoch") or 1):
+            order = np.random.permutation(len(labelled))
+            for start in range(0, len(order), learn.batch_size):
+                run.learn(labelled.take(order[start : start + learn.batch_size]))
+
+
+class _Unkept:
+    """Takes samples that only the model of the dynamics learns from."""
+
+    def push(self, data: Any, cur_collector_envstep: int = -1) -> None:
+        pass

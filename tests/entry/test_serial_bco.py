@@ -1,0 +1,115 @@
+"""Cloning an expert from its observations."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.entry import serial_pipeline_bco
+from ding.reward_model import Shapes
+from ding.reward_model.inverse_dynamics import InverseDynamics
+from ding.utils import save_file
+from ding.utils.errors import ConfigError, DataError
+from tests.entry.runs import walk_config
+from tests.entry.test_serial_dqfd import CREATE, ENV
+from tests.entry.test_serial_imitation import walked
+from tests.entry.test_serial_sqil import RepeatedWalkEnv, step
+
+BCO = dict(learn=dict(idm_train_epoch=2), model=dict(idm_encoder_hidden_size_list=[8]), alpha=0.5)
+
+
+def config(folder, type_="bc", **collect):
+    policy = dict(
+        expert_random_collect_size=40,
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16]),
+        learn=dict(batch_size=20, train_epoch=2),
+        collect=dict(n_sample=16, **({"model_path": "zoo:cartpole_ppo"} | collect)),
+    )
+    main = EasyDict(exp_name=str(folder), env=ENV, policy=policy, bco=BCO)
+    return main, EasyDict(CREATE, policy=dict(type=type_))
+
+
+def model(discrete):
+    torch.manual_seed(0)
+    np.random.seed(0)
+    return InverseDynamics(InverseDynamics.default_config(), Shapes(2, 2, discrete), "cpu")
+
+
+def test_losses_by_hand():
+    predicted = torch.log(torch.tensor([[0.2, 0.8], [0.5, 0.5]]))
+    loss = model(True)._loss(predicted, np.array([[1], [0]]))
+    assert loss.item() == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
+    predicted = torch.atanh(torch.tensor([[0.5, 0.0]]))
+    loss = model(False)._loss(predicted, np.array([[0.25, 0.5]], np.float32))
+    assert loss.item() == pytest.approx((0.25**2 + 0.5**2) / 2)
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+def test_labels_are_what_leads_to_the_next_observation(discrete, learned):
+    mine, rng = model(discrete), np.random.default_rng(learned.seed)
+    torch.manual_seed(learned.seed)
+    obs = rng.normal(size=(500, 2)).astype(np.float32)
+    action = rng.integers(2, size=(500, 1)) if discrete else rng.uniform(-0.9, 0.9, (500, 2))
+    next_obs = (obs + 2 * action - 1).astype(np.float32)
+    mine.collected({"obs": obs, "next_obs": next_obs, "action": action}, np.array([500]))
+    for _ in range(10):
+        mine.train(0, 0)
+    found = mine.label(obs, next_obs)
+    assert found.shape == action.shape
+    learned.at_most(float(np.abs(found - action).mean()), 0.1, "mean error of the labels")
+
+
+def test_trains_after_random_steps(tmp_path):
+    serial_pipeline_bco(config(tmp_path / "run"), max_train_iter=8)
+    end = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert end["train_iter"] == 8  # two epochs of two batches in each of two rounds
+    assert end["envstep"] >= 64  # 32 random ones, and 16 in each round
+    assert "unknown_keys" not in end
+    assert "reward_model_iter/loss" in (tmp_path / "run" / "metrics.jsonl").read_text()
+
+
+def test_a_resumed_run_goes_on_in_the_same_way(tmp_path):
+    path = str(tmp_path / "demonstrations.pkl")
+    save_file(path, walked())
+
+    def part(folder, limit, resume=False):
+        main, create = walk_config(tmp_path / folder, policy="bc", bco=BCO)
+        main.policy.collect = dict(n_sample=20, data_path=path)
+        main.policy.learn.update(resume_training=resume)
+        environments = [RepeatedWalkEnv, [{}, {}], [{}]]
+        policy = serial_pipeline_bco((main, create), env_setting=environments, max_train_iter=limit)
+        return policy.learn_mode.state_dict()["model"]
+
+    one = part("whole", 12)
+    part("parts", 6)
+    two = part("parts", 12, resume=True)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: row.pop("next_obs"), r"has no 'next_obs'"),
+        (lambda row: row["obs"].fill(np.nan), "'obs' of the demonstrations .* has NaN"),
+        (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
+    ],
+)
+def test_observations_that_do_not_fit_are_refused(tmp_path, change, message):
+    rows = [step(i) for i in range(8)]
+    for row in rows:
+        change(row)
+    path = str(tmp_path / "demonstrations.pkl")
+    save_file(path, rows)
+    with pytest.raises(DataError, match=message):
+        serial_pipeline_bco(config(tmp_path / "run", data_path=path))
+
+
+def test_other_settings_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="trains 'bc'"):
+        serial_pipeline_bco(config(tmp_path / "run", "dqn"))
+    main, create = config(tmp_path / "run")
+    main.bco = dict(alpha=0)
+    with pytest.raises(ConfigError, match=r"bco\.alpha is 0"):
+        serial_pipeline_bco((main, create))
