@@ -10,13 +10,16 @@ from ding.utils import MODEL_REGISTRY
 from ding.utils.default_helper import one_size, sizes_of
 from ding.utils.errors import ConfigError
 
-SIZES = dict(obs_shape=5, agent_obs_shape=5, global_obs_shape=6, action_shape=3)
+SIZES = dict(
+    obs_shape=5, agent_obs_shape=5, global_obs_shape=6, action_shape=3, state_dim=5, act_dim=3
+)
 OTHERS = dict(agent_num=2, num_branches=2, hidden_size_list=[8, 8], action_bins_per_branch=4)
 OWN = dict(
     coma=dict(obs_shape=dict(agent_state=5, global_state=6), actor_hidden_size_list=[8, 8]),
     pdqn=dict(action_shape=dict(action_type_shape=3, action_args_shape=1)),
     collaq=dict(alone_obs_shape=5, self_feature_range=[0, 2], ally_feature_range=[2, 5]),
     qtran=dict(embedding_size=8),
+    dt=dict(n_blocks=1, n_heads=1, h_dim=8, context_len=4, drop_p=0.0),
 )
 SHAPES = (*SIZES, "alone_obs_shape", "action_bins_per_branch")
 FORMS = {

@@ -1,9 +1,12 @@
 """The network of the Decision Transformer: returns, states and actions as one causal sequence."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ding.utils.default_helper import one_size, sizes_of
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -53,8 +56,8 @@ class DecisionTransformer(nn.Module):
 
     def __init__(
         self,
-        state_dim: int | list[int],
-        act_dim: int,
+        state_dim: int | Sequence[int],
+        act_dim: int | Sequence[int],
         n_blocks: int,
         h_dim: int,
         context_len: int,
@@ -67,15 +70,17 @@ class DecisionTransformer(nn.Module):
         super().__init__()
         if h_dim % n_heads:
             raise ConfigError(f"h_dim={h_dim} must be a multiple of n_heads={n_heads}")
-        if state_encoder is None and not isinstance(state_dim, int):
+        state_sizes = sizes_of(state_dim, "DecisionTransformer: state_dim")
+        if state_encoder is None and len(state_sizes) > 1:
             raise ConfigError(
                 f"state_dim={state_dim!r}: states that are no vectors need a state_encoder"
             )
+        act_dim = one_size(act_dim, "DecisionTransformer: act_dim", "the actions")
         self.context_len, self.max_timestep = context_len, max_timestep
         self.continuous, self.act_dim = continuous, act_dim
         self.embed_time = nn.Embedding(max_timestep, h_dim)
         self.embed_return = nn.Linear(1, h_dim)
-        self.embed_state = state_encoder or nn.Linear(int(state_dim), h_dim)  # type: ignore[arg-type]
+        self.embed_state = state_encoder or nn.Linear(state_sizes[0], h_dim)
         self.embed_action = (
             nn.Linear(act_dim, h_dim) if continuous else nn.Embedding(act_dim, h_dim)
         )
@@ -83,8 +88,8 @@ class DecisionTransformer(nn.Module):
         self.blocks = nn.Sequential(*(_Block(h_dim, n_heads, drop_p) for _ in range(n_blocks)))
         self.norm_out = nn.LayerNorm(h_dim)
         self.predict_return = nn.Linear(h_dim, 1)
-        size = state_dim if isinstance(state_dim, int) else 0
-        self.predict_state = nn.Linear(h_dim, size) if size else None
+        is_vector = len(state_sizes) == 1
+        self.predict_state = nn.Linear(h_dim, state_sizes[0]) if is_vector else None
         predict_action: list[nn.Module] = [nn.Linear(h_dim, act_dim)]
         self.predict_action = nn.Sequential(*predict_action, *([nn.Tanh()] * continuous))
 
