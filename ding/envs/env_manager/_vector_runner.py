@@ -1,7 +1,7 @@
 """Runs the members of a vector environment: gymnasium's, EnvPool's or a user's."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -37,7 +37,7 @@ class Answers(NamedTuple):
     infos: Mapping[str, Any]
 
 
-class VectorLibrary(Protocol):
+class VectorLibrary:
     """A vector environment whose members start their next episodes by themselves.
 
     Attributes:
@@ -49,33 +49,45 @@ class VectorLibrary(Protocol):
             and ``infos["final_obs"]`` has the last; otherwise the step after it only resets.
     """
 
-    env_num: int
-    batch_size: int
-    observation_space: Any
-    action_space: Any
-    resets_at_once: bool
+    resets_at_once = False
+
+    def __init__(self, library: Any, env_num: int, batch_size: int) -> None:
+        self.library, self.env_num, self.batch_size = library, env_num, batch_size
+        self.observation_space, self.action_space = library.observation_space, library.action_space
 
     def reset(self, options: dict[str, Any]) -> None:
         """Begin an episode in all members; `receive` gives their first observations."""
+        raise NotImplementedError
 
     def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
         """Give members (int64 ``[n]``) their actions, ``[n, *action_shape]``."""
+        raise NotImplementedError
 
     def receive(self) -> Answers:
         """Wait for a batch of answers."""
+        raise NotImplementedError
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
-        """Seeds that the next reset takes."""
+        """Seeds that the next reset takes; by default, it is seeded when it is made."""
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> dict[str, Any]:
+        return {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """By default, its random numbers cannot be set."""
 
-    def image(self, env_id: int) -> Any: ...
+    def image(self, env_id: int) -> Any:
+        raise EnvError(f"{self} shows no pictures of single environments", env_id)
 
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]: ...
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        return False, None
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        if hasattr(self.library, "close"):
+            self.library.close()
+
+    def __str__(self) -> str:
+        return f"the vector env {self.library!r}"
 
 
 class VectorRunner(EnvRunner):

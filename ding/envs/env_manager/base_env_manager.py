@@ -82,7 +82,7 @@ class BaseEnvManager(EnvRequests):
         """
         Args:
             env_fn: One function per environment that makes it.
-            cfg: See the class; other keys are left alone.
+            cfg: See the class.
 
         Raises:
             ConfigError: A value that cannot be used.

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.env_manager._env_types import Seed
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._vector_runner import Answers, VectorRunner
+from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
@@ -86,47 +85,19 @@ class PoolEnvManager(BaseEnvManager):
         return VectorRunner(_Pool(pool, cfg.env_num, cfg.batch_size), self._settings)
 
 
-class _Pool:
+class _Pool(VectorLibrary):
     """EnvPool's API; the step after an episode's end only resets."""
 
-    resets_at_once = False
-
-    def __init__(self, pool: Any, env_num: int, batch_size: int) -> None:
-        self._pool, self.env_num, self.batch_size = pool, env_num, batch_size
-        self.observation_space, self.action_space = pool.observation_space, pool.action_space
-
-    def seed(self, seeds: Mapping[int, Seed]) -> None:
-        """A pool is seeded when it is made."""
-
     def reset(self, options: dict[str, Any]) -> None:
-        self._pool.async_reset()
+        self.library.async_reset()
 
     def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
-        self._pool.send(actions, ids.astype(np.int32))
+        self.library.send(actions, ids.astype(np.int32))
 
     def receive(self) -> Answers:
-        obs, reward, terminated, truncated, infos = self._pool.recv()
+        obs, reward, terminated, truncated, infos = self.library.recv()
         others = {name: values for name, values in infos.items() if name not in _POSITIONS}
         return Answers(infos["env_id"], obs, reward, terminated, truncated, others)
-
-    def image(self, env_id: int) -> Any:
-        raise EnvError("envpool shows no pictures of single environments", env_id)
-
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
-        return False, None
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """A pool's random numbers cannot be set."""
-
-    def close(self) -> None:
-        if hasattr(self._pool, "close"):
-            self._pool.close()
-
-    def __str__(self) -> str:
-        return f"the pool {self._pool!r}"
 
 
 def _make_pool(cfg: Mapping[str, Any], env_num: int, batch_size: int, **seed: int) -> Any:

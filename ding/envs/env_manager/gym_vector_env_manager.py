@@ -13,7 +13,7 @@ from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, fn_name
 from ding.envs.env_manager._group_runner import GroupRunner
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._vector_runner import Answers, VectorRunner
+from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY
@@ -114,12 +114,11 @@ def _autoreset_mode(venv: VectorEnv) -> str:
     return mode if isinstance(mode, str) else getattr(mode, "name", _NEXT_STEP)
 
 
-class _GymnasiumVector:
+class _GymnasiumVector(VectorLibrary):
     """A vector environment of gymnasium's API; all members answer at once."""
 
     def __init__(self, venv: VectorEnv, seeds: Mapping[int, Seed]) -> None:
-        self._venv = venv
-        self.env_num = self.batch_size = venv.num_envs
+        super().__init__(venv, venv.num_envs, venv.num_envs)
         self.observation_space = venv.single_observation_space
         self.action_space = venv.single_action_space
         self.resets_at_once = _autoreset_mode(venv) == _SAME_STEP
@@ -135,7 +134,7 @@ class _GymnasiumVector:
             self.action_space.seed(self._seed)
 
     def reset(self, options: dict[str, Any]) -> None:
-        self._first, _ = self._venv.reset(seed=self._seed, options=options)
+        self._first, _ = self.library.reset(seed=self._seed, options=options)
         self._seed = None
 
     def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
@@ -146,28 +145,22 @@ class _GymnasiumVector:
             first, self._first = self._first, None
             nothing = np.zeros(self.env_num)
             return Answers(self._ids, first, nothing, nothing, nothing, {})
-        return Answers(self._ids, *self._venv.step(self._actions))
+        return Answers(self._ids, *self.library.step(self._actions))
 
     def image(self, env_id: int) -> Any:
-        return self._venv.render()[env_id]  # type: ignore[index]
+        return self.library.render()[env_id]
 
     def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
-        values: Any = getattr(self._venv.unwrapped, name, None)
+        values: Any = getattr(self.library.unwrapped, name, None)
         return (True, values[env_id]) if np.ndim(values) else (False, None)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"native": self._venv.np_random.bit_generator.state}
+        return {"native": self.library.np_random.bit_generator.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "native" in state:
             self._seed = None
-            self._venv.np_random.bit_generator.state = state["native"]
-
-    def close(self) -> None:
-        self._venv.close()
-
-    def __str__(self) -> str:
-        return f"the vector env {self._venv!r}"
+            self.library.np_random.bit_generator.state = state["native"]
 
 
 class _BaseEnvFn:
