@@ -13,6 +13,11 @@ SYSTEM = (
         runtime_env="What else Ray sets up on its nodes.",
     ),
     own("system_config.engine.object_store_memory", "Size of a node's store.", unit="bytes"),
+    own(
+        "system_config.engine.head_tolerance",
+        "How long the head of a Ray cluster may be unreachable before the run ends.",
+        unit="seconds",
+    ),
     *(
         own(f"system_config.engine.{kind}.{name}", meaning.format(kind))
         for kind in ("collector", "learner")

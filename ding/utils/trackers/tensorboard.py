@@ -4,13 +4,16 @@ import itertools
 import json
 import os
 import secrets
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ding.utils.default_helper import flatten_dict
 from ding.utils.log_file import AppendFile
 from ding.utils.run_files import Row
+from ding.utils.sent_files import sent_file
 
 _PLAIN = (bool, int, float, str)
 _number = itertools.count()
@@ -93,12 +96,24 @@ class TensorBoardFile:
 
 
 def _open(folder: str) -> Any:
+    if sent_file(folder) is None:
+        return _open_in(folder, folder)
+    with tempfile.TemporaryDirectory() as here:
+        return _open_in(here, folder)
+
+
+def _open_in(here: str, folder: str) -> Any:
+    """A writer of events into a folder.
+
+    Args:
+        here: Where tensorboardX begins its file, which may not be that folder.
+    """
     from tensorboardX import SummaryWriter
 
     # The name that the file has without a suffix is the same for all that begin in one second; and
     # whoever may write here must not know it before: a link of that name would be followed.
     suffix = f".{os.getpid()}.{next(_number)}.{secrets.token_hex(8)}"
-    writer = SummaryWriter(folder, filename_suffix=suffix)
+    writer = SummaryWriter(here, filename_suffix=suffix)
     # Its thread dies of a full disk, and the end of the process then waits for it for ever; each of
     # its flushes waits for the disk. Events are collected in the caller's thread instead.
     events = writer.file_writer.event_writer
@@ -107,7 +122,10 @@ def _open(folder: str) -> Any:
     events._event_queue.join_thread()
     records = events._ev_writer._py_recordio_writer
     records.close()
-    file = records._writer = AppendFile(records.path, lines=False)
+    path = os.path.join(folder, os.path.basename(records.path))
+    file = records._writer = AppendFile(path, lines=False)
+    if here != folder:
+        file.write(Path(records.path).read_bytes())
     events.add_event, events.flush = events._ev_writer.write_event, file.flush
     events.close = lambda: None  # at exit it would come before the last rows
     return writer

@@ -1,5 +1,6 @@
 """All of a run in the threads of one process: for tests, and for runs that are over in seconds."""
 
+import contextlib
 import copy
 import itertools
 import logging
@@ -91,10 +92,10 @@ class LocalWorker:
                 self.end(self._worker.failed or "it has ended", is_death=True)
 
     def _answer(self, request: Request[Answer]) -> Answer:
-        if not isinstance(request, StartTask):
-            return self._worker.answer(request)
-        with _starting:
-            set_pkg_seed(self._seed, use_cuda=False)
+        starts = isinstance(request, StartTask)
+        with _starting if starts else contextlib.nullcontext():
+            if starts:
+                set_pkg_seed(self._seed, use_cuda=False)
             return self._worker.answer(request)
 
 

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from functools import partial
 from operator import methodcaller
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,21 @@ def test_it_trains_to_the_goal(engine, capfd):
     assert "ckpt_best.pth.tar" in os.listdir("run/ckpt")
     assert not {"data", "policy", "coordinator.json", "run.db"} & set(os.listdir("run"))
     assert "converged: mean return" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_hosts_that_share_no_folder_leave_all_files_with_the_run(tmp_path, capfd):
+    documented_engine()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    modules = ["documented_engine", "tests.worker.engines.far_engine"]
+    engine = dict(type="far", import_names=modules, elsewhere=str(elsewhere))
+    parallel_pipeline(small_configs(engine=engine), 0)
+    assert list(elsewhere.rglob("*")) == []
+    files = {str(path.relative_to("run")) for path in Path("run").rglob("*")}
+    assert {f"log/{name}/output.txt" for name in ("collector0", "learner0")} <= files
+    assert "ckpt/iteration_0.pth.tar" in files
+    assert any(name.startswith("log/learner/events.out") for name in files)
 
 
 @pytest.mark.slow
