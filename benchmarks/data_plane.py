@@ -1,11 +1,12 @@
-"""Samples from files to batches, without the network: chunks, buffer of references, cache.
+"""Samples from files to batches, without the network: chunks, and the learner's replay buffer.
 
     python benchmarks/data_plane.py
 
-A sample goes all the way: written to a file, told of to the buffer, drawn, told of to the learner
-(JSON), gathered into a batch of 64, and its file removed. In one process, and with two more
-processes that write. The floor copies the same columns into a ring in memory and gathers the same
-batches; the other way is a pickled file and a message for each sample.
+A sample goes all the way: written to a file, told of to the coordinator's side of the buffer,
+named to the learner (JSON), taken into its replay buffer, drawn in a batch of 64, and its file
+removed. In one process, and with two more processes that write. The floor copies the same columns
+into a ring in memory and gathers the same batches; the other way is a pickled file and a message
+for each sample.
 """
 
 import itertools
@@ -22,6 +23,8 @@ from functools import partial
 import numpy as np
 import torch
 from _timing import Figure, command_line, in_turns
+
+from ding.worker.messages import ChunkReport
 
 BATCH = 64
 CHUNK = 64
@@ -50,15 +53,17 @@ class Ours:
     """Writes, pushes, draws, gathers."""
 
     def __init__(self, kind: str) -> None:
-        from ding.data.chunks import ChunkCache, SharedFolder, read_chunk
+        from ding.data.chunks import SharedFolder, read_chunk
         from ding.worker.coordinator.chunk_buffer import ChunkBuffer
         from ding.worker.coordinator.space_quota import SpaceQuota
+        from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 
         capacity = KINDS[kind][0]
         self.folder = SharedFolder(tempfile.mkdtemp(prefix="data_plane_"))
-        self.cache = ChunkCache(partial(read_chunk, self.folder), capacity)
+        self.read = partial(read_rows, partial(read_chunk, self.folder))
         cfg = {"type": "advanced", "replay_buffer_size": capacity}
-        self.buffer = ChunkBuffer(cfg, self.folder, SpaceQuota(None), "exp", "bench", _NoWriter())
+        self.buffer = ChunkBuffer(cfg, self.folder, SpaceQuota(None), "exp", "bench")
+        self.replay = ChunkReplay(cfg, "exp", "bench", _NoWriter())
 
     def write(self, kind: str, worker: str) -> Callable[[], str]:
         from ding.data import Columns
@@ -77,10 +82,15 @@ class Ours:
 
     def batch(self, meta: str) -> int:
         self.buffer.push(json.loads(meta), 0)
-        wire = json.loads(json.dumps(self.buffer.sample(BATCH, 0)))
-        rows = self.cache.batch(wire).collated()
-        self.buffer.release(wire)
-        return len(rows["action"])
+        named = json.loads(json.dumps([[c.data_id, c.meta] for c in self.buffer.take_chunks()]))
+        chunks = [ChunkReport(name, None, None, 0, told) for name, told in named]
+        self.replay.name_chunks(chunks, 0)
+        self.replay.take_in(self.read)
+        news = self.replay.take_news()
+        self.buffer.note_replay(news.received, news.left, news.rows)
+        assert self.buffer.permit(BATCH, 1) == 1
+        batch, _ = self.replay.sample(BATCH, 0)
+        return len(batch.collated()["action"])
 
 
 class _NoWriter:

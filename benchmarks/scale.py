@@ -4,10 +4,9 @@
 
 Each collector is a peer in this process that brings ``--rate`` samples a second, as many at a time
 as the coordinator has it gather; one learner draws ``--draw`` samples a second in batches of 64.
-Printed for each number of collectors, once with the replay buffer at the coordinator and once at
-the learner: the processor time of the process, simulation included, as a share of one core; samples
-a second in and out; how late questions are: what passes from an answer to the next question, median
-and 95th percentile.
+Printed for each number of collectors: the processor time of the process, simulation included, as a
+share of one core; samples a second in and out; how late questions are: what passes from an answer
+to the next question, median and 95th percentile.
 """
 
 import argparse
@@ -117,16 +116,15 @@ class Learner(Peer):
             return Demand(self.task_id, BATCH, 0, BATCHES, buffer_id=self.buffer_id)
         if not isinstance(request, TrainRequest):
             return super().answer(request)
-        batches = len(request.batches) + request.draws
-        self.drawn += BATCH * batches
-        self.over.wait(BATCH * batches / self._rate)
+        self.drawn += BATCH * request.draws
+        self.over.wait(BATCH * request.draws / self._rate)
         self.taken_in += sum(int(str(chunk.meta["sample_num"])) for chunk in request.chunks)
         info = {"learner_step": self.drawn // BATCH, "learner_done": False}
         return TrainAnswer(
             *(self.task_id, self.buffer_id, self.drawn // BATCH, False),
-            *(batches, BATCHES, 0, None, None, None, (), (), {}, info),
+            *(request.draws, BATCHES, 0, None, None, None, (), (), {}, info),
             received=tuple(chunk.data_id for chunk in request.chunks),
-            own_rows=self.taken_in if self.taken_in else None,
+            own_rows=self.taken_in,
         )
 
 
@@ -161,7 +159,7 @@ def engine_of(peers: dict[str, Peer], exp_name: str) -> Engine:
 
 
 @contextlib.contextmanager
-def coordinator_of(peers: dict[str, Peer], keeper: str) -> Iterator[Coordinator]:
+def coordinator_of(peers: dict[str, Peer]) -> Iterator[Coordinator]:
     count = len(peers) - 1
     space = {"collector_task_space": count, "learner_task_space": 1, "eval_interval": 1e9}
     other = {
@@ -169,7 +167,7 @@ def coordinator_of(peers: dict[str, Peer], keeper: str) -> Iterator[Coordinator]
         "replay_buffer": {"type": "naive", "replay_buffer_size": 1_000_000},
     }
     policy = {"other": other, "learn": {"learner": {}}, "collect": {}}
-    system = {"coordinator": {"buffer": keeper, "samples_per_insert": None}}
+    system = {"coordinator": {"samples_per_insert": None}}
     with tempfile.TemporaryDirectory() as folder:
         main = {"exp_name": os.path.join(folder, "exp"), "policy": policy}
         cfg = EasyDict(main=main, system=system)
@@ -181,12 +179,12 @@ def coordinator_of(peers: dict[str, Peer], keeper: str) -> Iterator[Coordinator]
             coordinator.close()
 
 
-def measure(count: int, keeper: str, rate: float, draw: float, seconds: float) -> str:
+def measure(count: int, rate: float, draw: float, seconds: float) -> str:
     """A row of the table."""
     names = [f"collector{i}" for i in range(count)]
     peers: dict[str, Peer] = {name: Collector(name, rate) for name in names}
     learner = peers["learner0"] = Learner(draw)
-    with coordinator_of(peers, keeper) as coordinator:
+    with coordinator_of(peers) as coordinator:
         deadline = time.monotonic() + 60
         while _running(coordinator) <= count:
             if time.monotonic() > deadline:
@@ -203,7 +201,7 @@ def measure(count: int, keeper: str, rate: float, draw: float, seconds: float) -
         late = np.concatenate([peer.late for name, peer in peers.items() if name != "learner0"])
     middle, most = (1e3 * np.percentile(late, share) for share in (50, 95))
     cells = [
-        *(str(count), keeper, f"{cpu / took:.0%}", f"{cpu / took / count:.2%}"),
+        *(str(count), f"{cpu / took:.0%}", f"{cpu / took / count:.2%}"),
         f"{len(late) / took:,.0f}",
         f"{steps / took:,.0f} of {rate * count:,.0f}",
         f"{drawn / took:,.0f}",
@@ -223,12 +221,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="samples/s of each collector")
     parser.add_argument("--draw", type=float, default=20_000.0, help="samples/s of the learner")
     args = parser.parse_args()
-    head = ["collectors", "buffer at", "of a core", "each", "questions/s", "samples/s in"]
+    head = ["collectors", "of a core", "each", "questions/s", "samples/s in"]
     head += ["drawn/s", "late, ms"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for count in args.workers:
-        for keeper in ("coordinator", "learner"):
-            print(measure(count, keeper, args.rate, args.draw, args.seconds), flush=True)
+        print(measure(count, args.rate, args.draw, args.seconds), flush=True)
 
 
 if __name__ == "__main__":

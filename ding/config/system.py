@@ -41,8 +41,11 @@ SYSTEM_DEFAULTS: dict[str, Any] = {
     # How often the processes of one worker are started again after they died.
     "max_restart": 5,
 }
-#: Who may keep the replay buffer.
-BUFFER_KEEPERS = ("coordinator", "learner")
+#: Keys of the coordinator that have no meaning any more, with the reason.
+_GONE = {
+    "operator_server": "workers in Kubernetes join by the coordinator's address, as on any host",
+    "buffer": "the replay buffer is in the learner's process",
+}
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
@@ -90,16 +93,19 @@ def complete_system(
     known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), _TYPES)
     for name in worker_names(main, system):
         known[name] = _WORKER_KEYS
+    for key in _GONE:
+        known["coordinator"].setdefault(key, "")
     engine = known["engine"] = engine_keys(system)
     user = EasyDict(copy.deepcopy(dict(system)))
     checked = {"system_config": user}
-    opened = {"system_config.coordinator.operator_server"}
+    opened = {f"system_config.coordinator.{key}" for key in _GONE}
     checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
     checker.check(checked)
     problems.raise_if_any()
-    if notes is not None and (user.get("coordinator") or {}).get("operator_server"):
-        reason = "workers in Kubernetes join by the coordinator's address, as on any host"
-        notes.unused["system_config.coordinator.operator_server"] = reason
+    given = user.get("coordinator") or {}
+    if notes is not None:
+        gone = {key: reason for key, reason in _GONE.items() if given.get(key)}
+        notes.unused.update({f"system_config.coordinator.{k}": gone[k] for k in gone})
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
     for key, folder in _FOLDERS.items():
@@ -122,12 +128,6 @@ def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
         value = at(system, path)
         if value is None or not value > 0:
             problems.add(f"system_config.{path} must be greater than 0, got {value!r}")
-    keeper = at(system, "coordinator.buffer")
-    if keeper not in BUFFER_KEEPERS:
-        problems.add(
-            f"system_config.coordinator.buffer must be one of {', '.join(BUFFER_KEEPERS)}, got "
-            f"{keeper!r}"
-        )
     span, tolerance = (
         system["coordinator"]["heartbeat_span"],
         at(system, "coordinator.heartbeat_tolerance"),

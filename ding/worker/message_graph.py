@@ -13,7 +13,6 @@ from ding.worker.coordinator.base_parallel_commander import BaseCommander
 from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
-from ding.worker.coordinator.learners_buffer import LearnersBuffer
 from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.engines.carrier import EndWorker
 from ding.worker.messages import (
@@ -60,7 +59,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     ),
     "Buffers": (
         *("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
-        *("coordinator.buffer_pace", "coordinator.learners_buffer"),
+        *("coordinator.buffer_pace", "coordinator.row_server"),
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
@@ -112,10 +111,9 @@ GRAPH = (
         "WorkerSession",
         "Buffers",
         (
-            *(ChunkBuffer.wait, ChunkBuffer.sample, ChunkBuffer.release, ChunkBuffer.holds_learner),
+            *(ChunkBuffer.begin, ChunkBuffer.take_chunks, ChunkBuffer.note_replay),
+            *(ChunkBuffer.wait, ChunkBuffer.permit, ChunkBuffer.holds_learner, ChunkBuffer.release),
             *(BufferPace.wait_for_room, BufferPace.paces, BufferPace.grant),
-            *(LearnersBuffer.take_chunks, LearnersBuffer.received),
-            *(LearnersBuffer.take_back, LearnersBuffer.begin),
         ),
     ),
     # Samples and weights go past all of them.

@@ -104,7 +104,8 @@ class ChunkReport:
     Attributes:
         data_id: Their name there.
         size: Bytes; 0 if unknown.
-        meta: As it was reported: a `ding.worker.tasks.ChunkMeta`.
+        meta: As it was reported: a `ding.worker.tasks.ChunkMeta`; what a learner is named has a
+            ``number``, ascending.
     """
 
     data_id: str
@@ -176,7 +177,6 @@ class Demand:
         learners: Processes that train together and share the batches out.
         done: It has reached its last update.
         buffer_id: Buffer to take them from, if not the task's.
-        own_rows: Samples in a replay buffer of its own, if it has one already.
     """
 
     task_id: str | None
@@ -186,7 +186,6 @@ class Demand:
     learners: Annotated[int, Rule(lambda number: number > 0, "1 or more")] = 1
     done: bool = field(default=False, metadata=called("learner_done"))
     buffer_id: str | None = None
-    own_rows: Count = 0
 
 
 @dataclass(frozen=True)
@@ -197,38 +196,23 @@ class DemandRequest(Request[Demand]):
 
 
 @dataclass(frozen=True)
-class WireBatch:
-    """Which rows of which chunks make up a batch, and what the buffer says of each.
-
-    Attributes:
-        number: Of the batch, by which the buffer knows it.
-        chunks: Names in the sample store.
-        wire: As a `ding.data.chunks.ChunkCache` takes it: ``id``, ``chunks``, and with an entry for
-            each row of the batch ``chunk`` (which of the chunks), ``row`` (which of its rows) and
-            ``info``, columns of what the buffer says of it.
-    """
-
-    number: int = field(metadata=called("id"))
-    chunks: tuple[str, ...]
-    wire: Mapping[str, Json] = field(metadata=WHOLE)
-
-
-@dataclass(frozen=True)
 class TrainAnswer(Told):
     """What has happened in training since the last answer.
 
     Attributes:
         learner_step: Updates so far.
-        trained: Batches that were trained on or left out, whose chunks are not needed any more;
-            ``None`` from learners that answer when they have trained on all that came.
+        trained: Batches that were trained on or left out; ``None`` from learners that answer when
+            they have trained on all that came.
         batch_num: Batches that are wanted next; ``None``: ask.
         policy_iter: Update of the newest weights that were published.
         priority_info: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
             ``replay_unique_id`` and ``replay_buffer_idx``.
         bad_chunks: Chunks that cannot be read: name and cause.
         error: Why training has ended early.
-        received: Chunks whose samples are in the learner's own buffer now.
+        received: Chunks whose samples are in the learner's replay buffer now.
+        left: Chunks none of whose samples is in it any more.
         own_rows: Samples in that buffer; ``None`` if it has none.
+        starved: Whether that buffer has too little for a batch that may be drawn.
         info: What else a `ding.worker.tasks.LearnerInfo` has, and what the policy logs.
     """
 
@@ -247,24 +231,25 @@ class TrainAnswer(Told):
     priority_info: Mapping[str, Json] = field(default_factory=dict)
     info: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
     received: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     own_rows: Count | None = None
+    starved: bool = False
 
 
 @dataclass(frozen=True)
 class TrainRequest(Request[TrainAnswer]):
-    """Train on these batches; answered at once, or when more are wanted.
+    """Train on batches; answered at once, or when more are wanted.
 
     Attributes:
         envstep: Env steps of all collectors so far.
         env_statistics: What normalising environments have seen, if that is news.
-        rows: Instead of batches, one batch for a foreign learner: a dict for each sample; answered
-            when it has been trained on.
-        chunks: Samples for the learner's own replay buffer, if it has one.
-        draws: Batches that it may draw from that buffer.
+        rows: One batch for a foreign learner: a dict for each sample; answered when it has been
+            trained on.
         wait: Seconds to wait, at most, until batches are wanted.
+        chunks: Samples for the learner's replay buffer.
+        draws: Batches that it may draw from that buffer.
     """
 
-    batches: tuple[WireBatch, ...] = ()
     envstep: Count = 0
     env_statistics: Mapping[str, Json] | None = None
     rows: tuple[Mapping[str, Json], ...] | None = None
@@ -275,5 +260,4 @@ class TrainRequest(Request[TrainAnswer]):
     @property
     def names(self) -> set[str]:
         """All chunks that it takes to answer."""
-        drawn = (name for batch in self.batches for name in batch.chunks)
-        return {*drawn, *(chunk.data_id for chunk in self.chunks)}
+        return {chunk.data_id for chunk in self.chunks}

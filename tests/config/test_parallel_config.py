@@ -373,9 +373,17 @@ def test_the_serial_form(configs):
     assert "collector" in main.policy.collect
 
 
-def test_an_operator_is_not_asked_any_more(configs):
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("operator_server", {"system_addr": "operator:80"}, "join"),
+        ("buffer", "learner", "in the learner's process"),
+    ],
+)
+def test_keys_without_a_meaning_are_told(configs, key, value, reason):
     main, create, system = configs
-    system.setdefault("coordinator", {})["operator_server"] = {"system_addr": "operator:80"}
+    system.setdefault("coordinator", {})[key] = value
     notes = Notes()
     complete_parallel(main, create, system, notes=notes)
-    assert "join" in notes.unused["system_config.coordinator.operator_server"]
+    assert reason in notes.unused[f"system_config.coordinator.{key}"]
+    assert not notes.unknown

@@ -166,11 +166,18 @@ def test_a_killed_process_of_a_learner_is_replaced(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_samples_that_a_killed_learner_kept_are_counted(tmp_path):
-    system = {"coordinator": {"buffer": "learner"}}
-    with parallel_run(tmp_path, gated=True, system=system) as run:
-        run.wait_until_it_learns()
+def test_a_killed_learner_reads_the_chunks_of_its_buffer_again(tmp_path):
+    with parallel_run(tmp_path, gated=True) as run:
+        before = run.wait_until_it_learns()
         pid = run.kill("learner0")
-        run.wait_for("new learner", lambda s: s["workers"]["learner0"]["pid"] != pid, RECOVERY)
-        run.wait_for("line", lambda s: "samples that were in the learner's own" in run.output)
+        after = run.wait_for(
+            "updates of the new learner",
+            lambda s: (
+                s["workers"]["learner0"]["pid"] != pid and s["train_iter"] > before["train_iter"]
+            ),
+            RECOVERY,
+        )
+        for name, buffer in before["buffers"].items():
+            assert after["buffers"][name]["count"] >= buffer["count"]
+        assert "were dropped" not in run.output
         _assert_converges(run)

@@ -13,7 +13,6 @@ from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
 from ding.worker.coordinator.coordinator import Coordinator
-from ding.worker.coordinator.learners_buffer import LearnersBuffer
 from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
 from ding.worker.engines import carrier
@@ -35,7 +34,6 @@ HEARERS = {
     ("Control", SpawnControl): seams.Control,
     ("Buffers", ChunkBuffer): ChunkBuffer,
     ("Buffers", BufferPace): BufferPace,
-    ("Buffers", LearnersBuffer): LearnersBuffer,
     ("SampleStore", LocalCarrier): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,
     ("Artifacts", Carrier): seams.Artifacts,

@@ -84,6 +84,28 @@ class PrioritisedBuffer(RingBuffer):
                 f"got {slots.min()} to {slots.max()}"
             ) from None
 
+    def item_facts(self) -> dict[str, np.ndarray]:
+        """See `RingBuffer.item_facts`; ``priority`` and ``use``, how often each was sampled."""
+        with self._lock:
+            slots = self._ring.by_age()
+            return {
+                "number": self._ring.numbers[slots],
+                "priority": self._priorities.of(slots),
+                "use": self._use[slots],
+            }
+
+    def set_newest(self, priority: np.ndarray, use: np.ndarray) -> None:
+        """Set what `item_facts` returned of the items that were pushed last."""
+        with self._lock:
+            n = min(len(priority), self.count())
+            slots = self._ring.of_age(np.arange(self.count() - n, self.count()))
+            index = self._ring.numbers[slots] - (self._ring.total - len(priority))
+            slots, index = slots[index >= 0], index[index >= 0]  # some were not kept
+            values = checked_priorities(priority[index], len(index))
+            if (self._priorities.of(slots) != values).any():
+                self._priorities.update(slots, values)
+            self._use[slots] = use[index]
+
     # ------------------------------------------------------------------ items that leave
 
     def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:

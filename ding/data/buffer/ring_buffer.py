@@ -112,6 +112,8 @@ class RingBuffer(IBuffer):
             self._discard(written[self._ring.numbers[written] >= 0])
         before, n = self._ring.count, len(slots)
         self._ring.write(slots, items)
+        if kept is not None:
+            self._ring.numbers[np.asarray(slots)] = self._ring.total - total + kept
         self._push_count += total
         self._monitor.note(pushed=n, removed=before + n - self._ring.count)
         return slots, kept
@@ -136,6 +138,16 @@ class RingBuffer(IBuffer):
     def count(self) -> int:
         """Number of items that can be sampled."""
         return self._ring.count
+
+    def item_facts(self) -> dict[str, np.ndarray]:
+        """What is known of the items that are there, the oldest first.
+
+        Returns:
+            ``number``, counted over all items that were ever pushed, int64 [n], ascending; and what
+            a kind of buffers knows besides.
+        """
+        with self._lock:
+            return {"number": self._ring.numbers[self._ring.by_age()]}
 
     def start(self) -> None:
         """Start removing the files of used data, if that is enabled."""

@@ -1,6 +1,3 @@
-from .chunk_cache import (
-    ChunkCache as ChunkCache,
-)
 from .chunk_file import (
     SharedFolder as SharedFolder,
     chunk_content as chunk_content,

@@ -14,6 +14,7 @@ from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
+    ChunkReport,
     CloseTask,
     Demand,
     DemandRequest,
@@ -27,7 +28,6 @@ from ding.worker.messages import (
     TaskReport,
     TrainAnswer,
     TrainRequest,
-    WireBatch,
 )
 from ding.worker.seams import Arrival, Arrivals, WorkerBusy, WorkerFailed, WorkerLost
 
@@ -71,9 +71,7 @@ class TeamService(CommWorker):
         super().__init__(cfg or {}, name)
         self.team = LearnerTeam(names, release, self._fail)
         self._ids = _Ids(task_id=None, buffer_id=None)
-        self._left: list[WireBatch] = []  # batches that are no whole round of the learners
-        self._draws_left = 0  # likewise
-        self._dealt_chunks = 0
+        self._left = 0  # batches that are no whole round of the learners
         self._sizes: dict[str, int] = {}
 
     # ------------------------------------------------------------------ requests
@@ -94,7 +92,7 @@ class TeamService(CommWorker):
         given = (info.get(name) for name in ("task_id", "buffer_id"))
         task_id, buffer_id = (None if value is None else str(value) for value in given)
         self._ids = _Ids(task_id=task_id, buffer_id=buffer_id)
-        self._left, self._draws_left = [], 0
+        self._left = 0
         missing = self.team.wait(durations.AGGREGATOR_GATHER)
         if missing:
             raise _missing(missing)
@@ -129,14 +127,12 @@ class TeamService(CommWorker):
             batch_num=self._beyond_those_left(min(wanted)),
             learners=len(demands),
             done=all(demand.done for demand in demands.values()),
-            own_rows=sum(demand.own_rows for demand in demands.values()),
             **self._ids,
         )
 
     def _beyond_those_left(self, each: int) -> int:
         """Batches that are wanted if each learner wants so many."""
-        left = len(self._left) + self._draws_left
-        return max(0, each * len(self.team.names) - left)
+        return max(0, each * len(self.team.names) - self._left)
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
         """Deal out what came, as much to one learner as to the other, and merge the results."""
@@ -149,22 +145,16 @@ class TeamService(CommWorker):
         return self._merged(list(answers.values()))
 
     def _dealt_batches(self, request: TrainRequest) -> dict[str, TrainRequest]:
-        batches = [*self._left, *request.batches]
         names = self.team.names
-        used = len(batches) // len(names) * len(names)
         # Those over wait for the next time: every learner makes the same number of updates.
-        self._left = batches[used:]
-        draws, self._draws_left = divmod(self._draws_left + request.draws, len(names))
-        # Chunks for their own buffers go round, so that each has its share of the samples.
-        first = self._dealt_chunks
-        self._dealt_chunks += len(request.chunks)
+        draws, self._left = divmod(self._left + request.draws, len(names))
         return {
             name: TrainRequest(
-                tuple(batches[i : used : len(names)]),
                 request.envstep,
                 request.env_statistics,
                 wait=request.wait,
-                chunks=request.chunks[(i - first) % len(names) :: len(names)],
+                # The same learner has a chunk again when all begin again.
+                chunks=tuple(c for c in request.chunks if _number_of(c) % len(names) == i),
                 draws=draws,
             )
             for i, name in enumerate(names)
@@ -188,7 +178,7 @@ class TeamService(CommWorker):
         return dataclasses.replace(merged, batch_num=left, **self._ids)
 
     def _close_task(self) -> TaskReport:
-        self._left, self._draws_left = [], 0
+        self._left = 0
         reports = self._ask_all(CloseTask("learner"), durations.AGGREGATOR_CLOSE)
         info = merged_info([dict(report.info) for report in reports])
         task_id, buffer_id = self._ids["task_id"], self._ids["buffer_id"]
@@ -211,6 +201,11 @@ class TeamService(CommWorker):
     def released(self) -> None:
         """The coordinator has said that the run is over: the learners are told when it closes."""
         self._ended.set()
+
+
+def _number_of(chunk: ChunkReport) -> int:
+    number = chunk.meta.get("number")
+    return number if isinstance(number, int) else 0
 
 
 class TeamPeer:
@@ -300,6 +295,8 @@ def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 def _merged_value(name: str, values: list[Any], count: int) -> Any:
     first = values[0]
+    if name == "starved":
+        return any(values)
     if name == "learner_done":
         return len(values) == count and all(values)
     if all(isinstance(value, dict) for value in values):

@@ -1,31 +1,24 @@
-"""A replay buffer whose items are rows of files that only collectors and learners read."""
+"""The coordinator's side of a replay buffer: chunks, counts and pace."""
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
-from easydict import EasyDict
 
-from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.chunks.chunk_file import chunk_pattern
-from ding.data.chunks.wire import BatchColumns, BatchWire, columns_of, ids_of, sent, wire_batch
-from ding.data.columns import Columns
-from ding.data.kinds import Items
-from ding.utils.errors import ConfigError, DataError
+from ding.data.priorities import checked_priorities
+from ding.utils.errors import ConfigError
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
-from ding.worker.coordinator.learners_buffer import LearnersBuffer
+from ding.worker.coordinator.row_server import RowServer
 from ding.worker.coordinator.space_quota import SpaceQuota
-from ding.worker.coordinator.users_buffer import UsersBuffer
-from ding.worker.messages import Json
-from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
-from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
-from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
-from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
+from ding.worker.messages import ChunkReport, Json
+from ding.worker.replay_buffer.base_buffer import get_buffer_cls
+from ding.worker.replay_buffer.chunk_replay import buffer_config
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
@@ -33,21 +26,18 @@ _logger = logging.getLogger(__name__)
 
 #: Capacity of a buffer that has none.
 _NO_LIMIT = 1 << 62
-
-
-class _Drawn(NamedTuple):
-    """A batch: its number, columns by name, its chunks, and which of these each row is of."""
-
-    batch_id: int
-    columns: BatchColumns
-    chunks: list[Chunk]
-    chunk_of_row: np.ndarray
+#: Chunks that one message names at most.
+_MOST_NAMED = 2048
 
 
 class ChunkBuffer:
-    """Samples by reference: a buffer of ``(chunk, row)``, and the chunks that rows refer to.
+    """Which chunks a replay buffer needs, how many samples it has, and how fast it may be used.
 
-    A chunk is removed when its last row has left the buffer and no batch on the way needs it.
+    The samples are where they are trained on, in a learner's
+    `ding.worker.replay_buffer.chunk_replay.ChunkReplay`. A chunk is named to the learner, which
+    reports when it has taken it in, and when its last sample has left; then it is removed. A
+    learner that begins again is named all chunks that are left. One message costs the same however
+    many chunks and samples there are. Threads may share it.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
@@ -57,11 +47,8 @@ class ChunkBuffer:
         name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
-        at_learner: Whether the registered buffer is the learner's, and chunks are passed on to it.
 
     Attributes:
-        buffer: The registered buffer itself, or what stands for the learner's.
-        outbox: What stands for the learner's, if that is where the buffer is.
         pace: How much may be put in and drawn.
         push_count: Samples that came since the buffer was made.
 
@@ -78,34 +65,25 @@ class ChunkBuffer:
         name: str = "buffer",
         tb_logger: object = None,
         ratio: SampleRatio | None = None,
-        at_learner: bool = False,
     ) -> None:
         self._name = name
+        self.capacity = _capacity(cfg)
         self._lock = threading.Condition()
         self._chunks = ChunkStore(store, self._lock)
-        capacity = int(cfg.get("replay_buffer_size", _NO_LIMIT))
-        self.outbox = LearnersBuffer(capacity, self._chunks, self._lock) if at_learner else None
-        self.buffer: Any = self.outbox or _build(cfg, exp_name, name, tb_logger)
-        #: The same, with what a user's own class may lack.
-        self._rows: Any = self.buffer
-        self._is_ring = isinstance(self.buffer, RingBuffer)
-        if isinstance(self.buffer, RingBuffer):
-            self.buffer.on_leave = self._rows_left
-        elif self.outbox is None:
-            self._rows = UsersBuffer(self.buffer, capacity, self._chunks)
-        self._is_advanced = isinstance(self.buffer, AdvancedReplayBuffer)
+        self._unsent: dict[int, Chunk] = {}  # by their numbers, the oldest first
+        self._received: dict[int, Chunk] = {}  # likewise
+        self._on_the_way = 0  # samples of chunks that were not taken in yet
+        self._taken_in = 0  # samples that the replay buffer has, as it said last
+        self._rows = RowServer(cfg, exp_name, name, tb_logger, self._chunks)
         controller = cfg.get("thruput_controller") or {}
         # With which part of a batch the buffer begins to serve.
         self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
         self.pace = BufferPace(name, ratio, space, self._lock)
         self._space = space
         self._space.join(self)
-        self._in_flight: dict[int, list[Chunk]] = {}
-        self._next_id = 0
         self.push_count = 0
-        self._refused_at = -1  # push count when the buffer last had too little for a batch
-        self._evicted = self._evicted_unseen = 0  # rows; since the last batch
-        self._closed = False
+        self._refused_at = -1  # push count when the buffer in this process last gave no rows
+        self._has_evicted = self._closed = False
 
     # ------------------------------------------------------------------ in
 
@@ -119,58 +97,95 @@ class ChunkBuffer:
 
         Raises:
             DataError: Not such a message; nothing is stored then.
+            ConfigError: A chunk that is larger than all files together may be.
         """
         data_id, rows, columns = parse_meta(meta)
+        if "priority" in columns:
+            checked_priorities(columns["priority"], rows)
         size = self._chunks.size_of(data_id, meta.get("size", 0))
-        if self._is_ring and not self._is_advanced:
-            # They would take it for a further column, which some rows lack.
-            columns.pop("priority", None)
-        try:
-            with self._lock:
-                if data_id in self._chunks or self._closed:
-                    return
-                # Only learners that know of no chunks are given what foreign collectors said.
-                facts = None if "sample_num" in meta else cast("dict[str, Json]", dict(meta))
-                chunk = self._chunks.add(data_id, rows, size, facts)
-                columns["chunk"] = np.full(rows, chunk.number)
-                try:
-                    self._rows.push(Columns.trusted({**columns}, rows), envstep)
-                except Exception:
-                    self._chunks.unref(chunk, chunk.refs)
-                    raise
-                self.push_count += rows
-                self.pace.put_in(rows, size)
-                self._lock.notify_all()
-        finally:
-            self._chunks.remove_unused()
+        if self.max_bytes is not None and size > self.max_bytes:
+            raise ConfigError(
+                f"{self._name}: chunk {data_id} has {size} bytes, path_data_limit={self.max_bytes} "
+                "is less: raise the limit, or collect fewer samples at a time"
+            )
+        facts = cast("dict[str, Json]", {k: v for k, v in meta.items() if k != "data_id"})
+        if "sample_num" in meta:
+            told = {name: _json(columns[name]) for name in _TOLD if name in columns}
+            facts = {"sample_num": rows, **told}
+        with self._lock:
+            if data_id in self._chunks or self._closed:
+                return
+            chunk = self._chunks.add(data_id, rows, size, facts)
+            self._unsent[chunk.number] = chunk
+            self._on_the_way += rows
+            self.push_count += rows
+            self.pace.put_in(rows, size)
+            self._lock.notify_all()
 
-    def _rows_left(self, items: Items) -> None:
-        columns = columns_of(items)
-        if columns is not None:
-            self._chunks.leave(np.asarray(columns["chunk"], np.int64))
+    # ------------------------------------------------------------------ for a learner's session
 
-    # ------------------------------------------------------------------ out
+    def begin(self) -> None:
+        """A learner begins: it is named all chunks that are left."""
+        with self._lock:
+            self._name_all_again()
 
-    def sample(
-        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
-    ) -> BatchWire | None:
-        """Draw a batch: plain JSON, for a ``ChunkCache``; None if the buffer cannot serve now. Its
-        chunks stay until `release`.
+    def _name_all_again(self) -> None:
+        self._received, self._taken_in = {}, 0
+        self._unsent = {chunk.number: chunk for chunk in self._chunks.live()}
+        self._on_the_way = sum(chunk.rows for chunk in self._unsent.values())
+        for chunk in self._unsent.values():
+            chunk.is_received = False
+
+    def take_chunks(self) -> tuple[ChunkReport, ...]:
+        """What the learner has not been named yet, a message full of it."""
+        with self._lock:
+            if len(self._unsent) <= _MOST_NAMED:
+                named, self._unsent = [*self._unsent.values()], {}
+            else:
+                numbers = [number for number, _ in zip(self._unsent, range(_MOST_NAMED))]
+                named = [self._unsent.pop(number) for number in numbers]
+        return tuple(
+            ChunkReport(c.data_id, None, None, c.size, {**c.facts, "number": c.number})
+            for c in named
+        )
+
+    def note_replay(
+        self, received: Iterable[str], left: Iterable[str], rows: int, is_starved: bool = False
+    ) -> None:
+        """What the replay buffer reports.
 
         Args:
-            train_iter: Update at which it will be trained on, if others are before it.
-
-        Raises:
-            ConfigError: The byte limit leaves room for fewer samples than a batch has.
+            received: Chunks that it has taken in.
+            left: Chunks of which it has no samples any more.
+            rows: Samples that it has.
+            is_starved: Whether it has too little for a batch.
         """
-        drawn = self._draw(batch_size, cur_learner_iter, train_iter)
-        if drawn is None:
-            return None
-        names = [chunk.data_id for chunk in drawn.chunks]
-        return wire_batch(drawn.batch_id, drawn.columns, drawn.chunk_of_row, names)
+        with self._lock:
+            self._taken_in = rows
+            for chunk in filter(None, map(self._chunks.find, received)):
+                if chunk.is_live and not chunk.is_received:
+                    chunk.is_received = True
+                    self._on_the_way -= chunk.rows
+                    self._unsent.pop(chunk.number, None)
+                    self._received[chunk.number] = chunk
+            self._leave(filter(None, map(self._chunks.find, left)))
+            if is_starved and not self._on_the_way:
+                self.pace.note_lack()
+        self._chunks.remove_unused()
+
+    def _leave(self, chunks: Iterable[Chunk]) -> None:
+        """The replay buffer does not need these chunks any more."""
+        for chunk in chunks:
+            if not chunk.is_live:
+                continue
+            if not chunk.is_received:
+                self._on_the_way -= chunk.rows
+            self._unsent.pop(chunk.number, None)
+            self._received.pop(chunk.number, None)
+            self._chunks.leave(chunk)
 
     def permit(self, batch_size: int, wanted: int) -> int:
-        """How many batches a learner may draw from its own buffer now, ``wanted`` at most.
+        """How many batches may be drawn now, ``wanted`` at most.
 
         All of them are counted at once: between two questions for one batch each, the threads of
         a thousand collectors would get their turns.
@@ -181,99 +196,15 @@ class ChunkBuffer:
                 while count < wanted and self.pace.may_draw(batch_size):
                     self.pace.drawn(batch_size)
                     count += 1
-                return count
-            self._refused_at = self.push_count
-            self.pace.note_lack()
-            self._complain_if_starved(batch_size)
-        return 0
-
-    def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
-        """Draw a batch for a foreign learner: one collector's metadata for each row.
-
-        Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
-        which `release` knows them.
-        """
-        if self.outbox is not None:
-            raise ConfigError(
-                f"{self._name}: system_config.coordinator.buffer='learner' needs a learner that "
-                "keeps samples; this one takes rows from the coordinator: use 'coordinator'"
-            )
-        drawn = self._draw(batch_size, cur_learner_iter)
-        if drawn is None:
-            return None
-        facts = [{"data_id": chunk.data_id, **chunk.facts} for chunk in drawn.chunks]
-        names = ["row", *sent(drawn.columns)]
-        values = [list(drawn.columns[name].tolist()) for name in names]
-        return [
-            {**facts[at], **dict(zip(names, row)), "batch_id": drawn.batch_id}
-            for at, row in zip(drawn.chunk_of_row.tolist(), zip(*values))
-        ]
-
-    def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> _Drawn | None:
-        """Draw a batch, and pin its chunks."""
-        later = {"train_iter": train_iter} if self._is_advanced else {}
-        try:
-            with self._lock:
-                columns = None
-                # A buffer that is asked too early complains in the log; here that is usual.
-                if self._has_enough(batch_size):
-                    if not self.pace.may_draw(batch_size):
-                        return None
-                    columns = columns_of(self._rows.sample(batch_size, cur_iter, **later))
-                if columns is None:
-                    self._refused_at = self.push_count
-                    self.pace.note_lack()
-                    self._complain_if_starved(batch_size)
-                    return None
-                self._evicted_unseen = 0
-                self.pace.drawn(batch_size)
-                numbers, index = np.unique(columns["chunk"], return_inverse=True)
-                chunks = [self._chunks[number] for number in numbers.tolist()]
-                self._chunks.pin(chunks)
-                batch_id, self._next_id = self._next_id, self._next_id + 1
-                self._in_flight[batch_id] = chunks
-        finally:
-            self._chunks.remove_unused()
-        return _Drawn(batch_id, columns, chunks, index)
-
-    def _has_enough(self, batch_size: int) -> bool:
-        """Whether there are rows for a batch, as far as their number tells."""
-        least = min(batch_size * self._least_part, self.capacity)
-        return not self._closed and self.count() >= least
-
-    def _is_starved(self, batch_size: int) -> bool:
-        """Whether samples leave for lack of space before there are enough for a batch."""
-        return self._evicted_unseen > 4 * batch_size
-
-    def _complain_if_starved(self, batch_size: int) -> None:
-        if self._is_starved(batch_size):
-            raise ConfigError(
-                f"{self._name}: path_data_limit={self.max_bytes} bytes is too little for batches "
-                f"of {batch_size}: it holds about {self._samples_that_fit()} samples, with those "
-                "that are being written; raise it"
-            )
-
-    def release(self, batch: BatchWire | Sequence[Mapping[str, Json]]) -> None:
-        """A batch, or its rows, are not needed any more."""
-        if isinstance(batch, Mapping):
-            batch_id: Json = batch["id"]
-        else:
-            batch_id = batch[0].get("batch_id") if batch else None
-        with self._lock:
-            chunks = self._in_flight.pop(cast(int, batch_id), None)
-            if chunks is None:
-                return
-            self._chunks.unpin(chunks)
-        self._chunks.remove_unused()
+            else:
+                self.pace.note_lack()
+        return count
 
     def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until `sample` may succeed; whether it may, within so many seconds."""
+        """Wait until `permit` may succeed; whether it may, within so many seconds."""
 
         def ready() -> bool:
-            if self._is_starved(batch_size):
-                return True
-            # A buffer that refused will do so again until there is more.
-            if self.push_count == self._refused_at or not self._has_enough(batch_size):
+            if not self._has_enough(batch_size):
                 self.pace.note_lack()
                 return False
             return self.pace.may_draw(batch_size)
@@ -287,31 +218,52 @@ class ChunkBuffer:
         with self._lock:
             return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
 
-    # ------------------------------------------------------------------ changes
+    def _has_enough(self, batch_size: int) -> bool:
+        """Whether there are samples for a batch, as far as their number tells."""
+        least = min(batch_size * self._least_part, self.capacity)
+        # A buffer that refused will do so again until there is more.
+        is_refused = self.push_count == self._refused_at
+        return not (self._closed or is_refused) and self.count() >= max(least, 1)
+
+    # ------------------------------------------------------------------ for foreign learners
+
+    def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
+        """Draw a batch for a learner that knows of no chunks: metadata of each sample.
+
+        The replay buffer of such a learner is in this process. Each row also carries what the
+        buffer says of it, its ``row`` in the file, and ``batch_id``, by which `release` knows them.
+        """
+        news = self._rows.take_in(self.take_chunks())
+        self.note_replay(news.received, news.left, news.rows, news.starved)
+        for data_id, cause in news.bad:
+            self.drop_chunk(data_id, cause)
+        with self._lock:
+            if not (self._has_enough(batch_size) and self.pace.may_draw(batch_size)):
+                return None
+            rows = self._rows.draw(batch_size, cur_learner_iter)
+            if rows is None:
+                self._refused_at = self.push_count
+                self.pace.note_lack()
+            else:
+                self.pace.drawn(batch_size)
+        return rows
+
+    def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
+        """The rows of a batch are not needed any more."""
+        with self._lock:
+            self._rows.release(rows)
+        self._chunks.remove_unused()
 
     def update(self, priority_info: Mapping[str, object]) -> None:
-        """Give sampled items the priorities that learning gave them.
-
-        Args:
-            priority_info: ``replay_unique_id`` (texts, or ``{"prefix", "numbers"}`` as in wire
-                batches), ``replay_buffer_idx`` and ``priority``; nothing happens if it is empty.
+        """Give samples that `sample_rows` drew the priorities that learning gave them.
 
         Raises:
-            DataError: Anything else; nothing is changed then.
+            DataError: Something else came; nothing is changed then.
         """
-        info = dict(priority_info or {})
-        if info.get("priority") is None:
-            return
-        try:
-            ids = info.get("replay_unique_id")
-            if isinstance(ids, Mapping):
-                info["replay_unique_id"] = ids_of(ids)
-            with self._lock:
-                self._rows.update(info)
-        except DataError:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"damaged priorities came: {type(error).__name__}: {error}") from error
+        with self._lock:
+            self._rows.update(priority_info)
+
+    # ------------------------------------------------------------------ chunks that go early
 
     def drop_chunk(self, data_id: str, cause: str) -> int:
         """Never draw the samples of a chunk again; its file is removed.
@@ -321,60 +273,42 @@ class ChunkBuffer:
         """
         with self._lock:
             chunk = self._chunks.find(data_id)
-            rows = 0 if chunk is None else chunk.refs
-            if chunk is None or not rows:
+            if chunk is None or not chunk.is_live:
                 return 0
-            self._drop([chunk])
+            self._leave([chunk])
+            self._rows.drop([chunk])
         self._chunks.remove_unused()
+        rows = chunk.rows
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
 
-    def _drop(self, chunks: Sequence[Chunk]) -> None:
-        """Let the rows of chunks leave."""
-        if self.outbox is not None:
-            self.outbox.drop(chunks)
-            return
-        if not self._is_ring:
-            for chunk in chunks:
-                self._chunks.unref(chunk, chunk.refs)
-            return
-        numbers = [chunk.number for chunk in chunks]
-
-        def is_of_them(items: Items) -> np.ndarray:
-            columns = columns_of(items) or {}
-            return np.isin(np.asarray(columns["chunk"], np.int64), numbers)
-
-        self.buffer.remove_if(is_of_them)
-
     def evict(self, n_bytes: int) -> None:
-        """Let the oldest samples leave, until their files make up so many bytes."""
+        """Remove the oldest chunks, of so many bytes.
+
+        A learner that has their samples keeps them; one that begins again does without.
+        """
         with self._lock:
-            fit, first, before = self._samples_that_fit(), not self._evicted, self.count()
-            oldest = []
-            for chunk in self._chunks.oldest():
-                if n_bytes <= 0:
-                    break
-                if not chunk.is_sent:
+            kept, n_chunk_bytes = max(self._chunks.kept_rows, 1), max(self._chunks.bytes, 1)
+            fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
+            oldest: list[Chunk] = []
+            for chunks in (self._received, self._unsent):
+                for chunk in chunks.values():
+                    if n_bytes <= 0:
+                        break
                     n_bytes -= chunk.size
                     oldest.append(chunk)
-            if self._is_ring:
-                self.buffer.drop_oldest(sum(chunk.refs for chunk in oldest))
-            else:
-                self._drop(oldest)
-            rows = before - self.count()
-            self._evicted += rows
-            self._evicted_unseen += rows
+            self._leave(oldest)
+            self._rows.drop(oldest)
+            is_first = bool(oldest) and not self._has_evicted
+            self._has_evicted = self._has_evicted or bool(oldest)
         self._chunks.remove_unused()
-        if rows and first:
+        if is_first:
             _logger.warning(
                 "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
-                "replay_buffer_size=%d: the oldest leave early; raise the limit to keep them",
+                "replay_buffer_size=%d: a learner that is started again begins with these; raise "
+                "the limit to keep more",
                 *(self._name, self.max_bytes, fit, self.capacity),
             )
-
-    def _samples_that_fit(self) -> int:
-        rows = max(self._chunks.kept_rows, 1)
-        return int((self.max_bytes or 0) * rows / max(self._chunks.bytes, 1))
 
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts anew: what it had written and not reported is removed,
@@ -385,14 +319,8 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ facts
 
     def count(self) -> int:
-        """Samples that can be drawn."""
-        with self._lock:
-            return int(self._rows.count())
-
-    @property
-    def capacity(self) -> int:
-        """Samples that fit."""
-        return int(self._rows.replay_buffer_size)
+        """Samples that can be drawn, those on their way included."""
+        return min(self._taken_in + self._on_the_way, self.capacity)
 
     @property
     def bytes(self) -> int:
@@ -415,12 +343,10 @@ class ChunkBuffer:
         """All that goes on where this one stood, with the files that are there then."""
         with self._lock:
             return {
-                "buffer": self._rows.state_dict(),
-                "ledger": self._chunks.state_dict(),
+                "chunks": self._chunks.state_dict(),
+                "rows": self._rows.state_dict(),
                 "pace": self.pace.state_dict(),
-                "next_id": self._next_id,
                 "push_count": self.push_count,
-                "evicted": self._evicted,
             }
 
     def load_state_dict(self, state: StateDict) -> list[str]:
@@ -430,16 +356,14 @@ class ChunkBuffer:
             Chunks that are dropped because their files are missing or have another size.
         """
         with self._lock:
-            self._chunks.load_state_dict(state["ledger"])
-            self._rows.load_state_dict(state["buffer"])
+            self._chunks.load_state_dict(state["chunks"])
+            self._rows.load_state_dict(state["rows"])
             self.pace.load_state_dict(state["pace"])
-            self._in_flight.clear()
-            self._next_id, self.push_count = int(state["next_id"]), int(state["push_count"])
-            self._evicted = int(state["evicted"])
-            self._refused_at = -1
-            chunks = self._chunks.by_age()
-            gone = [chunk for chunk in chunks if chunk.refs and not self._chunks.is_whole(chunk)]
-            self._drop(gone)
+            self.push_count = int(state["push_count"])
+            gone = [chunk for chunk in self._chunks.live() if not self._chunks.is_whole(chunk)]
+            for chunk in gone:
+                self._chunks.leave(chunk)
+            self._name_all_again()
             self._lock.notify_all()
         self._chunks.remove_unused()
         self._chunks.remove_strangers(chunk_pattern(self._name))
@@ -455,8 +379,6 @@ class ChunkBuffer:
             if self._closed:
                 return
             self._closed = True
-            if self._is_ring:
-                self.buffer.on_leave = None  # rows that leave now are of use to whoever goes on
             self._rows.close()
             self.pace.close()
         if remove_files:
@@ -464,14 +386,19 @@ class ChunkBuffer:
         self._space.leave(self)
 
 
-def _build(cfg: Config, exp_name: str, name: str, tb_logger: object) -> Any:
-    own = EasyDict(cfg)
-    own.setdefault("type", "advanced")
-    own["enable_track_used_data"] = False  # the files are looked after here
+#: What learners are told of the samples of a chunk.
+_TOLD = ("collect_iter", "priority")
+
+
+def _json(column: np.ndarray) -> Json:
+    """A column in JSON, as one number if all are the same."""
+    values: list[Json] = column.tolist()
+    return values[0] if column.dtype.kind == "i" and (column == column[0]).all() else values
+
+
+def _capacity(cfg: Config) -> int:
+    """Samples that fit into a buffer."""
+    own = buffer_config(cfg)
     kind = get_buffer_cls(own)
-    if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
-        raise ConfigError(
-            f"policy.other.replay_buffer.type={own.type!r} samples runs of items, parallel mode "
-            f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
-        )
-    return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)
+    default = kind.default_config() if hasattr(kind, "default_config") else {}
+    return int(own.get("replay_buffer_size", default.get("replay_buffer_size", _NO_LIMIT)))

@@ -3,7 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -22,13 +22,13 @@ class Chunk:
 
     Attributes:
         data_id: Its name in the store.
-        number: What the rows of the buffer call it.
+        number: What the coordinator calls it, ascending.
         rows: Samples in it.
         size: Bytes in the store.
         facts: What a learner has to be told of it, beside its name.
-        refs: Rows in the buffer that refer to it.
+        is_live: Whether a replay buffer has its samples, or is to have them.
+        is_received: Whether the replay buffer has taken them in.
         pins: Batches on the way that need it.
-        is_sent: Whether a learner that keeps the buffer was told of it.
     """
 
     data_id: str
@@ -36,32 +36,31 @@ class Chunk:
     rows: int
     size: int
     facts: dict[str, Json]
-    refs: int
+    is_live: bool = True
+    is_received: bool = False
     pins: int = 0
-    is_sent: bool = False
 
 
 class StoreState(TypedDict):
-    """Chunks as `ChunkStore.state_dict` tells of them: a list or an int64 array with each one's."""
+    """Live chunks as `ChunkStore.state_dict` tells of them: an entry for each in each list."""
 
     next: int
     data_id: list[str]
     number: np.ndarray
     rows: np.ndarray
     size: np.ndarray
-    refs: np.ndarray
-    facts: dict[int, dict[str, Json]]
+    facts: list[dict[str, Json]]
 
 
 class ChunkStore:
-    """Counts, for each chunk, the rows that refer to it and the batches on the way that need it.
+    """Knows which chunks a replay buffer needs, and which batches on the way need them.
 
-    A chunk without either is removed from the sample store by the next `remove_unused`; until
+    A chunk that neither does is removed from the sample store by the next `remove_unused`; until
     then its bytes count. Only the methods that remove take the lock themselves.
 
     Args:
         store: Where the chunks are; None if there are none to look after.
-        lock: What guards the counts; it is not held while chunks are removed, as disks may be slow.
+        lock: What guards the chunks; it is not held while they are removed, as disks may be slow.
     """
 
     def __init__(self, store: SampleStore | None, lock: threading.Condition) -> None:
@@ -73,7 +72,7 @@ class ChunkStore:
         self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        # Chunks that rows or batches have left, or that could not be removed, by their numbers.
+        # Chunks that nobody may need any more, or that could not be removed, by their numbers.
         self._left: dict[int, Chunk] = {}
         #: Samples and bytes of all chunks that have not been removed.
         self.kept_rows = self.bytes = 0
@@ -87,24 +86,17 @@ class ChunkStore:
     def __contains__(self, data_id: object) -> bool:
         return data_id in self._by_id
 
-    def __getitem__(self, number: int) -> Chunk:
-        return self._chunks[number]
-
     def find(self, data_id: str) -> Chunk | None:
         """The chunk of that name, if there is one."""
         return self._by_id.get(data_id)
 
-    def refs(self, number: int) -> int:
-        """Rows that refer to a chunk; 0 if there is none of that number."""
-        return self._chunks[number].refs if number in self._chunks else 0
+    def numbered(self, number: int) -> Chunk | None:
+        """The chunk of that number, if there is one."""
+        return self._chunks.get(number)
 
-    def by_age(self) -> list[Chunk]:
-        """The chunks, the oldest first."""
-        return list(self._chunks.values())
-
-    def oldest(self) -> Iterator[Chunk]:
-        """One chunk after the other, the oldest first; with the lock held."""
-        return iter(self._chunks.values())
+    def live(self) -> list[Chunk]:
+        """The chunks that a replay buffer needs, the oldest first."""
+        return [chunk for chunk in self._chunks.values() if chunk.is_live]
 
     def size_of(self, data_id: str, told: object) -> int:
         """Bytes of a chunk; what its writer told if it cannot be looked up.
@@ -123,26 +115,18 @@ class ChunkStore:
 
     # ------------------------------------------------------------------ who needs them
 
-    def add(
-        self, data_id: str, rows: int, size: int, facts: dict[str, Json] | None = None
-    ) -> Chunk:
-        """A chunk all of whose rows are referred to from now on."""
-        chunk = Chunk(data_id, self._next, rows, size, facts or {}, refs=rows)
+    def add(self, data_id: str, rows: int, size: int, facts: dict[str, Json]) -> Chunk:
+        """A chunk that a replay buffer needs from now on."""
+        chunk = Chunk(data_id, self._next, rows, size, facts)
         self._next += 1
         self._chunks[chunk.number] = self._by_id[data_id] = chunk
         self.bytes += size
         self.kept_rows += rows
         return chunk
 
-    def leave(self, numbers: np.ndarray) -> None:
-        """Rows are no longer in the buffer: the chunk number of each; int64 [n]."""
-        found, counts = np.unique(numbers, return_counts=True)
-        for number, n in zip(found.tolist(), counts.tolist()):
-            self.unref(self._chunks[number], n)
-
-    def unref(self, chunk: Chunk, n: int) -> None:
-        """So many rows of a chunk are no longer in the buffer."""
-        chunk.refs -= n
+    def leave(self, chunk: Chunk) -> None:
+        """No replay buffer needs a chunk any more."""
+        chunk.is_live = False
         self._left[chunk.number] = chunk
 
     def pin(self, chunks: Iterable[Chunk]) -> None:
@@ -159,10 +143,10 @@ class ChunkStore:
     # ------------------------------------------------------------------ removal
 
     def remove_unused(self) -> None:
-        """Remove chunks that neither rows nor batches need any more."""
+        """Remove chunks that neither replay buffer nor batches need any more."""
         with self._lock:
             left, self._left = self._left, {}
-            unused = [chunk for chunk in left.values() if not (chunk.refs or chunk.pins)]
+            unused = [chunk for chunk in left.values() if not (chunk.is_live or chunk.pins)]
             for chunk in unused:
                 if self._chunks.pop(chunk.number, None) is not None:
                     del self._by_id[chunk.data_id]
@@ -207,24 +191,22 @@ class ChunkStore:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> StoreState:
-        """Chunks and references; pins are of batches that nobody will wait for any more."""
-        chunks = self.by_age()
+        """The live chunks; pins are of batches that nobody will wait for any more."""
+        chunks = self.live()
         return {
             "next": self._next,
             "data_id": [chunk.data_id for chunk in chunks],
             "number": np.array([chunk.number for chunk in chunks], np.int64),
             "rows": np.array([chunk.rows for chunk in chunks], np.int64),
             "size": np.array([chunk.size for chunk in chunks], np.int64),
-            "refs": np.array([chunk.refs for chunk in chunks], np.int64),
-            "facts": {chunk.number: chunk.facts for chunk in chunks if chunk.facts},
+            "facts": [chunk.facts for chunk in chunks],
         }
 
     def load_state_dict(self, state: StoreState) -> None:
         """Go on where another one stood; nobody needs what was known before."""
         self._forget()
-        columns = (state[name].tolist() for name in ("number", "rows", "size", "refs"))
-        for data_id, number, rows, size, refs in zip(state["data_id"], *columns):
+        columns = (state[name].tolist() for name in ("number", "rows", "size"))
+        for data_id, number, rows, size, facts in zip(state["data_id"], *columns, state["facts"]):
             self._next = number
-            chunk = self.add(data_id, rows, size, state["facts"].get(number))
-            self.unref(chunk, rows - refs)
+            self.add(data_id, rows, size, facts)
         self._next = state["next"]

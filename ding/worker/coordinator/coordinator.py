@@ -77,8 +77,6 @@ class Coordinator(RunEvents, Configurable):
         # often as the learner can; and by how many samples that may be missed, None: 32 batches.
         samples_per_insert="auto",
         samples_per_insert_tolerance=None,
-        # Who keeps the replay buffer: 'coordinator' or 'learner'.
-        buffer="coordinator",
         # Seconds between saves of the state.
         save_state_second=durations.COORDINATOR_SAVE_INTERVAL,
     )
@@ -136,7 +134,6 @@ class Coordinator(RunEvents, Configurable):
             exp_name=self._exp_name,
             tb_logger=writer,
             ratio=self._sample_ratio(),
-            at_learner=self._cfg.buffer == "learner",
         )
         return RunBuffers(make, store)
 

@@ -14,7 +14,7 @@ from ._types import Config, StateDict
 
 STATE_NAME = "coordinator_state.pth.tar"
 #: Another one when a state of before cannot be gone on from.
-FORMAT = 2
+FORMAT = 3
 #: Share of the time that saving may take.
 MAX_SHARE = 0.05
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics, plain
 from ding.utils import durations
 from ding.worker.messages import (
@@ -24,13 +23,11 @@ from ding.worker.messages import (
     TaskReport,
     TrainAnswer,
     TrainRequest,
-    WireBatch,
 )
 from ding.worker.seams import NonsenseAnswer, WorkerFailed
 from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 from .chunk_buffer import ChunkBuffer
-from .learners_buffer import LearnersBuffer
 from .reported_values import one_line
 
 if TYPE_CHECKING:
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-#: A batch as it came from the buffer, or its rows.
-_Drawn = BatchWire | Sequence[Mapping[str, Json]]
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
 #: What a collector tells of its progress, and what its report calls that.
@@ -236,7 +231,8 @@ class LearnerJob(Job):
 
     def __init__(self, task: Task, worker: "WorkerSession") -> None:
         super().__init__(task, worker)
-        self._held: deque[_Drawn] = deque()
+        self._held: deque[Sequence[Mapping[str, Json]]] = deque()  # rows of a foreign learner
+        self._has_begun = self._is_starved = False
         self._demand: Demand | None = None
         self._sent_statistics: Statistics | None = None
 
@@ -250,7 +246,7 @@ class LearnerJob(Job):
             if not self._is_mine(demand.task_id):
                 return False
             self.buffer_id = demand.buffer_id or self.buffer_id
-            self._note_lost(demand)
+            self._begin_buffer()
             self._demand = demand
         request = self._batches(self._demand)
         if request is None:
@@ -276,7 +272,7 @@ class LearnerJob(Job):
             if demand.batch_num is None:
                 request = self._rows(demand)
             else:
-                request = self._references(buffer, demand)
+                request = self._permission(buffer, demand)
             if request is not None:
                 self.waits_for = None
                 return request
@@ -284,13 +280,10 @@ class LearnerJob(Job):
             self.waits_for = "collectors" if is_held else "data"
             if self._worker.pause(durations.POLL if buffer is None else 0.0):
                 return None
-            if (
-                buffer is not None
-                and not buffer.wait(demand.batch_size, durations.POLL)
-                and self._held
-            ):
-                # Rows may be too old for what it trains on last, and not for what it is at now.
-                return TrainRequest((), self._events.envstep(), wait=self._wait)
+            if buffer is None:
+                continue
+            if not buffer.wait(demand.batch_size, durations.POLL) and demand.batch_num is not None:
+                return self._request(0.0)  # it may have news of what it trains on
 
     def _rows(self, demand: Demand) -> TrainRequest | None:
         """One batch for a learner that knows of no chunks."""
@@ -301,60 +294,52 @@ class LearnerJob(Job):
         self._held.append(rows)
         return TrainRequest(rows=tuple(rows), wait=self._wait)
 
-    def _note_lost(self, demand: Demand) -> None:
-        """Say so if the samples in the learner's own buffer did not outlive the one before."""
-        outbox = self._outbox
-        lost = 0 if outbox is None else outbox.begin(demand.own_rows)
-        if lost:
-            text = f"it begins without the {lost} samples that were in the learner's own buffer"
-            self._events.warn(self._worker.name, text)
+    def _begin_buffer(self) -> None:
+        """A learner that begins is named all chunks that are left."""
+        if self._has_begun or self._buffer is None:
+            return
+        self._has_begun = True
+        if self.ours:
+            self._buffer.begin()
 
-    def _references(self, buffer: ChunkBuffer | None, demand: Demand) -> TrainRequest | None:
-        """As many batches as are wanted and there, by reference; and what is for its own buffer."""
+    def _permission(self, buffer: ChunkBuffer | None, demand: Demand) -> TrainRequest | None:
+        """What the learner may draw from its replay buffer, and what is to go into that."""
         wanted = demand.batch_num or 0
         if buffer is None:
             return None
-        chunks = () if buffer.outbox is None else tuple(buffer.outbox.take_chunks())
-        # A buffer that is asked in vain logs that.
-        if wanted and not chunks and not buffer.wait(demand.batch_size, 0.0):
+        chunks = buffer.take_chunks()
+        draws = buffer.permit(demand.batch_size, wanted) if wanted else 0
+        if wanted and not (draws or chunks):
             return None
-        batches: list[WireBatch] = []
-        draws = 0 if buffer.outbox is None else buffer.permit(demand.batch_size, wanted)
-        while buffer.outbox is None and len(batches) < wanted:
-            # Those that it has not trained on yet come first.
-            train_iter = demand.train_iter + len(self._held) // demand.learners
-            wire = buffer.sample(demand.batch_size, demand.train_iter, train_iter)
-            if wire is None:
-                break
-            self._held.append(wire)
-            batches.append(
-                WireBatch(wire["id"], tuple(wire["chunks"]), cast("Mapping[str, Json]", wire))
-            )
-        if wanted and not (batches or draws or chunks):
-            return None
+        # Chunks that come meanwhile must not wait until batches are wanted.
+        wait = durations.MESSAGE_GATHER if chunks or self._is_starved else self._wait
+        return self._request(wait, chunks, draws)
+
+    def _request(
+        self, wait: float | None, chunks: tuple[ChunkReport, ...] = (), draws: int = 0
+    ) -> TrainRequest:
         statistics = self._events.env_statistics()
         news = None
         if statistics and statistics is not self._sent_statistics:
             self._sent_statistics = statistics
             news = plain(statistics)
-        # Chunks that come meanwhile must not wait until batches are wanted.
-        wait = durations.MESSAGE_GATHER if chunks else self._wait
-        return TrainRequest(
-            tuple(batches), self._events.envstep(), news, wait=wait, chunks=chunks, draws=draws
-        )
+        return TrainRequest(self._events.envstep(), news, wait=wait, chunks=chunks, draws=draws)
 
     def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
-        self._release(len(self._held) if answer.trained is None else answer.trained)
-        outbox = self._outbox
-        if outbox is not None and answer.own_rows is not None:
-            outbox.received(answer.received, answer.own_rows)
+        self._release()
+        if self._buffer is not None and answer.own_rows is not None:
+            self._is_starved = answer.starved
+            news = answer.received, answer.left, answer.own_rows, answer.starved
+            self._buffer.note_replay(*news)
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
-        self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
-        news = cast(LearnerNews, self.info)
-        self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, news)
-        return bool(self._events.deal_with_learner_judge_finish(self.task_id, news))
+        self.info = answer.as_json()
+        if self.waits_for is None or answer.waiting is None:
+            self.waits_for = _short(answer.waiting)
+        told = cast(LearnerNews, self.info)
+        self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, told)
+        return bool(self._events.deal_with_learner_judge_finish(self.task_id, told))
 
     def _default_report(self) -> dict[str, Json]:
         keys = ("learner_step", "learner_done")
@@ -365,20 +350,14 @@ class LearnerJob(Job):
         self._events.deal_with_learner_finish_task(self.task_id, cast(LearnerInfo, report))
 
     def abandon(self) -> None:
-        self._release(len(self._held))
-        if self._outbox is not None:
-            self._outbox.take_back()
+        self._release()
 
-    @property
-    def _outbox(self) -> LearnersBuffer | None:
-        return None if self._buffer is None else self._buffer.outbox
-
-    def _release(self, count: int) -> None:
-        buffer = self._buffer
-        for _ in range(min(count, len(self._held))):
-            drawn = self._held.popleft()
-            if buffer is not None:
-                buffer.release(drawn)
+    def _release(self) -> None:
+        """The rows that were sent have been trained on."""
+        while self._held:
+            rows = self._held.popleft()
+            if self._buffer is not None:
+                self._buffer.release(rows)
 
 
 def _short(waiting: str | None) -> str | None:

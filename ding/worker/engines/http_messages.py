@@ -11,9 +11,9 @@
     learner_get_data_task   wait?                       {task_id, batch_size, cur_learner_iter, ...}
     learner_learn_task      data, wait?                 {task_id, info}
 
-``data`` is ``{"batches": [...], "envstep", "env_statistics"?}``, or a list of rows for a learner
-that knows of no chunks. Keys that a message's class has no field for stay in its ``info``, ``meta``
-or ``others``.
+``data`` is ``{"chunks": [...], "draws", "envstep", "env_statistics"?}``, or a list of rows for a
+learner that knows of no chunks. Keys that a message's class has no field for stay in its ``info``,
+``meta`` or ``others``.
 """
 
 import dataclasses

@@ -6,14 +6,13 @@ import socket
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from easydict import EasyDict
 
-from ding.data.chunks import ChunkCache, SharedFolder, read_chunk, write_chunk
+from ding.data.chunks import SharedFolder, write_chunk
 from ding.policy.dqn import DQNPolicy
 from ding.worker.adapter import LearnerAggregator
 from tests.worker.learner.comm.rig import (
@@ -21,10 +20,10 @@ from tests.worker.learner.comm.rig import (
     Asker,
     Failed,
     policy_cfg,
+    report,
     rows,
     task_info,
     until,
-    wire,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -140,25 +139,28 @@ def begin(coordinator, **kwargs):
     return coordinator.ask("learner_start_task", task_info=task_info(**kwargs))
 
 
-def learn(coordinator, batches):
-    answer = coordinator.ask("learner_learn_task", data={"batches": batches})
-    return answer["info"]
+def learn(coordinator, draws, *chunks):
+    """Permit batches; name chunks, one for each learner in turn."""
+    named = [report(name, BATCH, number) for number, name in enumerate(chunks)]
+    data = {"draws": draws, "chunks": named}
+    return coordinator.ask("learner_learn_task", data=data)["info"]
 
 
 def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(team):
     ask = team.coordinator.ask
-    begin(team.coordinator)
-    write_chunk(team.data, "c0", rows())
+    # Uniform draws without replacement: all of the eight samples that a learner has.
+    cfg = {"type": "naive", "replay_buffer_size": 100}
+    begin(team.coordinator, replay_buffer_cfg=cfg)
+    parts = {name: rows(BATCH, seed=seed) for seed, name in enumerate(("c0", "c1"))}
+    for name, part in parts.items():
+        write_chunk(team.data, name, part)
     start = team.processes[0].weights()
     demand = ask("learner_get_data_task", wait=1)
     assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 16)
-    batches = [wire(["c0"], start=3 * i, number=i) for i in range(10)]
-    infos = [learn(team.coordinator, batches)]
+    learn(team.coordinator, 10, *parts)
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 5)
-    infos.append(learn(team.coordinator, []))
-    assert infos[-1]["learner_step"] == 5
-    index = [i for info in infos for i in info["priority_info"].get("replay_buffer_idx", [])]
-    assert {i // 100 for i in index} == set(range(10))
+    info = learn(team.coordinator, 0)
+    assert (info["learner_step"], info["own_rows"]) == (5, 2 * BATCH)
     weights = [team.processes[rank].weights() for rank in range(2)]
     for name, value in weights[0].items():
         assert torch.equal(value, weights[1][name])
@@ -168,45 +170,46 @@ def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(team):
     policy = DQNPolicy(policy_cfg(), enable_field=["learn"])
     state = policy.learn_mode.state_dict()
     policy.learn_mode.load_state_dict({**state, "model": start, "target_model": start})
-    cache = ChunkCache(partial(read_chunk, team.data), 100)
-    for i in range(5):
-        pair = [list(cache.batch(batches[2 * i + rank])) for rank in range(2)]
-        policy.learn_mode.forward([dict(row) for rows_ in pair for row in rows_])
+    # A batch is all that a learner has, in some order.
+    for _ in range(5):
+        policy.learn_mode.forward([dict(row) for part in parts.values() for row in part])
     for name, value in policy.learn_mode.state_dict()["model"].items():
         torch.testing.assert_close(value, weights[0][name])
 
 
 def test_failure_of_one_ends_the_others(team):
     ask = team.coordinator.ask
-    begin(team.coordinator)
-    write_chunk(team.data, "c0", rows())
-    write_chunk(team.data, "nan", rows(nan=True))
-    learn(team.coordinator, [wire(["c0"]), wire(["nan"])])
+    begin(team.coordinator, buffer_id="bad")
+    write_chunk(team.data, "c0", rows(BATCH))
+    write_chunk(team.data, "nan", rows(BATCH, nan=True))
+    learn(team.coordinator, 2, "c0", "nan")
     with pytest.raises(Failed, match=r"DataError: learner1: "):
         until(lambda: ask("learner_get_data_task", wait=0.5) is None)
-    begin(team.coordinator, task_id="learner_task_2")
-    learn(team.coordinator, [wire(["c0"]), wire(["c0"])])
+    begin(team.coordinator, task_id="learner_task_2", buffer_id="good")
+    write_chunk(team.data, "c1", rows(BATCH))
+    learn(team.coordinator, 2, "c0", "c1")
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 1)
 
 
 def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(team):
     ask = team.coordinator.ask
-    begin(team.coordinator, state_path=STATE)
-    write_chunk(team.data, "c0", rows())
-    learn(team.coordinator, [wire(["c0"], number=i) for i in range(8)])
+    begin(team.coordinator, state_path=STATE, buffer_id="kept")
+    for name in ("c0", "c1"):
+        write_chunk(team.data, name, rows(BATCH))
+    learn(team.coordinator, 8, "c0", "c1")
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 4)
     team.processes[1].process.send_signal(signal.SIGKILL)
     begun = time.monotonic()
     with pytest.raises(Failed, match="LearnerLost: learner1: "):
-        for i in range(1000):
-            learn(team.coordinator, [wire(["c0"], number=i) for i in range(2)])
+        for _ in range(1000):
+            learn(team.coordinator, 2)
             ask("learner_get_data_task", wait=0.1)
     assert time.monotonic() - begun < 30
     team.processes[1].end()
     team.process(1, listen=team.listen[1]).address()  # at the place of the one before
-    begin(team.coordinator, state_path=STATE, task_id="learner_task_2")
+    begin(team.coordinator, state_path=STATE, task_id="learner_task_2", buffer_id="kept")
     step = ask("learner_get_data_task", wait=1)["cur_learner_iter"]
-    learn(team.coordinator, [wire(["c0"], number=i) for i in range(4)])
+    learn(team.coordinator, 4, "c0", "c1")
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == step + 2)
     weights = [team.processes[rank].weights() for rank in range(2)]
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())

@@ -12,7 +12,7 @@ from ding.worker.adapter import LearnerAggregator
 from ding.worker.engines.http_worker import Joiner
 from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
-from tests.worker.learner.comm.rig import BATCH, Asker, Failed, rows, task_info, until, wire
+from tests.worker.learner.comm.rig import BATCH, Asker, Failed, report, rows, task_info, until
 
 
 class Recorder(NaiveLearner):
@@ -85,18 +85,18 @@ class TestForeignLearners:
             parts = [learner.seen[-1]["data"] for learner in coordinator.learners]
             assert [[m["replay_buffer_idx"] for m in part] for part in parts] == [[0, 1], [2, 3]]
 
-    def test_deals_out_chunks_for_their_own_buffers_in_turns(self):
+    def test_deals_out_chunks_by_their_numbers(self):
         with naive_learners() as coordinator:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
             coordinator.ask("learner_get_data_task")
             got = [[], []]
-            for names in (["c0", "c1", "c2"], ["c3"], ["c4", "c5"]):
-                chunks = [{"data_id": name} for name in names]
-                coordinator.ask("learner_learn_task", data={"batches": [], "chunks": chunks})
+            for numbers in ([0, 1, 2], [3], [4, 5], [0, 3]):
+                chunks = [{"data_id": f"c{number}", "number": number} for number in numbers]
+                coordinator.ask("learner_learn_task", data={"draws": 0, "chunks": chunks})
                 for learner, mine in zip(coordinator.learners, got):
                     sent = learner.seen[-1]["data"].get("chunks", [])
                     mine += [chunk["data_id"] for chunk in sent]
-            assert got == [["c0", "c2", "c4"], ["c1", "c3", "c5"]]
+            assert got == [["c0", "c2", "c4", "c0"], ["c1", "c3", "c5", "c3"]]
 
     def test_failure_names_the_learner_and_ends_the_others(self):
         with naive_learners() as coordinator:
@@ -253,7 +253,9 @@ class TestOwnLearners:
     @pytest.fixture
     def coordinator(self, tmp_path):
         self.data = SharedFolder(str(tmp_path / "data"))
-        write_chunk(self.data, "c0", rows())
+        self.chunks = [report(f"c{number}", number=number) for number in range(2)]
+        for chunk in self.chunks:
+            write_chunk(self.data, chunk["data_id"], rows())
         with ExitStack() as stack:
             learners = []
             for i in range(2):
@@ -271,22 +273,25 @@ class TestOwnLearners:
     def test_every_learner_gets_as_many_batches(self, coordinator):
         demand = coordinator.ask("learner_get_data_task", wait=1)
         assert (demand["batch_num"], demand["batch_size"]) == (8, BATCH)
-        wires = [wire(["c0"], number=i) for i in range(7)]
-        coordinator.ask("learner_learn_task", data={"batches": wires})
+        coordinator.ask("learner_learn_task", data={"draws": 7, "chunks": self.chunks})
 
         def steps():
             return coordinator.ask("learner_get_data_task", wait=0.1)
 
         until(lambda: steps()["cur_learner_iter"] == 3)
-        assert steps()["batch_num"] == 7  # the seventh is still here
-        info = coordinator.ask("learner_learn_task", data={"batches": [wire(["c0"])]})["info"]
+        assert steps()["batch_num"] % 2 == 1  # the seventh is still here
+        coordinator.ask("learner_learn_task", data={"draws": 1})
         until(lambda: steps()["cur_learner_iter"] == 4)
-        info = coordinator.ask("learner_learn_task", data={"batches": []})["info"]
-        assert (info["learner_step"], info["waiting"]) == (4, "data")
+
+        def info():
+            return coordinator.ask("learner_learn_task", data={"draws": 0})["info"]
+
+        until(lambda: info()["waiting"] == "data")
+        assert info()["learner_step"] == 4
 
     def test_demand_may_come_with_the_results(self, coordinator):
-        wires = [wire(["c0"], number=i) for i in range(4)]
-        info = coordinator.ask("learner_learn_task", data={"batches": wires}, wait=5)["info"]
+        data = {"draws": 4, "chunks": self.chunks}
+        info = coordinator.ask("learner_learn_task", data=data, wait=5)["info"]
         assert info["batch_num"] >= 2
 
     def test_close_ends_the_task_at_all(self, coordinator):

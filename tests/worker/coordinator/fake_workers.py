@@ -168,6 +168,8 @@ class FakeLearner(FakeWorker):
         super().__init__(port, **kwargs)
         self.iterations, self.ours, self.step = iterations, ours, 0
         self.batches: list[Any] = []
+        self.chunks: list[str] = []
+        self.rows = 0
 
     def _resource(self, task: Any) -> Any:
         return {"gpu": 0, **({"ours": 1} if self.ours else {})}
@@ -182,12 +184,19 @@ class FakeLearner(FakeWorker):
 
     def _learn(self, task: Any) -> Any:
         data = task["data"]
-        batches = data["batches"] if self.ours else [data]
+        batches = [data]
+        named = []
+        if self.ours:
+            batches = [None] * data["draws"]
+            named = [chunk["data_id"] for chunk in data["chunks"]]
+            self.rows += sum(chunk["sample_num"] for chunk in data["chunks"])
+            self.chunks += named
         self.batches += batches
         self.step += len(batches)
         info = {"learner_step": self.step, "learner_done": self.step >= self.iterations}
         if self.ours:
             info.update(trained=len(batches), policy_iter=self.step, iters_per_second=100.0)
+            info.update(received=named, own_rows=self.rows)
         return {**self.ids(), "info": info}
 
     def _close(self, task: Any) -> Any:

@@ -1,34 +1,28 @@
-"""The coordinator's buffer of references to files."""
+"""The coordinator's side of a replay buffer: chunks, counts, pace, rows for foreign learners."""
 
 import itertools
 import json
 import multiprocessing
 import os
 import random
+import sys
 import threading
 import time
 from collections import Counter
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
 from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
-from ding.data.chunks import (
-    ChunkCache,
-    SharedFolder,
-    chunk_name,
-    chunk_pattern,
-    read_chunk,
-    write_chunk,
-)
+from ding.data.chunks import SharedFolder, chunk_name, chunk_pattern, read_chunk, write_chunk
 from ding.utils import BUFFER_REGISTRY, CheckpointWriteError, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.replay_buffer import IBuffer
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
 
 KINDS = ["advanced", "naive", "deque"]
@@ -58,237 +52,34 @@ def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -
     return {"data_id": name, "sample_num": n, "size": size, "collect_iter": serial, **more}
 
 
-def over_the_wire(message):
-    return json.loads(json.dumps(message))
+class Learner:
+    """Has the replay buffer."""
 
+    def __init__(self, folder, kind="advanced", size=40, **cfg):
+        cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
+        self.replay = ChunkReplay(cfg, "exp", NAME, NoWriter())
+        self._read = partial(read_rows, partial(read_chunk, folder))
 
-# ---------------------------------------------------------------------- in and out
+    def talk(self, buffer):
+        """Take in what it is named, and report."""
+        self.replay.name_chunks(buffer.take_chunks(), 0)
+        self.replay.take_in(self._read)
+        news = self.replay.take_news()
+        buffer.note_replay(news.received, news.left, news.rows, news.starved)
+        return news
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_samples_come_back_from_their_files(folder, kind):
-    buffer, cache = make(folder, kind), ChunkCache(partial(read_chunk, folder), 40)
-    assert buffer.sample(4, 0) is None
-    seen = set()
-    for i in range(5):
-        buffer.push(chunk(folder, i), 8 * i)
-        wire = over_the_wire(buffer.sample(8, i))
-        batch = cache.batch(wire)
-        assert len(batch) == 8
-        seen.update(batch.columns["x"].tolist())
-        buffer.release(wire)
-    assert seen <= {1000 * k + i for k in range(5) for i in range(8)}
-    assert len(seen) > 15
-    assert (buffer.count(), buffer.capacity, buffer.push_count, buffer.files) == (40, 40, 40, 5)
-    assert buffer.bytes == sum(os.path.getsize(folder.file(name)) for name in folder.names())
-    buffer.close(remove_files=True)
-    assert os.listdir(folder.path) == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_files_go_with_their_last_sample(folder, kind):
-    buffer = make(folder, kind)
-    for i in range(12):
-        buffer.push(chunk(folder, i), 0)
-        assert folder.names() == sorted(chunk_name(NAME, "collector0", str(k))
-                                        for k in range(max(0, i - 4), i + 1))  # fmt: skip
-    buffer.push(chunk(folder, 12, n=4), 0)
-    assert len(folder.names()) == 6  # half of the oldest is still drawn
-    buffer.push(chunk(folder, 13, n=100), 0)
-    assert folder.names() == [chunk_name(NAME, "collector0", "13")]
-    assert buffer.count() == 40
-    buffer.close(remove_files=True)
-
-
-def test_a_file_that_a_batch_needs_stays_until_it_is_released(folder):
-    buffer, cache = make(folder, size=8), ChunkCache(partial(read_chunk, folder), 8)
-    buffer.push(chunk(folder, 0), 0)
-    first, second = buffer.sample(4, 0), buffer.sample(4, 0)
-    for i in range(1, 4):
-        buffer.push(chunk(folder, i), 0)
-    assert len(folder.names()) == 2
-    assert buffer.files == 2
-    buffer.release(first)
-    buffer.release(first)
-    assert len(folder.names()) == 2
-    assert cache.batch(second).columns["x"].max() < 1000
-    buffer.release(second)
-    assert len(folder.names()) == 1
-    third = buffer.sample(4, 0)
-    buffer.push(chunk(folder, 4), 0)
-    buffer.release(third)
-    assert folder.names() == [chunk_name(NAME, "collector0", "4")]
-    buffer.release(third)
-    buffer.close(remove_files=True)
-
-
-def test_used_up_and_stale_samples_take_their_files_along(folder):
-    buffer = make(folder, max_use=1, max_staleness=3)
-    buffer.push(chunk(folder, 0), 0)
-    wire = buffer.sample(8, 0)
-    assert buffer.count() == 0
-    assert len(folder.names()) == 1
-    assert len(ChunkCache(partial(read_chunk, folder), 8).batch(wire)) == 8
-    buffer.release(wire)
-    assert folder.names() == []
-    buffer.push(chunk(folder, 1), 0)
-    assert buffer.sample(4, 1 + 4) is None
-    assert folder.names() == []
-    buffer.close(remove_files=True)
-
-
-def test_samples_that_the_buffer_turns_away_leave_no_file(folder):
-    limit = dict(push_sample_rate_limit=dict(max=1, min=0), window_seconds=30)
-    buffer = make(folder, thruput_controller=limit)
-    buffer.push(chunk(folder, 0), 0)
-    buffer.release(buffer.sample(4, 0))
-    buffer.push(chunk(folder, 1), 0)
-    assert len(folder.names()) == 1
-    assert buffer.count() == 8
-    buffer.close(remove_files=True)
-
-
-def test_metadata_that_comes_twice_counts_once(folder):
-    buffer = make(folder)
-    meta = chunk(folder, 0)
-    buffer.push(meta, 0)
-    buffer.push(over_the_wire(meta), 0)
-    assert (buffer.count(), buffer.push_count, buffer.files) == (8, 8, 1)
-    buffer.close(remove_files=True)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"data_id": "../x"}, {"data_id": "/etc/passwd"}, {"data_id": 3}, {"data_id": None},
-        {"data_id": ""}, {"data_id": "x" * 300}, {"sample_num": 0}, {"sample_num": -1},
-        {"sample_num": 1.5}, {"sample_num": "8"}, {"sample_num": 1 << 40}, {"sample_num": True},
-        {"collect_iter": [1, 2]}, {"collect_iter": "x"}, {"collect_iter": {}},
-        {"collect_iter": 1 << 80}, {"priority": [1.0]}, {"priority": -1.0},
-        {"priority": float("nan")}, {"priority": "high"},
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_nonsense_metadata_is_refused_and_nothing_is_stored(folder, change):
-    buffer = make(folder)
-    with pytest.raises(DataError):
-        buffer.push({**chunk(folder, 0), **change}, 0)
-    with pytest.raises(DataError):
-        buffer.push([], 0)
-    assert (buffer.count(), buffer.files, buffer.bytes) == (0, 0, 0)
-    buffer.close(remove_files=True)
-    assert folder.names() == []
-
-
-def test_sequence_buffers_are_refused_with_a_way_out(folder):
-    with pytest.raises(ConfigError, match=r"'sequence'.*'advanced'"):
-        make(folder, "sequence")
-
-
-# ---------------------------------------------------------------------- priorities
-
-
-@pytest.mark.parametrize("as_texts", [True, False])
-@pytest.mark.parametrize(
-    ("kind", "cfg"), [("advanced", {}), ("deque", dict(priority=True, priority_IS_weight=True))]
-)
-def test_priorities_come_back_and_count(folder, kind, cfg, as_texts):
-    buffer, cache = make(folder, kind, **cfg), ChunkCache(partial(read_chunk, folder), 40)
-    for i in range(5):
-        buffer.push(chunk(folder, i), 0)
-    columns = cache.batch(over_the_wire(buffer.sample(40, 0))).columns
-    ids = columns["replay_unique_id"]
-    info = {
-        "replay_buffer_idx": columns["replay_buffer_idx"].tolist(),
-        "replay_unique_id": ids.tolist()
-        if as_texts
-        else {"prefix": ids.prefix, "numbers": ids.numbers.tolist()},
-        "priority": (1e9 * (columns["x"] == 3005)).tolist(),
-    }
-    buffer.update(over_the_wire(info))
-    buffer.update({})
-    batch = cache.batch(over_the_wire(buffer.sample(16, 0))).columns
-    assert batch["x"].tolist() == [3005] * 16
-    assert batch["IS"].dtype == np.float32
-    buffer.close(remove_files=True)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"priority": [float("nan"), 1.0]}, {"priority": [1.0]}, {"priority": "ab"},
-        {"replay_buffer_idx": [0, 99]}, {"replay_buffer_idx": [0, -1]},
-        {"replay_buffer_idx": [0, 1 << 70]}, {"replay_buffer_idx": ["a", "b"]},
-        {"replay_unique_id": [1, 2]}, {"replay_unique_id": {"prefix": NAME}},
-        {"replay_unique_id": {"prefix": NAME, "numbers": ["x", "y"]}},
-        {"replay_unique_id": {"prefix": NAME, "numbers": [1]}},
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_damaged_priorities_are_refused(folder, change):
-    buffer = make(folder)
-    buffer.push(chunk(folder, 0), 0)
-    info = {"priority": [1.0, 2.0], "replay_buffer_idx": [0, 1],
-            "replay_unique_id": [f"{NAME}_0", f"{NAME}_1"]}  # fmt: skip
-    buffer.update(info)
-    with pytest.raises(DataError):
-        buffer.update({**info, **change})
-    buffer.close(remove_files=True)
-
-
-def test_priorities_of_the_collector_are_taken(folder):
-    buffer, cache = make(folder), ChunkCache(partial(read_chunk, folder), 40)
-    buffer.push(chunk(folder, 0, priority=0.0), 0)
-    buffer.push(chunk(folder, 1, priority=[0.0] * 7 + [1e9]), 0)
-    assert set(cache.batch(buffer.sample(16, 0)).columns["x"].tolist()) == {1007}
-    buffer.close(remove_files=True)
-
-
-# ---------------------------------------------------------------------- foreign peers
-
-
-def test_foreign_metadata_and_learners(folder):
-    buffer, cache = make(folder, size=4), ChunkCache(partial(read_chunk, folder), 4)
-    for i in range(6):
-        torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
-        buffer.push({"data_id": f"env_{i}", "env_id": i, "buffer_id": NAME}, i)
-    assert folder.names() == [f"env_{i}" for i in range(2, 6)]
-    wire = buffer.sample(4, 0)
-    assert sorted(row["obs"][0].item() for row in cache.batch(wire)) == [2, 3, 4, 5]
-    buffer.release(wire)
-    rows = over_the_wire(buffer.sample_rows(4, 0))
-    assert sorted(row["data_id"] for row in rows) == folder.names()
-    assert all(row["env_id"] == int(row["data_id"][-1]) for row in rows)
-    assert {"replay_buffer_idx", "replay_unique_id", "IS", "priority"} <= rows[0].keys()
-    ids = {name: [row[name] for row in rows] for name in ("replay_buffer_idx", "replay_unique_id")}
-    buffer.update({**ids, "priority": [1, 2, 3, 4]})
-    buffer.release(rows)
-    rows = buffer.sample_rows(4, 0)
-    for i in range(6, 10):
-        torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
-        buffer.push({"data_id": f"env_{i}"}, i)
-    assert len(folder.names()) > 4
-    buffer.release(rows)
-    assert len(folder.names()) == 4
-    buffer.close(remove_files=True)
-    assert folder.names() == []
-
-
-def test_a_step_of_a_foreign_trajectory(folder):
-    buffer = make(folder)
-    torch.save([{"x": torch.tensor(i)} for i in range(5)], folder.file("trajectory"))
-    buffer.push({"data_id": "trajectory", "unroll_split_begin": 3, "unroll_len": 1}, 0)
-    assert ChunkCache(partial(read_chunk, folder), 9).batch(buffer.sample(1, 0))[0]["x"] == 3
-    with pytest.raises(DataError, match="unroll_len=2"):
-        buffer.push({"data_id": "other", "unroll_split_begin": 3, "unroll_len": 2}, 0)
-    buffer.close(remove_files=True)
+    def draw(self, buffer, size, train_iter=0):
+        """The numbers of the chunks of a batch; ``None`` if it gets none."""
+        self.talk(buffer)
+        batch = self.replay.sample(size, train_iter)[0] if buffer.permit(size, 1) else None
+        self.talk(buffer)
+        return None if batch is None else [int(row["x"]) // 1000 for row in batch]
 
 
 class RowBuffer(IBuffer):
     """What a user may write: rows in a list, nothing else."""
 
     config = dict(type="test_rows")
-    gone: Counter
 
     def __init__(self, cfg, tb_logger=None, exp_name="", instance_name="buffer"):
         self.size, self.rows, self.updates = cfg.replay_buffer_size, [], []
@@ -331,133 +122,194 @@ def users_buffer():
     del BUFFER_REGISTRY["test_rows"]
 
 
-def test_a_users_buffer_of_rows(folder, users_buffer):
-    buffer, cache = make(folder, "test_rows", size=20), ChunkCache(partial(read_chunk, folder), 20)
-    for i in range(9):
+def over_the_wire(message):
+    return json.loads(json.dumps(message))
+
+
+# ---------------------------------------------------------------------- a chunk's way
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_go_to_the_learner_and_are_removed_with_their_last_sample(folder, kind):
+    buffer, learner = make(folder, kind), Learner(folder, kind)
+    for i in range(5):
         buffer.push(chunk(folder, i), 0)
-        wire = over_the_wire(buffer.sample(8, 0))
-        batch = cache.batch(wire)
-        assert [row["my_id"] for row in batch] == ["row-0"] * 8
-        buffer.release(wire)
-    assert len(folder.names()) == 3
-    assert buffer.capacity == 20
-    buffer.update({"priority": [1.0], "replay_unique_id": ["a"], "replay_buffer_idx": [0]})
-    assert buffer.buffer.updates[0]["replay_unique_id"] == ["a"]
-    assert buffer.drop_chunk(chunk_name(NAME, "collector0", "8"), "gone") == 8
-    for _ in range(20):
-        wire = buffer.sample(8, 0)
-        assert cache.batch(wire)[0]["x"] < 8000
-        buffer.release(wire)
-    state = buffer.state_dict()
-    buffer.close(remove_files=False)
-    buffer = make(folder, "test_rows", size=20)
-    assert buffer.load_state_dict(state) == []
-    assert len(cache.batch(buffer.sample(8, 0))) == 8
+    assert (buffer.count(), buffer.files) == (40, 5)
+    assert learner.talk(buffer).rows == 40
+    assert (buffer.count(), buffer.files) == (40, 5)
+    assert set(learner.draw(buffer, 40)) == set(range(5))
+    for i in range(5, 8):
+        buffer.push(chunk(folder, i), 0)
+        assert buffer.count() == 40
+        learner.talk(buffer)
+        assert len(folder.names()) == buffer.files == 5
+    assert buffer.bytes == sum(os.path.getsize(folder.file(name)) for name in folder.names())
+    buffer.close(remove_files=True)
+    assert os.listdir(folder.path) == []
+
+
+def test_a_chunk_is_named_once(folder):
+    buffer = make(folder)
+    metas = [chunk(folder, i) for i in range(2)]
+    buffer.push(metas[0], 0)
+    (named,) = buffer.take_chunks()
+    assert (named.data_id, named.size) == (metas[0]["data_id"], metas[0]["size"])
+    assert buffer.take_chunks() == ()
+    buffer.push(metas[1], 0)
+    assert [chunk.data_id for chunk in buffer.take_chunks()] == [metas[1]["data_id"]]
+
+
+def test_what_a_learner_is_told_of_a_chunk(folder):
+    buffer = make(folder)
+    buffer.push(chunk(folder, 3, n=2, priority=[0.5, 2.0], policy_iter=7), 0)
+    (named,) = buffer.take_chunks()
+    assert named.meta == {"sample_num": 2, "collect_iter": 3, "priority": [0.5, 2.0], "number": 0}
+
+
+def test_many_chunks_are_named_in_several_messages():
+    buffer = make(None, size=10**6)
+    for number in range(5000):
+        buffer.push({"data_id": f"c{number}", "sample_num": 1}, 0)
+    messages = [buffer.take_chunks() for _ in range(4)]
+    assert [len(message) > 0 for message in messages] == [True, True, True, False]
+    assert [c.meta["number"] for message in messages for c in message] == list(range(5000))
+
+
+def test_a_learner_that_begins_again_is_given_all_chunks_that_are_left(folder):
+    buffer, learner = make(folder), Learner(folder)
+    for i in range(7):
+        buffer.push(chunk(folder, i), 0)
+        learner.talk(buffer)
+    state = learner.replay.state_dict()
+    buffer.begin()
+    assert buffer.count() == 40
+    again = Learner(folder)
+    again.replay.load_state_dict(state)
+    news = again.talk(buffer)
+    assert len(news.received) == 5
+    assert (news.rows, buffer.count(), buffer.files) == (40, 40, 5)
+    assert set(again.draw(buffer, 40)) == set(range(2, 7))
+    buffer.close(remove_files=True)
+
+
+def test_a_learner_that_goes_on_reads_nothing_again(folder):
+    buffer, learner = make(folder), Learner(folder)
+    for i in range(3):
+        buffer.push(chunk(folder, i), 0)
+    learner.talk(buffer)
+    buffer.begin()
+    folder.clear(chunk_pattern(NAME))
+    news = learner.talk(buffer)
+    assert (len(news.received), news.bad, buffer.count()) == (3, (), 24)
+    buffer.close(remove_files=True)
+
+
+def test_used_up_and_stale_samples_take_their_files_along(folder):
+    limits = dict(max_use=1, max_staleness=10)
+    buffer, learner = make(folder, **limits), Learner(folder, **limits)
+    for i in (0, 5):
+        buffer.push(chunk(folder, i), 0)
+    assert sorted(learner.draw(buffer, 16, 9)) == [0] * 8 + [5] * 8
+    assert (buffer.count(), folder.names()) == (0, [])
+    for i in (10, 20):
+        buffer.push(chunk(folder, i), 0)
+    assert set(learner.draw(buffer, 8, 25)) == {20}
+    assert (buffer.count(), folder.names()) == (0, [])
+    buffer.close(remove_files=True)
+
+
+def test_a_dropped_chunk_is_counted_and_not_named_again(folder):
+    buffer = make(folder)
+    metas = [chunk(folder, i) for i in range(3)]
+    for meta in metas:
+        buffer.push(meta, 0)
+    buffer.take_chunks()
+    assert buffer.drop_chunk(metas[1]["data_id"], "cut short") == 8
+    assert buffer.drop_chunk(metas[1]["data_id"], "cut short") == 0
+    assert buffer.drop_chunk("unknown", "") == 0
+    assert (buffer.count(), len(folder.names())) == (16, 2)
+    buffer.begin()
+    assert [c.data_id for c in buffer.take_chunks()] == [metas[0]["data_id"], metas[2]["data_id"]]
+    buffer.close(remove_files=True)
+
+
+def test_metadata_that_comes_twice_counts_once(folder):
+    buffer = make(folder)
+    meta = chunk(folder, 0)
+    buffer.push(meta, 0)
+    buffer.push(over_the_wire(meta), 0)
+    assert (buffer.count(), buffer.push_count, buffer.files) == (8, 8, 1)
+    buffer.close(remove_files=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data_id": "../x"}, {"data_id": "/etc/passwd"}, {"data_id": 3}, {"data_id": None},
+        {"data_id": ""}, {"data_id": "x" * 300}, {"sample_num": 0}, {"sample_num": -1},
+        {"sample_num": 1.5}, {"sample_num": "8"}, {"sample_num": 1 << 40}, {"sample_num": True},
+        {"collect_iter": [1, 2]}, {"collect_iter": "x"}, {"collect_iter": {}},
+        {"collect_iter": 1 << 80}, {"priority": [1.0]}, {"priority": -1.0},
+        {"priority": float("nan")}, {"priority": "high"},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_nonsense_metadata_is_refused_and_nothing_is_stored(folder, change):
+    buffer = make(folder)
+    with pytest.raises(DataError):
+        buffer.push({**chunk(folder, 0), **change}, 0)
+    with pytest.raises(DataError):
+        buffer.push([], 0)
+    assert (buffer.count(), buffer.files, buffer.bytes) == (0, 0, 0)
     buffer.close(remove_files=True)
     assert folder.names() == []
 
 
-class TellingBuffer(RowBuffer):
-    """One that lets its newest rows leave, and says so."""
-
-    on_leave = None
-
-    def push(self, data, cur_collector_envstep):
-        rows = [*self.rows, *data]
-        self.rows, left = rows[: self.size], rows[self.size :]
-        if left:
-            self.on_leave(left)
-
-
-def test_a_users_buffer_that_tells_who_leaves(folder, users_buffer):
-    BUFFER_REGISTRY.register("test_rows", TellingBuffer, force_overwrite=True)
-    buffer = make(folder, "test_rows", size=20)
-    metas = [chunk(folder, i) for i in range(5)]
-    for meta in metas:
-        buffer.push(meta, 0)
-    assert folder.names() == [meta["data_id"] for meta in metas[:3]]
-    assert buffer.drop_chunk(metas[0]["data_id"], "gone") == 8
-    assert (buffer.count(), len(folder.names())) == (12, 2)
-    assert metas[0]["data_id"] not in buffer.sample(8, 0)["chunks"]
-    buffer.close(remove_files=True)
-
-
-# ---------------------------------------------------------------------- bad chunks
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_dropped_chunk_is_never_drawn_again(folder, kind):
-    buffer, cache = make(folder, kind), ChunkCache(partial(read_chunk, folder), 40)
-    metas = [chunk(folder, i) for i in range(5)]
-    for meta in metas:
-        buffer.push(meta, 0)
-    assert buffer.drop_chunk(metas[1]["data_id"], "cut short") == 8
-    assert buffer.drop_chunk(metas[3]["data_id"], "cut short") == 8
-    assert buffer.drop_chunk(metas[3]["data_id"], "cut short") == 0
-    assert buffer.drop_chunk("unknown", "") == 0
-    assert len(folder.names()) == 3
-    assert buffer.count() == 24
-    for _ in range(20):
-        wire = buffer.sample(16, 0)
-        assert len(wire["row"]) == 16
-        assert {x // 1000 for x in cache.batch(wire).columns["x"].tolist()} <= {0, 2, 4}
-        buffer.release(wire)
-    for meta in metas[::2]:
-        buffer.drop_chunk(meta["data_id"], "all gone")
-    assert buffer.sample(16, 0) is None
-    assert (buffer.count(), folder.names()) == (0, [])
-    for i in range(5, 7):
-        buffer.push(chunk(folder, i), 0)
-    assert {x // 1000 for x in cache.batch(buffer.sample(8, 0)).columns["x"].tolist()} <= {5, 6}
-    buffer.close(remove_files=True)
-
-
-# ---------------------------------------------------------------------- the truth
+def test_sequence_buffers_are_refused_with_a_way_out(folder):
+    with pytest.raises(ConfigError, match=r"'sequence'.*'advanced'"):
+        make(folder, "sequence")
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from([*KINDS, "tight"]), st.integers(0, 2**32))
-def test_files_are_those_that_samples_and_batches_need(tmp_path_factory, kind, seed):
+def test_files_are_those_that_the_learner_needs(tmp_path_factory, kind, seed):
     rng = random.Random(seed)
     folder = SharedFolder(str(tmp_path_factory.mktemp("truth")))
+    cfg = {"kind": kind, "size": 30}
     if kind == "tight":
-        buffer = make(folder, "advanced", 30, max_use=3, max_staleness=6)
-    else:
-        buffer = make(folder, kind, 30)
-    buffer.buffer.rng = rng
-    batches, n, now = [], 0, 0
+        cfg = {"kind": "advanced", "size": 30, "max_use": 3, "max_staleness": 6}
+    buffer, learner = make(folder, **cfg), Learner(folder, **cfg)
+    n = now = 0
     for _ in range(40):
         step = rng.randrange(8)
         if step < 3:
             buffer.push(chunk(folder, n, rng.randint(1, 12)), 0)
             n += 1
         elif step < 5:
-            wire = buffer.sample(rng.randint(1, 12), now)
-            batches += [wire] if wire else []
-        elif step == 5 and batches:
-            buffer.release(batches.pop(rng.randrange(len(batches))))
+            learner.draw(buffer, rng.randint(1, 12), now)
+        elif step == 5:
+            state = learner.replay.state_dict()
+            learner = Learner(folder, **cfg)
+            learner.replay.load_state_dict(state)
+            buffer.begin()
         elif step == 6:
             now += 1
-        elif step == 7 and folder.names() and rng.random() < 0.5:
-            buffer.drop_chunk(rng.choice(folder.names()), "test")
+        else:
+            other = make(folder, **cfg)
+            assert other.load_state_dict(buffer.state_dict()) == []
+            buffer = other
         there = set(folder.names())
-        for wire in batches:
-            assert there >= set(wire["chunks"])
-        if not batches and buffer.count():
-            # All that can be drawn is there, and nothing else.
-            probe = buffer.sample(buffer.count(), now) if kind != "tight" else None
-            if probe is not None:
-                assert buffer.buffer.count() != buffer.count() or set(probe["chunks"]) == there
-                buffer.release(probe)
         assert buffer.files == len(there)
         assert buffer.bytes == sum(os.path.getsize(folder.file(name)) for name in there)
+        rows = learner.talk(buffer).rows
+        assert buffer.count() == rows
+        assert set(learner.replay.state_dict()["chunks"]) == set(folder.names())
     buffer.close(remove_files=True)
     assert os.listdir(folder.path) == []
 
 
 def test_many_threads(folder):
-    buffer = make(folder, size=200)
-    cache = ChunkCache(partial(read_chunk, folder), 200)
+    buffer, learner = make(folder, size=200), Learner(folder, size=200)
     stop, errors, lock = threading.Event(), [], threading.Lock()
     serials = iter(range(10**6))
 
@@ -474,28 +326,22 @@ def test_many_threads(folder):
             serial = next(serials)
         buffer.push(chunk(folder, serial, 1 + serial % 9), serial)
 
-    def sample():
-        if not buffer.wait(16, 0.1):
-            return
-        wire = buffer.sample(16, 0)
-        columns = cache.batch(wire).columns
-        assert (columns["x"] % 1000 < 9).all()
-        buffer.update({"replay_buffer_idx": columns["replay_buffer_idx"].tolist(),
-                       "replay_unique_id": columns["replay_unique_id"].tolist(),
-                       "priority": [1.0] * 16})  # fmt: skip
-        buffer.release(wire)
+    def train():
+        if buffer.wait(16, 0.1):
+            assert learner.talk(buffer).bad == ()
+            learner.replay.sample(16 * min(buffer.permit(16, 4), 1), 0)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in (push, push, sample, sample)]
+    threads = [threading.Thread(target=run, args=(work,)) for work in (push, push, train)]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not stop.is_set() and buffer.push_count < 1500 and time.monotonic() < deadline:
         stop.wait(0.05)
     stop.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not errors
-    assert cache.take_bad() == []
+    learner.talk(buffer)
     assert len(folder.names()) == buffer.files
     buffer.close(remove_files=True)
     assert os.listdir(folder.path) == []
@@ -530,15 +376,15 @@ def limited(folder, per_insert=2.0, tolerance=32.0, **more) -> ChunkBuffer:
 def test_a_learner_waits_for_collectors_that_are_behind(folder):
     buffer = limited(folder)
     buffer.push(chunk(folder, 0), 0)
-    assert [buffer.sample(8, 0) is None for _ in range(5)] == [False] * 4 + [True]
+    assert [buffer.permit(8, 1) for _ in range(5)] == [1, 1, 1, 1, 0]
     assert not buffer.wait(8, 0.0)
     assert buffer.holds_learner(8)
     assert buffer.pace.wait_for_room(0.0)
     buffer.push(chunk(folder, 1, n=4), 0)
     assert buffer.wait(8, 0.0)
     assert not buffer.holds_learner(8)
-    assert buffer.sample(8, 0) is not None
-    assert buffer.sample(8, 0) is None
+    assert buffer.permit(8, 9) == 1
+    assert buffer.permit(8, 9) == 0
     assert buffer.pace.ratio_status() == {
         "target": 2.0,
         "reached": 40 / 12,
@@ -550,8 +396,7 @@ def test_a_learner_waits_for_collectors_that_are_behind(folder):
 def test_a_waiting_learner_goes_on_as_soon_as_samples_come(folder):
     buffer = limited(folder)
     buffer.push(chunk(folder, 0), 0)
-    while buffer.sample(8, 0):
-        pass
+    assert buffer.permit(8, 9) == 4
     waited = []
     waiter = threading.Thread(target=lambda: waited.append(buffer.wait(8, 10)))
     waiter.start()
@@ -576,7 +421,7 @@ def test_collectors_wait_for_a_learner_that_is_behind(folder):
     waiter = threading.Thread(target=lambda: waited.append(buffer.pace.wait_for_room(10)))
     waiter.start()
     while not waited:
-        assert buffer.sample(8, 0) is not None
+        assert buffer.permit(8, 1)
         waiter.join(0.1)
     assert waited == [True]
     assert buffer.pace.grant("collector0", told, need=100) >= told + 100
@@ -596,31 +441,40 @@ def test_room_is_shared_among_collectors(folder):
 
 
 def test_a_buffer_that_lost_its_samples_unused_does_not_hold_collectors(folder):
-    buffer = limited(folder, size=400, max_staleness=1)
+    limits = dict(size=400, max_staleness=1)
+    buffer, learner = limited(folder, **limits), Learner(folder, **limits)
     for i in range(3):
         buffer.push(chunk(folder, i), 0)
     assert not buffer.pace.wait_for_room(0.0)
     assert buffer.wait(8, 0.0)
-    assert buffer.sample(8, 100) is None  # they are too old
+    assert learner.draw(buffer, 8, 100) is None  # they are too old
     assert buffer.pace.wait_for_room(0.0)
 
 
 def test_samples_that_may_be_used_once_do_not_hold_collectors_for_ever(folder):
-    buffer = limited(folder, per_insert=8.0, tolerance=64.0, size=400, max_use=1)
-    drawn = 0
+    limits = dict(size=400, max_use=1)
+    buffer = limited(folder, per_insert=8.0, tolerance=64.0, **limits)
+    learner, drawn = Learner(folder, **limits), 0
     for i in range(40):
         if buffer.pace.wait_for_room(0.0):
             buffer.push(chunk(folder, i), 0)
-        while buffer.wait(8, 0.0) and buffer.sample(8, 0):
+        while buffer.wait(8, 0.0) and learner.draw(buffer, 8):
             drawn += 8
     assert drawn >= 8 * 30
+
+
+def test_what_is_on_its_way_ends_no_pace(folder):
+    buffer = limited(folder)
+    for i in range(3):
+        buffer.push(chunk(folder, i), 0)
+    buffer.note_replay((), (), 0, is_starved=True)
+    assert not buffer.pace.wait_for_room(0.0)
 
 
 def test_the_ratio_goes_on_after_a_resume(folder):
     first = limited(folder)
     first.push(chunk(folder, 0), 0)
-    while first.sample(8, 0):
-        pass
+    assert first.permit(8, 9) == 4
     second = limited(folder)
     second.load_state_dict(first.state_dict())
     assert second.pace.ratio_status() == first.pace.ratio_status()
@@ -628,7 +482,7 @@ def test_the_ratio_goes_on_after_a_resume(folder):
     third = make(folder)  # turned off meanwhile
     third.load_state_dict(first.state_dict())
     assert third.pace.ratio_status() is None
-    assert third.sample(8, 0) is not None
+    assert third.permit(8, 99) == 99
     fourth = limited(folder)  # turned on meanwhile
     fourth.load_state_dict(third.state_dict())
     assert fourth.pace.wait_for_room(0.0)
@@ -641,7 +495,7 @@ def test_grants_and_files_never_exceed_the_limit(folder):
     size = chunk(folder, 10**6)["size"]
     folder.clear(chunk_pattern(NAME))
     limit = 30 * size
-    buffer = make(folder, size=10_000, max_bytes=limit)
+    buffer, learner = make(folder, size=10_000, max_bytes=limit), Learner(folder, size=10_000)
     rng = random.Random(0)
     quota = dict.fromkeys(["a", "b", "c"], 0)
     written, told = Counter(), Counter()
@@ -669,19 +523,16 @@ def test_grants_and_files_never_exceed_the_limit(folder):
         could_be = used + sum(quota[w] - written[w] for w in quota)
         assert could_be <= limit, step
         if buffer.count() >= 8 and rng.random() < 0.2:
-            wire = buffer.sample(8, 0)
-            assert all(os.path.exists(folder.file(name)) for name in wire["chunks"])
-            buffer.release(wire)
+            assert learner.draw(buffer, 8)
     assert n > 100
     assert most > limit / 2
     buffer.close(remove_files=True)
     assert os.listdir(folder.path) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_oldest_leave_when_the_limit_binds_with_one_warning(folder, kind, caplog):
+def test_the_oldest_files_go_when_the_limit_binds_with_one_warning(folder, caplog):
     size = chunk(folder, 0)["size"]
-    buffer = make(folder, kind, size=10_000, max_bytes=20 * size)
+    buffer, learner = make(folder, size=10_000, max_bytes=20 * size), Learner(folder, size=10_000)
     told = 0
     for i in range(60):
         given = buffer.pace.grant("collector0", told, need=size)
@@ -689,15 +540,31 @@ def test_the_oldest_leave_when_the_limit_binds_with_one_warning(folder, kind, ca
         meta = chunk(folder, i)
         buffer.push(meta, 0)
         told += meta["size"]
+        learner.talk(buffer)
     kept = sorted(int(name.rpartition(".")[2]) for name in folder.names())
     assert kept == list(range(60 - len(kept), 60))
     assert 10 <= len(kept) <= 20
+    # The learner has all of them nevertheless.
+    assert buffer.count() == learner.replay.rows == 480
+    again = Learner(folder, size=10_000)
+    buffer.begin()
+    assert set(again.draw(buffer, 64)) <= set(kept)
     assert buffer.count() == 8 * len(kept)
-    columns = ChunkCache(partial(read_chunk, folder), 200).batch(buffer.sample(64, 0)).columns
-    assert {x // 1000 for x in columns["x"].tolist()} <= set(kept)
     warnings = [r.getMessage() for r in caplog.records if "path_data_limit" in r.getMessage()]
     assert len(warnings) == 1
     assert "about 160 samples, fewer than replay_buffer_size=10000" in warnings[0]
+    buffer.close(remove_files=True)
+
+
+def test_the_oldest_files_go_while_no_learner_takes_them(folder):
+    size = chunk(folder, 0)["size"]
+    buffer, told = make(folder, size=10_000, max_bytes=20 * size), 0
+    for i in range(60):
+        assert buffer.pace.grant("collector0", told, need=size) >= told + size
+        buffer.push(chunk(folder, i), 0)
+        told += size
+    assert buffer.count() == 8 * len(folder.names())
+    assert Learner(folder, size=10_000).talk(buffer).bad == ()
     buffer.close(remove_files=True)
 
 
@@ -764,12 +631,11 @@ def test_pinned_files_are_not_evicted_and_space_comes_when_they_are_released(fol
     buffer = make(folder, max_bytes=4 * size)
     for i in range(4):
         buffer.push(chunk(folder, i), 0)
-    wire = buffer.sample(32, 0)
+    rows = buffer.sample_rows(32, 0)
     assert buffer.pace.grant("a", 0, need=size) == 0
     assert buffer.pace.grant("a", 0, need=size) == 0
-    assert set(wire["chunks"]) <= set(folder.names())
-    assert buffer.count() >= 8
-    buffer.release(wire)
+    assert {row["data_id"] for row in rows} <= set(folder.names())
+    buffer.release(rows)
     assert buffer.pace.grant("a", 0, need=size) >= size
     buffer.close(remove_files=True)
 
@@ -779,15 +645,6 @@ def test_limits_that_cannot_do_are_said(folder):
     buffer = make(folder, size=1000, max_bytes=4 * size)
     with pytest.raises(ConfigError, match=r"collector0 has a chunk of .*path_data_limit"):
         buffer.pace.grant("collector0", 0, need=5 * size)
-    told = 0
-    for i in range(40):
-        buffer.pace.grant("collector0", told, need=size)
-        meta = chunk(folder, i)
-        buffer.push(meta, 0)
-        told += size
-    assert buffer.wait(64, 0)
-    with pytest.raises(ConfigError, match=r"too little for batches of 64: it holds about 3\d sam"):
-        buffer.sample(64, 0)
     buffer.close(remove_files=True)
 
 
@@ -798,8 +655,9 @@ def test_no_limit_and_no_folder(folder):
     buffer = make(None, size=8)
     for i in range(3):
         buffer.push({"data_id": f"c{i}", "sample_num": 8, "size": 100}, 0)
+    assert (buffer.bytes, buffer.files) == (300, 3)
+    buffer.release(buffer.sample_rows(8, 0))
     assert (buffer.bytes, buffer.files) == (100, 1)
-    buffer.release(buffer.sample(8, 0))
     buffer.close(remove_files=True)
 
 
@@ -825,10 +683,151 @@ def test_writers_that_are_killed_leave_nothing(folder):
         buffer.forget_worker("victim")
         assert set(os.listdir(folder.path)) == set(folder.names())
         assert len(folder.names()) == buffer.files == 5 * (serial + 1)
-    wire = buffer.sample(64, 0)
-    assert len(ChunkCache(partial(read_chunk, folder), 10_000).batch(wire)) == 64
+    assert len(Learner(folder, size=10_000).draw(buffer, 64)) == 64
     buffer.close(remove_files=True)
     assert os.listdir(folder.path) == []
+
+
+# ---------------------------------------------------------------------- foreign learners
+
+
+def test_foreign_metadata_and_learners(folder):
+    buffer = make(folder, size=4)
+    for i in range(6):
+        torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
+        buffer.push({"data_id": f"env_{i}", "env_id": i, "buffer_id": NAME}, i)
+    rows = over_the_wire(buffer.sample_rows(4, 0))
+    buffer.release(rows)
+    assert folder.names() == [f"env_{i}" for i in range(2, 6)]
+    assert sorted(row["data_id"] for row in rows) == folder.names()
+    assert all(row["env_id"] == int(row["data_id"][-1]) for row in rows)
+    assert {"replay_buffer_idx", "replay_unique_id", "IS", "priority"} <= rows[0].keys()
+    ids = {name: [row[name] for row in rows] for name in ("replay_buffer_idx", "replay_unique_id")}
+    buffer.update({**ids, "priority": [1, 2, 3, 4]})
+    buffer.release(rows)
+    rows = buffer.sample_rows(4, 0)
+    for i in range(6, 10):
+        torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
+        buffer.push({"data_id": f"env_{i}"}, i)
+    later = buffer.sample_rows(4, 0)
+    assert len(folder.names()) > 4
+    buffer.release(rows)
+    buffer.release(later)
+    assert len(folder.names()) == 4
+    buffer.close(remove_files=True)
+    assert folder.names() == []
+
+
+def test_a_step_of_a_foreign_trajectory(folder):
+    buffer, learner = make(folder), Learner(folder)
+    torch.save([{"x": torch.tensor(1000 * i)} for i in range(5)], folder.file("trajectory"))
+    buffer.push({"data_id": "trajectory", "unroll_split_begin": 3, "unroll_len": 1}, 0)
+    assert learner.draw(buffer, 1) == [3]
+    (row,) = make_rows(buffer, 1)
+    assert (row["row"], row["unroll_split_begin"]) == (3, 3)
+    with pytest.raises(DataError, match="unroll_len=2"):
+        buffer.push({"data_id": "other", "unroll_split_begin": 3, "unroll_len": 2}, 0)
+    buffer.close(remove_files=True)
+
+
+def make_rows(buffer, size):
+    """Draw for a foreign learner that comes instead of the other one."""
+    buffer.begin()
+    return buffer.sample_rows(size, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cfg"), [("advanced", {}), ("deque", dict(priority=True, priority_IS_weight=True))]
+)
+def test_priorities_of_a_foreign_learner_count(folder, kind, cfg):
+    buffer = make(folder, kind, **cfg)
+    for i in range(5):
+        buffer.push(chunk(folder, i), 0)
+    rows = over_the_wire(buffer.sample_rows(40, 0))
+    ids = ("replay_buffer_idx", "replay_unique_id")
+    info = {name: [row[name] for row in rows] for name in ids}
+    is_it = [row["data_id"].endswith(".3") and row["row"] == 5 for row in rows]
+    buffer.update(over_the_wire({**info, "priority": [1e9 if it else 0.0 for it in is_it]}))
+    buffer.update({})
+    again = buffer.sample_rows(16, 0)
+    assert {(row["data_id"], row["row"]) for row in again} == {
+        (chunk_name(NAME, "collector0", "3"), 5)
+    }
+    buffer.close(remove_files=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"priority": [float("nan"), 1.0]}, {"priority": [1.0]}, {"priority": "ab"},
+        {"replay_buffer_idx": [0, 99]}, {"replay_buffer_idx": [0, -1]},
+        {"replay_buffer_idx": [0, 1 << 70]}, {"replay_buffer_idx": ["a", "b"]},
+        {"replay_unique_id": [1, 2]}, {"replay_unique_id": {"prefix": NAME}},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_damaged_priorities_are_refused(folder, change):
+    buffer = make(folder)
+    buffer.push(chunk(folder, 0), 0)
+    buffer.sample_rows(2, 0)
+    info = {"priority": [1.0, 2.0], "replay_buffer_idx": [0, 1],
+            "replay_unique_id": [f"{NAME}_0", f"{NAME}_1"]}  # fmt: skip
+    buffer.update(info)
+    with pytest.raises(DataError):
+        buffer.update({**info, **change})
+    buffer.close(remove_files=True)
+
+
+def test_a_file_that_rows_need_stays_until_they_are_released(folder):
+    buffer = make(folder, size=8)
+    buffer.push(chunk(folder, 0), 0)
+    first = buffer.sample_rows(4, 0)
+    buffer.push(chunk(folder, 1), 0)
+    second = buffer.sample_rows(4, 0)
+    assert len(folder.names()) == 2
+    buffer.release(first)
+    assert len(folder.names()) == 1
+    buffer.release(first)
+    buffer.release(second)
+    assert len(folder.names()) == 1
+    buffer.close(remove_files=True)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "test_rows"])
+def test_rows_of_a_dropped_chunk_are_never_drawn_again(folder, kind, users_buffer):
+    buffer = make(folder, kind)
+    metas = [chunk(folder, i) for i in range(5)]
+    for meta in metas:
+        buffer.push(meta, 0)
+    buffer.release(buffer.sample_rows(16, 0))
+    for i in (1, 3):
+        assert buffer.drop_chunk(metas[i]["data_id"], "cut short") == 8
+    assert len(folder.names()) == 3
+    for _ in range(20):
+        rows = buffer.sample_rows(16, 0)
+        assert len(rows) == 16
+        assert {row["data_id"][-1] for row in rows} <= {"0", "2", "4"}
+        buffer.release(rows)
+    for meta in metas[::2]:
+        buffer.drop_chunk(meta["data_id"], "all gone")
+    assert buffer.sample_rows(16, 0) is None
+    assert folder.names() == []
+    for i in range(5, 7):
+        buffer.push(chunk(folder, i), 0)
+    assert {row["data_id"][-1] for row in buffer.sample_rows(8, 0)} <= {"5", "6"}
+    buffer.close(remove_files=True)
+
+
+def test_a_foreign_learner_waits_while_its_buffer_refuses(folder):
+    buffer = make(folder, max_staleness=1)
+    buffer.push(chunk(folder, 0), 0)
+    assert buffer.wait(8, 0.0)
+    assert buffer.sample_rows(8, 100) is None  # they are too old
+    assert not buffer.wait(8, 0.0)
+    buffer.push(chunk(folder, 100), 0)
+    assert buffer.wait(8, 0.0)
+    assert buffer.sample_rows(8, 100) is not None
+    buffer.close(remove_files=True)
 
 
 # ---------------------------------------------------------------------- state
@@ -836,27 +835,41 @@ def test_writers_that_are_killed_leave_nothing(folder):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_restored_buffer_goes_on(folder, kind):
-    buffer = make(folder, kind)
+    buffer, learner = make(folder, kind), Learner(folder, kind)
     for i in range(7):
         buffer.push(chunk(folder, i), 0)
-    wire = buffer.sample(8, 0)
+    learner.talk(buffer)
     state = buffer.state_dict()
     chunk(folder, 50)  # written after the state was saved
-    expected = buffer.sample(8, 0)
     buffer.close(remove_files=False)
     again = make(folder, kind)
     assert again.load_state_dict(state) == []
     assert len(folder.names()) == 5
     assert (again.count(), again.push_count, again.files) == (40, 56, 5)
-    assert again.sample(8, 0) == expected
-    again.release(wire)  # of a batch that nobody remembers
     for i in range(7, 12):
         again.push(chunk(folder, i), 0)
-    assert len(folder.names()) <= 10
-    again.release(expected)
+    assert learner.talk(again).rows == again.count() == 40
+    assert sorted(set(learner.draw(again, 40))) == list(range(7, 12))
     assert len(folder.names()) == 5
     again.close(remove_files=True)
     assert os.listdir(folder.path) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_for_foreign_learners_go_on(folder, kind):
+    buffer = make(folder, kind, size=20)
+    for i in range(4):
+        buffer.push(chunk(folder, i), 0)
+    buffer.release(buffer.sample_rows(8, 0))
+    state = buffer.state_dict()
+    buffer.close(remove_files=False)
+    again = make(folder, kind, size=20)
+    assert again.load_state_dict(state) == []
+    rows = again.sample_rows(20, 0)
+    found = sorted((int(row["data_id"][-1]), row["row"]) for row in rows)
+    assert set(found) <= {(1, i) for i in range(4, 8)} | {(k, i) for k in (2, 3) for i in range(8)}
+    assert again.count() == 20
+    again.close(remove_files=True)
 
 
 def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
@@ -873,32 +886,14 @@ def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
     assert buffer.count() == 24
     assert folder.names() == [metas[i]["data_id"] for i in (0, 3, 4)]
     assert buffer.bytes == sum(metas[i]["size"] for i in (0, 3, 4))
-    for _ in range(5):
-        assert not {metas[1]["data_id"], metas[2]["data_id"]} & set(buffer.sample(8, 0)["chunks"])
-    buffer.close(remove_files=True)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_new_samples_are_drawn_evenly_when_all_old_files_are_gone(folder, kind):
-    buffer = make(folder, kind, size=4000)
-    for i in range(20):
-        buffer.push(chunk(folder, i, 200), 0)
-    state = buffer.state_dict()
-    buffer.close(remove_files=True)
-    buffer = make(folder, kind, size=4000)
-    assert len(buffer.load_state_dict(state)) == 20
-    assert (buffer.count(), buffer.files, buffer.bytes) == (0, 0, 0)
-    buffer.push(chunk(folder, 50, 100), 0)
-    wire = buffer.sample(64, 0)
-    assert len(set(wire["row"])) == 64
-    assert buffer.count() == 100
+    assert set(Learner(folder).draw(buffer, 24)) == {0, 3, 4}
     buffer.close(remove_files=True)
 
 
 def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
     buffer = make(folder)
     buffer.push(chunk(folder, 0), 0)
-    buffer.sample(4, 0)
+    buffer.sample_rows(4, 0)
     torch.save({"obs": torch.ones(2)}, folder.file("foreign"))
     buffer.push({"data_id": "foreign"}, 0)
     chunk(folder, 1)
@@ -910,24 +905,82 @@ def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
     assert folder.names() == sorted(os.listdir(folder.path))
     assert folder.names() == [f"{NAME}.old.csv", "other.collector0.1"]
     buffer.push(chunk(folder, 3), 0)
-    assert buffer.sample(1, 0) is None
+    assert buffer.permit(1, 1) == 0
 
 
 def test_a_file_that_cannot_be_removed_is_tried_again(folder, monkeypatch, caplog):
-    buffer = make(folder, size=8)
+    buffer, learner = make(folder, size=8), Learner(folder, size=8)
     buffer.push(chunk(folder, 0), 0)
+    learner.talk(buffer)
 
     def refuse(folder, name):
         raise CheckpointWriteError(f"cannot remove {name}")
 
     monkeypatch.setattr(SharedFolder, "remove", refuse)
-    buffer.push(chunk(folder, 1), 0)
-    buffer.push(chunk(folder, 2), 0)
+    for i in (1, 2):
+        buffer.push(chunk(folder, i), 0)
+        learner.talk(buffer)
     assert len(folder.names()) == 3
     total = sum(os.path.getsize(folder.file(name)) for name in folder.names())
     assert buffer.bytes == total
     assert len([r for r in caplog.records if "stays" in r.getMessage()]) == 2
     monkeypatch.undo()
     buffer.push(chunk(folder, 3), 0)
+    learner.talk(buffer)
     assert len(folder.names()) == 1
     buffer.close(remove_files=True)
+
+
+# ---------------------------------------------------------------------- cost
+
+
+def steps_of(call) -> int:
+    """How many bytecodes a call runs, in all functions of this thread."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def cost_of_a_round(waiting: int) -> int:
+    """Of a report, a question and an answer, while the learner has so many chunks."""
+    buffer = make(None, size=10**6, max_bytes=10**9)
+    meta = {"sample_num": 8, "size": 100}
+    for number in range(waiting):
+        buffer.push({"data_id": f"{NAME}.c.{number}", **meta}, 1)
+    while chunks := buffer.take_chunks():
+        buffer.note_replay([chunk.data_id for chunk in chunks], (), 8 * waiting)
+
+    def message():
+        buffer.push({"data_id": f"{NAME}.c.new", **meta}, 1)
+        assert buffer.pace.grant("c", 100) >= 100
+        assert [chunk.data_id for chunk in buffer.take_chunks()] == [f"{NAME}.c.new"]
+        assert buffer.wait(64, 0.0)
+        assert buffer.permit(64, 8) == 8
+        buffer.note_replay([f"{NAME}.c.new"], [f"{NAME}.c.0"], 8 * waiting)
+
+    return steps_of(message)
+
+
+def test_a_message_costs_the_same_however_many_chunks_there_are():
+    assert cost_of_a_round(1000) <= 1.1 * cost_of_a_round(20)
+
+
+def test_a_learner_is_permitted_many_batches_at_one_go():
+    """A thousand collectors' threads take turns wherever the lock is asked for."""
+    buffer = make(None)
+    for number in range(2):
+        buffer.push({"data_id": f"c{number}", "sample_num": 8}, 0)
+    assert steps_of(lambda: buffer.permit(8, 64)) < 64 * 100
+    assert buffer.permit(8, 64) == 64

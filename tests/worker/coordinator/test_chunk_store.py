@@ -1,9 +1,8 @@
-"""References, pins, and chunks that are removed."""
+"""Chunks that are needed, pinned and removed."""
 
 import random
 import threading
 
-import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from ding.utils.errors import CheckpointWriteError
@@ -28,21 +27,17 @@ def make() -> tuple[ChunkStore, Disk]:
     return ChunkStore(disk, threading.Condition()), disk
 
 
-def numbers(*chunks) -> np.ndarray:
-    return np.array([chunk.number for chunk in chunks])
-
-
-def test_a_chunk_goes_with_its_last_row_and_its_last_pin():
+def test_a_chunk_goes_when_nothing_needs_it_and_no_batch_pins_it():
     store, disk = make()
-    a, b = store.add("a", 3, 100), store.add("b", 1, 10)
+    a, b = store.add("a", 3, 100, {}), store.add("b", 1, 10, {})
     store.pin([a, b, a])
-    store.leave(numbers(a, a, b))
-    assert (a.refs, a.pins) == (1, 2)
+    store.leave(a)
+    store.leave(b)
     store.unpin([a, b])
     store.remove_unused()
     assert disk.removed == ["b"]
-    store.leave(numbers(a))
     assert "a" in store
+    assert store.live() == []
     store.unpin([a])
     assert store.bytes == 100
     store.remove_unused()
@@ -54,9 +49,9 @@ def test_a_chunk_goes_with_its_last_row_and_its_last_pin():
 
 def test_what_cannot_be_removed_counts_and_is_tried_again():
     store, disk = make()
-    a = store.add("a", 3, 100)
+    a = store.add("a", 3, 100, {})
     disk.is_full = True
-    store.leave(numbers(a, a, a))
+    store.leave(a)
     store.remove_unused()
     assert (store.bytes, store.kept_rows, len(store)) == (100, 3, 0)
     disk.is_full = False
@@ -70,7 +65,7 @@ class Model:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.store, self.disk = make()
-        self.refs: dict[int, int] = {}
+        self.live: set[int] = set()
         self.pins: dict[int, int] = {}
         self.name: dict[int, str] = {}
         self.files: set[str] = set()
@@ -80,28 +75,27 @@ class Model:
         return sorted(self.rng.sample(numbers, self.rng.randint(0, len(numbers))))
 
     def add(self) -> None:
-        name, rows = f"chunk{len(self.name)}", self.rng.randint(1, 5)
-        number = self.store.add(name, rows, 10).number
-        self.refs[number], self.pins[number], self.name[number] = rows, 0, name
+        name = f"chunk{len(self.name)}"
+        number = self.store.add(name, self.rng.randint(1, 5), 10, {}).number
+        self.live.add(number)
+        self.pins[number], self.name[number] = 0, name
         self.files.add(name)
 
     def leave(self) -> None:
-        gone = self.some(n * 10 + i for n, count in self.refs.items() for i in range(count))
-        for row in gone:
-            self.refs[row // 10] -= 1
-        if gone:
-            self.store.leave(np.array(gone) // 10)
+        for number in self.some(self.live):
+            self.live.remove(number)
+            self.store.leave(self.store.numbered(number))
 
     def pin(self) -> None:
-        some = self.some(n for n, count in self.refs.items() if count)
+        some = self.some(self.live)
         for number in some:
             self.pins[number] += 1
-        self.store.pin([self.store[number] for number in some])
+        self.store.pin([self.store.numbered(number) for number in some])
 
     def unpin(self) -> None:
         for number in self.some(n for n, count in self.pins.items() if count):
             self.pins[number] -= 1
-            self.store.unpin([self.store[number]])
+            self.store.unpin([self.store.numbered(number)])
 
     def remove(self) -> None:
         self.store.remove_unused()
@@ -114,18 +108,18 @@ class Model:
         state = self.store.state_dict()
         self.store, self.disk = make()
         self.store.load_state_dict(state)
+        # Chunks that only batches on their way needed are not part of it.
         self.pins = dict.fromkeys(self.pins, 0)
+        self.files = {self.name[number] for number in self.live}
 
     def check(self) -> None:
         self.remove()
-        needed = {self.name[n] for n, count in self.refs.items() if self.pins[n] or count}
+        needed = {self.name[n] for n, count in self.pins.items() if count or n in self.live}
         assert {name for name in self.name.values() if name in self.store} == needed
         assert needed == self.files
+        assert [chunk.number for chunk in self.store.live()] == sorted(self.live)
         assert self.store.bytes == 10 * len(self.files)
-        for number, count in self.refs.items():
-            if count:
-                assert self.store[number].refs == count
-                assert self.store[number].pins == self.pins[number]
+        assert all(self.store.numbered(n).pins == self.pins[n] for n in self.live)
 
 
 @settings(max_examples=40, deadline=None)

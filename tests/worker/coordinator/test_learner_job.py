@@ -10,29 +10,30 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
+from ding.worker.replay_buffer.rate_limiter import SampleRatio
 
 
-def run_of(buffer):
-    """A coordinator with one buffer."""
+def run_of(**buffers):
+    """A coordinator with these buffers."""
     run = events_of(dict.fromkeys(CALLBACKS, lambda *args: False))
-    run.learner_buffer = lambda buffer_id: buffer
+    run.learner_buffer = buffers.get
     return run
 
 
 class Learner:
-    """Trains on as many of the batches that wait as it is told to between two requests.
+    """Takes in what it is named, and trains on what it may draw.
 
-    ``between`` is called before it looks for more.
+    ``between`` is called before the coordinator looks for more.
     """
 
     name = "l"
     resources = Resources()
     reported_bytes = 0
 
-    def __init__(self, events, between=print, learners=1, per_request=2, ahead=6):
+    def __init__(self, events, between=lambda: None, ahead=6, buffer_id=None):
         self.events, self.between, self.requests = events, between, []
-        self.step, self.learners, self.per_request, self.ahead = 0, learners, per_request, ahead
-        self.waiting, self.ages = [], []
+        self.ahead, self.buffer_id = ahead, buffer_id
+        self.step, self.rows, self.starved = 0, 0, False
 
     def pause(self, seconds):
         self.between()
@@ -40,93 +41,109 @@ class Learner:
 
     def ask(self, request):
         if isinstance(request, DemandRequest):
-            return Demand("t", 4, 0, self.ahead, self.learners)
+            return Demand("t", 4, 0, self.ahead, buffer_id=self.buffer_id)
         self.requests.append(request)
-        self.waiting += [batch.wire for batch in request.batches]
-        trained = 0
-        for _ in range(self.per_request):
-            if len(self.waiting) >= self.learners:
-                for wire in self.waiting[: self.learners]:
-                    self.ages += [self.step - self.born(name) for name in wire["chunks"]]
-                del self.waiting[: self.learners]
-                trained += self.learners
-                self.step += 1
-        wanted = self.ahead - len(self.waiting)
+        self.step += request.draws
+        self.rows += sum(int(str(chunk.meta["sample_num"])) for chunk in request.chunks)
+        received = tuple(chunk.data_id for chunk in request.chunks)
         return TrainAnswer(
-            *("t", "b", self.step, False, trained, wanted, None, None, None, None),
-            *((), (), {}, {"learner_step": self.step}),
+            *("t", "b", self.step, False, request.draws, self.ahead),
+            waiting=None if request.draws else "data",
+            received=received,
+            own_rows=self.rows,
+            starved=self.starved,
         )
 
-    @staticmethod
-    def born(name):
-        return int(name.rpartition("_")[2])
+
+@pytest.fixture
+def make(tmp_path):
+    folder, buffers = SharedFolder(str(tmp_path / "data")), []
+
+    def make(name="b", ratio=None, **cfg):
+        cfg = EasyDict(type="advanced", replay_buffer_size=64, **cfg)
+        buffer = ChunkBuffer(cfg, folder, SpaceQuota(None), "exp", name, None, ratio)
+        buffers.append(buffer)
+        return buffer
+
+    yield make
+    for buffer in buffers:
+        buffer.close(remove_files=False)
 
 
-@pytest.mark.parametrize("learners", [1, 2])
-@pytest.mark.parametrize("max_staleness", [1, 3, 20])
-def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness):
-    cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=max_staleness)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
-    learner = Learner(run_of(buffer), lambda: collect(), learners, ahead=6 * learners)
+def push(buffer, number=0, n=4):
+    buffer.push({"data_id": f"c{number}", "sample_num": n, "size": 1}, 0)
 
-    def collect():
-        born = learner.step
-        meta = {"data_id": f"c{buffer.push_count}_{born}", "sample_num": 4, "size": 1}
-        buffer.push({**meta, "collect_iter": born}, 0)
 
-    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
-    for _ in range(60):
-        collect()
+def job_of(learner):
+    return LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
+
+
+def names(request):
+    return [chunk.data_id for chunk in request.chunks]
+
+
+def test_it_is_named_chunks_and_permitted_batches_as_they_come(make):
+    buffer = make(ratio=SampleRatio(2.0, tolerance=16.0, min_size=4))
+    learner = Learner(run_of(b=buffer))
+    job = job_of(learner)
+    for number in range(3):
+        push(buffer, number)
         assert not job.work()
-    assert learner.step > 40
-    assert max(learner.ages) <= max_staleness
-    buffer.close(remove_files=False)
+    assert [names(request) for request in learner.requests] == [["c0"], ["c1"], ["c2"]]
+    assert [request.draws for request in learner.requests] == [4, 2, 2]
+    assert (learner.step, buffer.count()) == (8, 12)
 
 
-def test_batches_go_back_to_the_buffer_that_the_learner_draws_from(tmp_path):
-    cfg = EasyDict(type="advanced", replay_buffer_size=4)
-    folder, space = SharedFolder(str(tmp_path / "data")), SpaceQuota(None)
-    tasks, wanted = (ChunkBuffer(cfg, folder, space, "exp", name) for name in ("b", "wanted"))
-    run = run_of(None)
-    run.learner_buffer = {"b": tasks, "wanted": wanted}.get
-    for buffer in (tasks, wanted):
-        buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
-    learner = Learner(run, per_request=0)
-    learner.ask = lambda request, ask=learner.ask: (
-        Demand("t", 4, 0, 1, buffer_id="wanted")
-        if isinstance(request, DemandRequest)
-        else ask(request)
-    )
-    others = tasks.sample(4, 0)
-    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
-    assert not job.work()
-    for buffer in (tasks, wanted):
-        buffer.push({"data_id": "c1_1", "sample_num": 4, "size": 1}, 0)
-    assert (tasks.files, wanted.files) == (2, 2)
-    job.abandon()
-    assert (tasks.files, wanted.files) == (2, 1)
-    tasks.release(others)
-    assert tasks.files == 1
+def test_a_learner_that_begins_again_is_named_all_chunks(make):
+    buffer = make()
+    for number in range(2):
+        push(buffer, number)
+    job_of(Learner(run_of(b=buffer))).work()
+    push(buffer, 2)
+    again = Learner(run_of(b=buffer))
+    job_of(again).work()
+    assert names(again.requests[0]) == ["c0", "c1", "c2"]
 
 
-def test_rows_of_a_chunk_are_as_old_as_they_are(tmp_path):
-    cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=2)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
-    iters = [0, 0, 3, 4, 7, 7]
-    buffer.push({"data_id": "c", "sample_num": 6, "size": 1, "collect_iter": iters}, 0)
-    drawn = buffer.sample(3, 6)
-    assert sorted(np.array(iters)[drawn["row"]]) == [4, 7, 7]
-    assert buffer.count() == 3
-    buffer.close(remove_files=False)
+def test_it_draws_from_the_buffer_that_it_names(make):
+    tasks, wanted = make("b"), make("wanted")
+    for number, buffer in enumerate((tasks, wanted)):
+        push(buffer, number)
+    learner = Learner(run_of(b=tasks, wanted=wanted), buffer_id="wanted")
+    job_of(learner).work()
+    assert names(learner.requests[0]) == ["c1"]
 
 
-def test_it_is_told_what_environments_normalise_by_when_that_is_news(tmp_path):
-    cfg = EasyDict(type="advanced", replay_buffer_size=64)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
-    buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
-    run = run_of(buffer)
+def test_it_is_asked_for_news_while_there_is_nothing_new_for_it(make, monkeypatch):
+    monkeypatch.setattr("ding.utils.durations.POLL", 0.01)
+    buffer = make(ratio=SampleRatio(1.0, tolerance=4.0, min_size=4))
+    learner = Learner(run_of(b=buffer))
+    job = job_of(learner)
+    push(buffer)
+    job.work()
+    job.work()
+    assert learner.requests[-1].draws == 0
+    assert job.waits_for == "collectors"
+
+
+def test_a_starved_learner_does_not_wait_for_collectors_that_wait_for_it(make):
+    buffer = make(ratio=SampleRatio(8.0, tolerance=64.0, min_size=4))
+    learner = Learner(run_of(b=buffer))
+    job = job_of(learner)
+    push(buffer, n=20)
+    assert not buffer.pace.wait_for_room(0.0)
+    learner.ahead = 1
+    learner.starved = True
+    job.work()
+    assert buffer.pace.wait_for_room(0.0)
+
+
+def test_it_is_told_what_environments_normalise_by_when_that_is_news(make):
+    buffer = make()
+    push(buffer)
+    run = run_of(b=buffer)
     learner = Learner(run)
-    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
+    job = job_of(learner)
     job.work()
     statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
     run.env_statistics = lambda: statistics

@@ -25,13 +25,15 @@ from ding.worker.messages import (
     TaskReport,
     TrainAnswer,
     TrainRequest,
-    WireBatch,
 )
 from ding.worker.seams import NonsenseAnswer
 
 TASK = {"task_id": "t", "buffer_id": "b", "collector_cfg": {"eval_flag": False}}
 IDS = {"task_id": "t", "buffer_id": "b"}
-WIRE = {"id": 7, "chunks": ["c"], "chunk": [0, 0], "row": [1, 2], "info": {"IS": 1.0}}
+NAMED = ChunkReport(
+    *("c", None, None, 10),
+    {"data_id": "c", "task_id": None, "buffer_id": None, "size": 10, "sample_num": 2, "number": 7},
+)
 ROW = {"data_id": "x", "priority": 1.0}
 STATISTICS = {"ObsNorm": {"count": 1.0, "mean": [0.0], "m2": [1.0]}}
 
@@ -48,8 +50,8 @@ REQUESTS = [
     ("learner", DemandRequest()),
     ("learner", DemandRequest(0.5)),
     ("learner", TrainRequest(rows=(ROW,))),
-    ("learner", TrainRequest((WireBatch(7, ("c",), WIRE),), 40, STATISTICS, wait=0.5)),
-    ("learner", TrainRequest((), 40, wait=0.5)),
+    ("learner", TrainRequest(40, STATISTICS, wait=0.5, chunks=(NAMED,), draws=3)),
+    ("learner", TrainRequest(40, wait=0.5)),
 ]
 
 
@@ -80,7 +82,9 @@ INFO = {
     "iters_per_second": 100.0,
     "error": "NaN",
     "received": [],
+    "left": [],
     "own_rows": None,
+    "starved": False,
 }
 TRAINED = TrainAnswer(
     *("t", "b", 5, False, 2, 3, 4, "data", "slow disk", "NaN", ("w",), (("c", "gone"),)),
@@ -168,7 +172,7 @@ def test_nonsense_is_no_answer(request_, bodies):
         ("collector", {"name": "collector_data_task", "quota": -1}, "BadTask"),
         ("learner", {"name": "learner_start_task", "task_info": 3}, "BadTask"),
         ("learner", {"name": "learner_learn_task", "data": 3}, "BadTask"),
-        ("learner", {"name": "learner_learn_task", "data": {"batches": [{}]}}, "DataError"),
+        ("learner", {"name": "learner_learn_task", "data": {"draws": -1}}, "DataError"),
     ],
 )
 def test_what_is_no_request_fails_with_its_cause(kind, body, type_):

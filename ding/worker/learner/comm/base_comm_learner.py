@@ -2,8 +2,10 @@
 
 import os
 import threading
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import torch
@@ -15,7 +17,7 @@ from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
-from ding.utils.errors import ChunkError, ConfigError, DingError
+from ding.utils.errors import ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
@@ -23,7 +25,6 @@ from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
 from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
-from ding.worker.learner.comm.own_buffer import OwnBuffer
 from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
@@ -38,12 +39,12 @@ from ding.worker.messages import (
     TaskReport,
     TrainAnswer,
     TrainRequest,
-    WireBatch,
 )
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 from ding.worker.seams import Artifacts, Samples
 
 Answer = TypeVar("Answer")
-#: In a task's feed: a batch that the learner is to draw from its own buffer.
+#: In a task's feed: a batch that the learner may draw from its replay buffer.
 OWN = object()
 
 
@@ -77,7 +78,8 @@ class BaseCommLearner(CommWorker):
         #: Reads samples as soon as they are named; else `next_batch` does when they are trained on.
         self._read_now: Callable[[str], Samples] | None = None
         self._reader: BatchReader | None = None
-        self._own_buffers: dict[str, OwnBuffer] = {}
+        #: Replay buffers by their ids; they outlive their tasks.
+        self.replays: dict[str, ChunkReplay] = {}
 
     # ------------------------------------------------------------------ what the learner calls
 
@@ -108,13 +110,13 @@ class BaseCommLearner(CommWorker):
         task = self._last_task
         if task is None:
             return
-        own = task.own
-        if own is not None:
+        replay = task.replay
+        if replay is not None:
             # Its samples have their priorities here; the coordinator knows none of them.
             learn_info = dict(learn_info)
             priorities = learn_info.pop("priority_info", None)
             if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
-                own.update(priorities)
+                replay.update(priorities)
         task.report.add(learn_info)
 
     @property
@@ -144,44 +146,44 @@ class BaseCommLearner(CommWorker):
         return self._any_task().info.policy_id
 
     def next_batch(self, read: Callable[[str], Samples] | None = None) -> Samples | None:
-        """The next batch that the coordinator has named; waits until there is one, and is ``None``
-        if there will be no more. For `get_data`, in the training thread.
+        """The next batch that the coordinator has permitted; waits until there is one, and is
+        ``None`` if there will be no more. For `get_data`, in the training thread.
 
         Args:
             read: Reads the samples that a collector has sent under a name; raises `ChunkError` if
-                they cannot be read. They are kept: it is asked once for each. Without, batches
-                were read when they were named.
+                they cannot be read. They are kept: it is asked once for each. Without, they were
+                read when they were named.
         """
         task = self._any_task()
         if self._reader is None and read is not None:
             self._reader = self._make_reader(task, read)
-        for batch in task.feed:
-            if batch is OWN:
+        for named in task.feed:
+            batch: Samples | None = named
+            if named is OWN:
                 batch = self._draw(task, read)
             elif read is not None and self._reader is not None:
-                batch = self._reader.batch(batch)
-            fresh = None if batch is None else task.fresh(batch)
-            if fresh is not None:
-                return fresh
+                batch = self._reader.batch(named)
+            if batch is not None:
+                return batch
         return None
 
     def _draw(self, task: TrainingTask, read: Callable[[str], Samples] | None) -> Samples | None:
-        """A batch of the learner's own buffer; waits until it gives one, and is ``None`` if the
-        task ends instead.
+        """A batch of the replay buffer; waits until it gives one, and is ``None`` if the task ends
+        instead.
 
         Args:
             read: Reads chunks, if nobody else does.
         """
-        own, learner = self._own_buffer(task), task.learner
+        replay, learner = self._replay(task), task.learner
         batch_size = learner.policy.get_attribute("batch_size")
         while not task.feed.closed:
             if read is not None:
-                own.take_in(read, task.report)
-            batch, seen = own.sample(batch_size, learner.train_iter)
+                replay.take_in(partial(read_rows, read))
+            batch, seen = replay.sample(batch_size, learner.train_iter)
             if batch is not None:
                 return batch
             with task.feed.waiting_within():
-                own.wait_for_more(seen)
+                replay.wait_for_more(seen)
         return None
 
     def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
@@ -194,23 +196,19 @@ class BaseCommLearner(CommWorker):
             else:
                 yield [load() for load in data] if data and all(map(callable, data)) else data
 
-    def _own_buffer(self, task: TrainingTask) -> OwnBuffer:
+    def _replay(self, task: TrainingTask) -> ChunkReplay:
         """The task's buffer; it outlives the task, for the next one that names it."""
-        if task.own is None:
+        if task.replay is None:
             name, info = task.info.buffer_id or "", task.info
-            task.own = OwnBuffer(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
-            self._own_buffers[name] = task.own
-        return task.own
+            replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
+            if task.replay_state is not None:
+                replay.load_state_dict(task.replay_state)
+            task.replay = self.replays[name] = replay
+        return task.replay
 
     def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
-        size = int(task.info.buffer_cfg.get("replay_buffer_size", 10000))
         return BatchReader(
-            read,
-            lambda meta: sample_of(list(read(str(meta.get("data_id")))), meta),
-            task.report,
-            size,
-            self._cfg.get("cache_bytes"),
-            repeats=self._world_size > 1,
+            lambda meta: sample_of(list(read(str(meta.get("data_id")))), meta), task.report
         )
 
     # ------------------------------------------------------------------ requests
@@ -255,9 +253,15 @@ class BaseCommLearner(CommWorker):
 
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
-        task.own = self._own_buffers.get(info.buffer_id or "")
+        task.replay = self.replays.get(info.buffer_id or "")
         self._reader = self._read_now and self._make_reader(task, self._read_now)
-        keeper = StateKeeper(self._artifacts, info.artifact(), task.report.warn, self._rank == 0)
+        keeper = StateKeeper(
+            self._artifacts,
+            info.artifact(),
+            task.report.warn,
+            self._rank == 0,
+            lambda: None if task.replay is None else task.replay.state_dict(),
+        )
         if self._group is not None:
             self._group.meet(info.meeting or str(info.task_id))
         learner = self._create_learner(vars(info), self._batches(task))
@@ -277,7 +281,6 @@ class BaseCommLearner(CommWorker):
             batch_num=number,
             done=bool(task.learner.learn_info["learner_done"]),
             buffer_id=task.info.buffer_id,
-            own_rows=0 if task.own is None else task.own.rows,
         )
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
@@ -294,25 +297,21 @@ class BaseCommLearner(CommWorker):
                 known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
                 task.learner.policy.set_attribute("env_statistics", known)
             if request.chunks:
-                own = self._own_buffer(task)
-                own.name_chunks(request.chunks, request.envstep)
-                if self._read_now is not None:
-                    own.take_in(self._read_now, task.report)
-            for batch in request.batches:
-                self._take(task, batch)
+                self._replay(task).name_chunks(request.chunks, request.envstep)
+            if self._read_now is not None and task.replay is not None:
+                # The answer must not take long, however much a learner has to read again.
+                deadline = time.monotonic() + durations.POLL
+                read = partial(read_rows, self._read_now)
+                task.replay.take_in(read, lambda: time.monotonic() > deadline)
             for _ in range(request.draws):
                 task.feed.put(OWN)
         return task.results(self._wanted(task, request.wait or 0.0))
 
-    def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
+    def _take(self, task: TrainingTask, rows: Rows) -> int | None:
         """Hand a batch to training; its number there, ``None`` if it is of no use."""
         if self._reader is None or self._read_now is None:
-            return task.feed.put(named)
-        try:
-            batch = self._reader.batch(named)
-        except ChunkError as error:
-            task.fail(ErrorReport.of(error))
-            return None
+            return task.feed.put(rows)
+        batch = self._reader.batch(rows)
         if batch is None:
             task.feed.skip()  # the feed asks for another one
             return None
@@ -398,8 +397,8 @@ class BaseCommLearner(CommWorker):
             self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
         if self._group is not None:
             self._group.close()
-        for own in self._own_buffers.values():
-            own.close()
+        for replay in self.replays.values():
+            replay.close()
 
     def _is_in_touch(self) -> bool:
         """Whether the coordinator may be taken to know of this learner, and of no other."""

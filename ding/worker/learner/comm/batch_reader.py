@@ -1,17 +1,14 @@
-"""Reads the batches that a coordinator names."""
+"""Reads batches of a coordinator that names single samples."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ding.data.chunks import ChunkCache
 from ding.utils.errors import ChunkError, DataError, DingError
 from ding.worker.learner.comm.learn_report import LearnReport
-from ding.worker.messages import Json, WireBatch
+from ding.worker.messages import Json
 from ding.worker.seams import Samples
 
-#: Bytes of samples that are kept in memory; as many as all data files may have by default.
-CACHE_BYTES = 2 << 30
-#: One batch for a learner that knows of no chunks: what is known of each sample.
+#: One batch: what is known of each sample.
 Rows = tuple[Mapping[str, Json], ...]
 _OF_BUFFER = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
 
@@ -20,52 +17,20 @@ class BatchReader:
     """The data of one task.
 
     Args:
-        read: Reads a chunk by its name; `ChunkError` for one that cannot be read.
         read_sample: Reads one sample, by what is known of it.
         report: Told of what cannot be read.
-        capacity: Samples to keep: as many as the replay buffer holds.
-        max_bytes: Keep fewer if they would take more memory.
-        repeats: Whether a batch that cannot be read is replaced by the one before: other processes
-            make an update for each that they get.
     """
 
     def __init__(
-        self,
-        read: Callable[[str], Samples],
-        read_sample: Callable[[Mapping[str, Json]], object],
-        report: LearnReport,
-        capacity: int,
-        max_bytes: int | None = None,
-        repeats: bool = False,
+        self, read_sample: Callable[[Mapping[str, Json]], object], report: LearnReport
     ) -> None:
-        self.read_sample, self._report, self._repeats = read_sample, report, repeats
-        self._cache = ChunkCache(read, capacity, max_bytes or CACHE_BYTES)
-        self._last: Samples | None = None
+        self.read_sample, self._report = read_sample, report
 
-    def batch(self, named: WireBatch | Rows) -> Samples | None:
-        """Read a batch; ``None`` if nothing of it can be read and another one will do.
+    def batch(self, rows: Rows) -> Samples | None:
+        """Read a batch; ``None`` if nothing of it can be read.
 
-        Raises:
-            DataError: The message is damaged.
-            ChunkError: Nothing of it can be read, and each process needs one.
+        Samples that cannot be read are replaced by others of the batch.
         """
-        return self._of_chunks(named) if isinstance(named, WireBatch) else self._of_rows(named)
-
-    def _of_chunks(self, named: WireBatch) -> Samples | None:
-        try:
-            self._last = self._cache.batch(named.wire)
-        except ChunkError as error:
-            self._report.warn(f"a whole batch cannot be read: {error}")
-            if not self._repeats:
-                return None
-            if self._last is None:
-                raise
-        finally:
-            self._report.add_bad_chunks(self._cache.take_bad())
-        return self._last
-
-    def _of_rows(self, rows: Rows) -> Samples | None:
-        """Samples that cannot be read are replaced by others of the batch."""
         batch: list[Any] = []
         bad: list[tuple[str, str]] = []
         for meta in rows:

@@ -153,10 +153,10 @@ class FlaskFileSystemLearner(LearnerService):
         """Take batches to train on.
 
         Args:
-            data: ``batches``, of the form of `ChunkCache.batch`, ``envstep``, and what collectors'
-                environments normalise by, ``env_statistics``, if that is news: answered at once.
-                Or one batch as a list of metadata, a dict for each sample: answered when it has
-                been trained on.
+            data: ``chunks`` for the replay buffer, ``draws``, how many batches of it may be trained
+                on, ``envstep``, and what collectors' environments normalise by,
+                ``env_statistics``, if that is news: answered at once. Or one batch as a list of
+                metadata, a dict for each sample: answered when it has been trained on.
             wait: Seconds to wait, at most, until batches are wanted, to save a request for that.
 
         Returns:

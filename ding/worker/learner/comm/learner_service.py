@@ -18,7 +18,7 @@ class LearnerService(BaseCommLearner):
     """Works on learner tasks over the stores of an engine.
 
     Args:
-        cfg: As `BaseCommLearner` takes it; ``cache_bytes``, of samples to keep in memory.
+        cfg: As `BaseCommLearner` takes it.
         samples: Where samples come from.
         weights: Where policies go.
         artifacts: Where the state is kept.

@@ -30,13 +30,22 @@ class StateKeeper(LearnerHook):
         path: Its path there; ``None`` to keep nothing.
         warn: Told what could not be read or written.
         writes: Whether this process is the one that saves.
+        replay: Returns what the replay buffer knows of its samples, without these.
+
+    Attributes:
+        replay_state: The same, as it was saved last; ``None`` if it was not.
 
     Raises:
         DataError: The path cannot be one of an artifact.
     """
 
     def __init__(
-        self, artifacts: Artifacts, path: str | None, warn: Callable[[str], object], writes: bool
+        self,
+        artifacts: Artifacts,
+        path: str | None,
+        warn: Callable[[str], object],
+        writes: bool,
+        replay: Callable[[], State | None] = lambda: None,
     ) -> None:
         # After a checkpoint that the config names, before the policy is published.
         super().__init__("restore_state", 50, position="before_run")
@@ -49,6 +58,9 @@ class StateKeeper(LearnerHook):
                 self._state = artifacts.load(path)
             except CheckpointError as error:
                 self._damage = error
+        self._replay = replay
+        found = None if self._state is None else self._state.get("replay")
+        self.replay_state = cast("State | None", found)
         self._saver = StateSaver[State](
             self._take,
             lambda state: artifacts.save(str(path), state),
@@ -73,7 +85,7 @@ class StateKeeper(LearnerHook):
         learner = self._learner
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
         on_cpu: State = to_device(state, "cpu")
-        return on_cpu
+        return {**on_cpu, "replay": self._replay()}
 
     def __call__(self, engine: BaseLearner) -> None:
         """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.

@@ -1,6 +1,5 @@
 """One learner task from its start to its end: the training thread and what surrounds it."""
 
-import math
 import os
 import sys
 import threading
@@ -10,11 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
-from ding.data import Columns
-from ding.data.staleness import is_stale, iters_of
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
@@ -22,11 +18,11 @@ from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
-from ding.worker.learner.comm.own_buffer import OwnBuffer
 from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
-from ding.worker.seams import Samples
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay
+from ding.worker.seams import State
 
 #: What an update that does not end fails of; the process has to end with it.
 HUNG = "LearnerHung"
@@ -88,12 +84,6 @@ class LearnerTaskInfo:
         limit = self.learner_cfg.get("iteration_timeout")
         return None if limit is None else float(limit)
 
-    @property
-    def max_staleness(self) -> float:
-        """Updates; infinite for no limit."""
-        limit = self.buffer_cfg.get("max_staleness")
-        return math.inf if limit is None else float(limit)
-
 
 class TrainingTask:
     """Trains in a thread of its own on the batches of its feed; others ask how it goes.
@@ -113,7 +103,7 @@ class TrainingTask:
     Attributes:
         feed: Where batches come in.
         report: What the coordinator is to be told.
-        own: The replay buffer that the learner keeps itself, if it does.
+        replay: The replay buffer, if it is this learner's.
         failure: Why it ended early; ``None`` if it did not.
         end_was_reported: Whether results were given since it ended.
     """
@@ -133,11 +123,11 @@ class TrainingTask:
         self._may_publish = may_publish
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
-        # Priorities of batches that wait grow old.
-        most = prefetch if info.policy.get("priority") else MOST_PREFETCH * prefetch
-        self.feed: BatchFeed[Any] = BatchFeed(prefetch, most, self._between_updates)
+        self.feed: BatchFeed[Any] = BatchFeed(
+            prefetch, MOST_PREFETCH * prefetch, self._between_updates
+        )
         self.report = LearnReport()
-        self.own: OwnBuffer | None = None
+        self.replay: ChunkReplay | None = None
         self.failure: ErrorReport | None = None
         self.end_was_reported = False
         self._publisher = PolicyPublisher(publish, self._is_publisher, self.fail)
@@ -166,33 +156,17 @@ class TrainingTask:
         if keeper is not None:
             keeper.save_if_due(learner)
 
-    def fresh(self, batch: Samples) -> Samples | None:
-        """The samples of a batch that are not too old by now; ``None`` if all are."""
-        max_staleness = self.info.max_staleness
-        iters = None if math.isinf(max_staleness) else iters_of(batch)
-        if iters is None:
-            return batch
-        stale = is_stale(iters, self.learner.train_iter, max_staleness)
-        if not stale.any():
-            return batch
-        self.report.warn(
-            "samples that became older than max_staleness while they waited to be trained on are "
-            "left out: smaller batches, or fewer of them, are trained on"
-        )
-        # Learners that train together make an update for each batch: the newest are the least evil.
-        kept = np.flatnonzero(~stale if not stale.all() else iters == iters.max())
-        if stale.all() and self._leave_group is None:
-            return None
-        if isinstance(batch, Columns) and batch.is_columnar:
-            return batch.take(kept)
-        return [batch[i] for i in kept.tolist()]
-
     # What others call
 
     @property
     def learner(self) -> BaseLearner:
         assert self._learner is not None, "start() gives it the learner"
         return self._learner
+
+    @property
+    def replay_state(self) -> State | None:
+        """What the replay buffer of the learner before knew of its samples."""
+        return None if self._keeper is None else self._keeper.replay_state
 
     def start(self, learner: BaseLearner, keeper: StateKeeper) -> None:
         """Begin to train; it closes the learner at its end."""
@@ -241,7 +215,10 @@ class TrainingTask:
         Args:
             batch_num: Batches that are wanted next.
         """
-        learner, feed, own, reported = self.learner, self.feed, self.own, self._reported
+        learner, feed, reported = self.learner, self.feed, self._reported
+        news = None if self.replay is None else self.replay.take_news()
+        if news is not None:
+            self.report.add_bad_chunks(news.bad)
         # In this order: whatever is told to be trained on shows in the step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
@@ -260,8 +237,10 @@ class TrainingTask:
                 "wait_share": round(feed.wait_share, 4),
                 "iteration_seconds": round(feed.step_seconds, 3),
             },
-            received=() if own is None else own.take_received(),
-            own_rows=None if own is None else own.rows,
+            received=() if news is None else news.received,
+            left=() if news is None else news.left,
+            own_rows=None if news is None else news.rows,
+            starved=news is not None and news.starved,
         )
         return self.report.complete(answer)
 

@@ -68,22 +68,9 @@ def task_info(learner=None, policy=None, **kwargs):
     }
 
 
-def wire(chunks, size=BATCH, start=0, number=0):
-    """A batch of `size` rows in turn out of chunks of 32."""
-    which = [i % len(chunks) for i in range(size)]
-    at = [(start + i) % 32 for i in range(size)]
-    return {
-        "id": number,
-        "chunks": list(chunks),
-        "chunk": which,
-        "row": at,
-        "info": {
-            "replay_buffer_idx": [100 * number + i for i in range(size)],
-            "replay_unique_id": {"prefix": "buffer", "numbers": list(range(size))},
-            "IS": [1.0] * size,
-            "priority": [1.0] * size,
-        },
-    }
+def report(name, n=32, number=0):
+    """What a learner is told of a chunk."""
+    return {"data_id": name, "sample_num": n, "collect_iter": 0, "number": number}
 
 
 def until(condition, timeout=20):
@@ -144,6 +131,7 @@ class Rig(Asker):
         super().__init__(None, key)
         self.trained = 0
         self.infos = []
+        self.unnamed = []
         self.leaves_threads = False
         self._threads = set(threading.enumerate())
 
@@ -162,26 +150,33 @@ class Rig(Asker):
     def begin(self, **kwargs):
         return self.ask("learner_start_task", task_info=task_info(**kwargs))
 
-    def chunk(self, name="c0", **kwargs):
-        write_chunk(self.data, name, rows(**kwargs))
+    def chunk(self, name="c0", n=32, **kwargs):
+        """Write a chunk; the learner is named it with the next request."""
+        write_chunk(self.data, name, rows(n, **kwargs))
+        self.unnamed.append(report(name, n))
         return name
 
-    def learn(self, *batches, **kwargs):
-        answer = self.ask("learner_learn_task", data={"batches": list(batches)}, **kwargs)
+    def learn(self, draws=0, data=None, **kwargs):
+        """Permit batches, and name what was not named yet; the info."""
+        chunks, self.unnamed = self.unnamed, []
+        data = {"draws": draws, "chunks": chunks, **(data or {})}
+        answer = self.ask("learner_learn_task", data=data, **kwargs)
         self.infos.append(answer["info"])
         self.trained += answer["info"]["trained"]
         return answer["info"]
 
-    def feed(self, chunks, batches, timeout=30):
-        """Serve what is wanted until so many more batches were trained on; the last info."""
-        deadline, number, goal = time.monotonic() + timeout, 0, self.trained + batches
+    def feed(self, batches, timeout=30):
+        """Permit what is wanted until so many more batches were trained on; the last info."""
+        deadline, goal = time.monotonic() + timeout, self.trained + batches
         while self.trained < goal:
             assert time.monotonic() < deadline, f"{self.trained} of {goal} batches were trained on"
             wanted = self.ask("learner_get_data_task", wait=0.2)["batch_num"]
-            wires = [wire(chunks, start=number + i, number=number + i) for i in range(wanted)]
-            number += wanted
-            info = self.learn(*wires)
+            info = self.learn(wanted)
         return info
+
+    def replay(self, name="buffer_1"):
+        """What a replay buffer knows of its samples."""
+        return self.learner.replays[name].state_dict()
 
     def close_task(self):
         return self.ask("learner_close_task")

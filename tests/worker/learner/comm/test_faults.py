@@ -15,18 +15,21 @@ from ding.torch_utils.weights_file import read_weights
 from ding.utils import POLICY_REGISTRY, durations, read_file
 from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm.base_comm_learner import create_comm_learner
-from tests.worker.learner.comm.rig import Failed, Rig, until, wire
+from tests.worker.learner.comm.rig import Failed, Rig, report, until
 
 STATE = "exp/kept/state"
 
 
 class TestChunks:
-    def test_rows_of_a_missing_chunk_are_replaced(self, tmp_path):
+    @pytest.mark.parametrize("name", ["gone", "../../etc/passwd"])
+    def test_one_that_cannot_be_found_is_told_and_others_are_trained_on(self, tmp_path, name):
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("c0")
-            info = rig.learn(wire(["c0", "gone"]))
-            assert [name for name, _ in info["bad_chunks"]] == ["gone"]
+            rig.unnamed.append(report(name))
+            info = rig.learn(1)
+            assert [bad for bad, _ in info["bad_chunks"]] == [name]
+            assert info["received"] == ["c0"]
             until(lambda: rig.learn()["learner_step"] == 1)
             assert not rig.learn()["bad_chunks"]  # told once
 
@@ -37,36 +40,28 @@ class TestChunks:
             rig.chunk("c0")
             rig.chunk("cut")
             os.truncate(rig.data.file("cut"), size)
-            info = rig.learn(wire(["c0", "cut"]))
+            info = rig.learn(1)
             assert [name for name, _ in info["bad_chunks"]] == ["cut"]
             until(lambda: rig.learn()["learner_step"] == 1)
 
     def test_corrupt_chunk_is_told(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
-            rig.chunk("c0")
+            rig.chunk("bad")
             with open(rig.data.file("bad"), "wb") as file:
                 file.write(b"\xff" * 5000)
-            info = rig.learn(wire(["c0", "bad"]))
+            info = rig.learn(1)
             assert [name for name, _ in info["bad_chunks"]] == ["bad"]
 
-    def test_batch_that_is_bad_as_a_whole_is_skipped_and_demanded_anew(self, tmp_path):
+    def test_a_batch_waits_for_a_chunk_that_can_be_read(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
-            info = rig.learn(wire(["gone"]))
-            assert [name for name, _ in info["bad_chunks"]] == ["gone"]
-            assert info["trained"] == 1  # it is done with
-            assert any("gone" in line for line in info["warnings"])
-            assert rig.ask("learner_get_data_task")["batch_num"] == 8
-            rig.feed([rig.chunk()], batches=3)
-            assert rig.learn()["learner_step"] >= 3
-
-    def test_names_cannot_leave_the_folder(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk("c0")
-            info = rig.learn(wire(["c0", "../../etc/passwd"]))
-            assert [name for name, _ in info["bad_chunks"]] == ["../../etc/passwd"]
+            rig.unnamed.append(report("gone"))
+            rig.learn(1)
+            until(lambda: rig.learn()["starved"])
+            rig.chunk()
+            rig.learn()
+            until(lambda: rig.learn()["learner_step"] == 1)
 
 
 class TestTraining:
@@ -74,7 +69,7 @@ class TestTraining:
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("nan", nan=True)
-            rig.learn(wire(["nan"]))
+            rig.learn(1)
             with pytest.raises(Failed, match="DataError") as told:
                 until(lambda: rig.ask("learner_get_data_task") is None)
             assert told.value.result["type"] == "DataError"
@@ -82,8 +77,9 @@ class TestTraining:
             with pytest.raises(Failed, match="DataError"):
                 rig.close_task()
             assert rig.learner.failed is None
-            rig.begin(policy_id="policy_2")
-            rig.feed([rig.chunk()], batches=3)
+            rig.begin(policy_id="policy_2", buffer_id="buffer_2")
+            rig.chunk()
+            rig.feed(3)
 
     def test_error_of_users_code_wakes_a_poll_that_waits(self, tmp_path):
         class Failing(DQNPolicy):
@@ -95,7 +91,7 @@ class TestTraining:
         with Rig(tmp_path, prefetch=1) as rig:
             rig.begin(policy=dict(type="failing_dqn"))
             rig.chunk()
-            rig.learn(wire(["c0"]), wire(["c0"]))
+            rig.learn(2)
             start = time.monotonic()
             with pytest.raises(Failed, match="RuntimeError: own words"):
                 rig.ask("learner_get_data_task", wait=10)
@@ -114,7 +110,8 @@ class TestTraining:
         with Rig(tmp_path) as rig:
             rig.leaves_threads = True
             rig.begin(policy=dict(type="slow_dqn"))
-            rig.learn(wire([rig.chunk()]))
+            rig.chunk()
+            rig.learn(1)
             until(lambda: rig.learn()["iteration_seconds"] > 0)
             with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as told:
                 rig.close_task()
@@ -126,7 +123,8 @@ class TestTraining:
     def test_endless_update_fails_a_poll(self, tmp_path, slow_policy):
         with Rig(tmp_path) as rig:
             rig.begin(learner=dict(iteration_timeout=0.3), policy=dict(type="slow_dqn"))
-            rig.learn(wire([rig.chunk()]))
+            rig.chunk()
+            rig.learn(1)
             with pytest.raises(Failed, match=r"LearnerHung: iteration 0 .* under way"):
                 until(lambda: rig.ask("learner_get_data_task", wait=0.1) is None)
             slow_policy.set()
@@ -135,7 +133,8 @@ class TestTraining:
 class TestState:
     def run_some(self, rig, batches=10, **kwargs):
         rig.begin(state_path=STATE, **kwargs)
-        rig.feed([rig.chunk()], batches=batches)
+        rig.chunk()
+        rig.feed(batches)
         return rig.close_task()["learner_step"]
 
     def test_goes_on_from_it(self, tmp_path):
@@ -162,11 +161,12 @@ class TestState:
         monkeypatch.setattr("ding.worker.learner.comm.state_keeper.MAX_SHARE", 1.0)
         with Rig(tmp_path) as rig:
             rig.begin(state_path=STATE)
-            rig.feed([rig.chunk()], batches=1)
+            rig.chunk()
+            rig.feed(1)
             path = STATE
 
             def step():
-                rig.learn(*(wire(["c0"]) for _ in range(8)))  # it hardly ever waits for data
+                rig.learn(8)  # it hardly ever waits for data
                 return read_file(path)["learner"]["last_iter"] if os.path.exists(path) else 0
 
             until(lambda: step() > 0)
@@ -175,7 +175,8 @@ class TestState:
     def test_is_saved_when_the_master_is_lost(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin(state_path=STATE)
-            rig.feed([rig.chunk()], batches=10)
+            rig.chunk()
+            rig.feed(10)
             rig.master.lose("learner", "as a test")
             until(lambda: os.path.exists(STATE))
             rig.connect("again")
@@ -204,7 +205,7 @@ class TestState:
             rig.begin(state_path=STATE)
             until(lambda: rig.learn()["policy_iter"] == 0)
             assert any("anew" in line for info in rig.infos for line in info["warnings"])
-            rig.feed(["c0"], batches=3)
+            rig.feed(3)
 
     def test_state_of_another_model_starts_anew(self, tmp_path):
         with Rig(tmp_path) as rig:
@@ -212,7 +213,7 @@ class TestState:
             shutil.rmtree("exp/ckpt")
             model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
             rig.begin(state_path=STATE, policy=dict(model=model))
-            rig.feed(["c0"], batches=3)
+            rig.feed(3)
 
     def test_processes_that_go_on_from_different_states_are_told(self, tmp_path, monkeypatch):
         module = "ding.worker.learner.comm.state_keeper"
@@ -227,7 +228,7 @@ class TestState:
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
             rig.begin(state_path=STATE, learner=dict(train_iterations=step + 2))
-            rig.learn(*(wire(["c0"], number=i) for i in range(8)))
+            rig.learn(8)
             until(lambda: rig.learn()["learner_done"])
             assert rig.close_task()["learner_step"] == step + 2
 
@@ -235,7 +236,8 @@ class TestState:
         with Rig(tmp_path) as rig:
             os.makedirs(STATE)
             rig.begin(state_path=STATE)
-            rig.feed([rig.chunk()], batches=3)
+            rig.chunk()
+            rig.feed(3)
             finish = rig.close_task()
             lines = [line for info in [*rig.infos, finish] for line in info["warnings"]]
             assert any("state cannot be" in line for line in lines)
@@ -249,7 +251,8 @@ class TestPublishing:
             shutil.rmtree(rig.policy.path)
             with open(rig.policy.path, "w"):
                 pass
-            rig.feed([rig.chunk()], batches=3)
+            rig.chunk()
+            rig.feed(3)
             until(lambda: "cannot be published" in (rig.learn()["trouble"] or ""))
             os.remove(rig.policy.path)
             os.mkdir(rig.policy.path)
@@ -265,13 +268,15 @@ class TestPublishing:
             with open(rig.policy.path, "w"):
                 pass
             with pytest.raises(Failed, match=r"CheckpointWriteError.*policy"):
-                rig.feed([rig.chunk()], batches=10**6)
+                rig.chunk()
+                rig.feed(10**6)
 
     def test_weights_of_one_whose_master_is_silent_stay_back(self, tmp_path):
         with Rig(tmp_path, heartbeat_span=30, heartbeat_tolerance=0.3) as rig:
             rig.begin()
             until(lambda: rig.learn()["policy_iter"] == 0)
-            rig.learn(wire([rig.chunk()]))
+            rig.chunk()
+            rig.learn(1)
             until(lambda: rig.learn()["policy_iter"] == 1)
             time.sleep(0.5)
             rig.learner.task.send_policy({"model": {"w": torch.zeros(1)}, "iter": 99})
@@ -283,7 +288,8 @@ class TestPublishing:
     def test_given_up_learner_publishes_nothing(self, tmp_path, slow_policy):
         with Rig(tmp_path) as rig:
             rig.begin(policy=dict(type="slow_dqn"))
-            rig.learn(wire([rig.chunk()]))
+            rig.chunk()
+            rig.learn(1)
             until(lambda: rig.learn()["iteration_seconds"] > 0)
             task = rig.learner.task
             rig.master.lose("learner", "as a test")

@@ -16,7 +16,7 @@ from ding.torch_utils.weights_file import read_weights
 from ding.utils import POLICY_REGISTRY, save_file
 from ding.worker.engines import shared_folder
 from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
-from tests.worker.learner.comm.rig import BATCH, Failed, Rig, rows, until, wire
+from tests.worker.learner.comm.rig import BATCH, Failed, Rig, report, rows, until
 
 
 def test_trains_on_what_it_asks_for(tmp_path):
@@ -24,11 +24,11 @@ def test_trains_on_what_it_asks_for(tmp_path):
         assert rig.ask("resource").keys() == {"cpu", "gpu"}
         assert rig.ask("resource", ours=True)["ours"] is True
         assert rig.begin()["task_id"] == "learner_task_1"
-        chunk = rig.chunk()
+        rig.chunk()
         demand = rig.ask("learner_get_data_task")
         assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 8)
         assert (demand["buffer_id"], demand["cur_learner_iter"]) == ("buffer_1", 0)
-        info = rig.feed([chunk], batches=20)
+        info = rig.feed(20)
         assert info["learner_step"] >= 20
         assert not info["learner_done"]
         finish = rig.close_task()
@@ -50,21 +50,20 @@ def test_policies_get_columns(tmp_path):
     POLICY_REGISTRY.register("columnar_dqn", Columnar, force_overwrite=True)
     with Rig(tmp_path) as rig:
         rig.begin(policy={"type": "columnar_dqn"})
-        rig.feed([rig.chunk()], batches=3)
+        rig.chunk()
+        rig.feed(3)
         rig.close_task()
     assert seen
     assert all(seen)
 
 
-@pytest.mark.parametrize("as_rows", [False, True])
-def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path, as_rows):
+def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path):
     seen = []
 
     class Watched(DQNPolicy):
         def _forward_learn(self, data):
-            ages = [self.updates - row["collect_iter"] for row in (list(data) if as_rows else data)]
+            seen.append([self.updates - row["collect_iter"] for row in data])
             self.updates += 1
-            seen.append(ages)
             return super()._forward_learn(data)
 
         updates = 0
@@ -74,21 +73,21 @@ def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path, as_ro
     with Rig(tmp_path) as rig:
         rig.begin(policy={"type": "watched_dqn"}, replay_buffer_cfg=limits)
         young = rows()
-        young.column("collect_iter")[:4] = 5
+        young.column("collect_iter")[:16] = 5
         write_chunk(rig.data, "c0", young)
-        rig.learn(*[wire(["c0"], size=8, number=i) for i in range(8)])
-        write_chunk(rig.data, "c1", rows())
-        rig.learn(*[wire(["c1"], size=8, number=i) for i in range(3)])
-        write_chunk(rig.data, "c2", young)
-        rig.learn(wire(["c2"], size=8, number=9))
-        deadline = time.monotonic() + 20
-        while rig.trained < 12:
-            assert time.monotonic() < deadline
-            rig.learn()
-        # Four whole batches, then the half that is still young enough; of c1 nothing is.
-        assert [len(ages) for ages in seen] == [8] * 4 + [4] * 5
+        rig.unnamed.append(report("c0"))
+        rig.learn(12)
+        until(lambda: rig.learn()["starved"])
+        # Four batches of all of them, five of those that are young enough by then.
+        assert len(seen) == 9
         assert max(age for ages in seen for age in ages) == 3
-        assert any("max_staleness" in text for info in rig.infos for text in info["warnings"])
+        assert [name for info in rig.infos for name in info["left"]] == ["c0"]
+        write_chunk(rig.data, "c1", young)
+        rig.unnamed.append({**report("c1"), "collect_iter": 0})
+        rig.learn()
+        rig.chunk("c2")
+        until(lambda: rig.learn()["own_rows"] == 0)
+        assert len(seen) == 9
 
 
 def test_publishes_before_the_first_update(tmp_path):
@@ -98,22 +97,52 @@ def test_publishes_before_the_first_update(tmp_path):
         assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
 
 
-def test_merges_priorities_of_several_batches(tmp_path):
+def test_priorities_stay_with_the_samples(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         rig.chunk()
-        rig.learn(wire(["c0"], number=0), wire(["c0"], number=1))
-        until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] == 2)
-        rig.learn()
-        found = [info["priority_info"] for info in rig.infos if info["priority_info"]]
-        index = [i for part in found for i in part["replay_buffer_idx"]]
-        assert index == [*range(BATCH), *range(100, 100 + BATCH)]
-        assert [i for part in found for i in part["replay_unique_id"]][:2] == [
-            "buffer_0",
-            "buffer_1",
-        ]
-        assert all(p > 0 for part in found for p in part["priority"])
+        rig.learn(2)
+        until(lambda: rig.learn()["learner_step"] == 2)
+        assert not any(info["priority_info"] for info in rig.infos)
+        state = rig.replay()
+        assert state["chunks"] == ["c0"]
+        # Two batches of eight, which may have samples in common, have others than the rest.
+        assert 9 <= len(set(state["priority"].tolist())) <= 17
         assert rig.trained == 2
+
+
+def test_reports_chunks_that_it_has_and_that_have_left(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin(replay_buffer_cfg={"replay_buffer_size": 40})
+        for i in range(3):
+            rig.chunk(f"c{i}")
+        info = rig.learn()
+        assert (info["received"], info["left"], info["own_rows"]) == (
+            ["c0", "c1", "c2"],
+            ["c0"],
+            40,
+        )
+        info = rig.learn()
+        assert (info["received"], info["left"], info["starved"]) == ([], [], False)
+
+
+def test_one_that_begins_again_has_priorities_and_uses_of_the_one_before(tmp_path):
+    limits = {"replay_buffer_cfg": {"replay_buffer_size": 1000, "max_use": 2}}
+    with Rig(tmp_path) as rig:
+        rig.begin(state_path="exp/kept/state", **limits)
+        rig.chunk("c0")
+        rig.chunk("c1")
+        rig.feed(10)
+        rig.close_task()
+        before = rig.replay()
+    with Rig(tmp_path) as rig:
+        rig.begin(state_path="exp/kept/state", task_id="learner_task_2", **limits)
+        rig.unnamed += [report("c0"), report("c1")]
+        rig.learn()
+        after = rig.replay()
+    assert after["chunks"] == before["chunks"]
+    for name in ("rows", "priority", "use"):
+        assert after[name].tolist() == before[name].tolist()
 
 
 def test_says_what_it_waits_for(tmp_path):
@@ -127,7 +156,7 @@ def test_answers_with_the_next_demand_when_asked_to_wait(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         rig.chunk()
-        info = rig.learn(*(wire(["c0"], number=i) for i in range(8)), wait=5)
+        info = rig.learn(8, wait=5)
         assert info["batch_num"] > 0
 
 
@@ -135,7 +164,7 @@ def test_demand_waits_while_enough_is_ready(tmp_path, slow_policy):
     with Rig(tmp_path) as rig:
         rig.begin(policy=dict(type="slow_dqn"))
         rig.chunk()
-        rig.learn(*(wire(["c0"], number=i) for i in range(9)))
+        rig.learn(9)
         start = time.monotonic()
         assert rig.ask("learner_get_data_task", wait=0.2)["batch_num"] == 0
         assert time.monotonic() - start >= 0.2
@@ -147,7 +176,7 @@ def test_is_done_after_its_iterations(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin(learner=dict(train_iterations=3))
         rig.chunk()
-        rig.learn(*(wire(["c0"], number=i) for i in range(5)))
+        rig.learn(5)
         until(lambda: rig.ask("learner_get_data_task", wait=0.1)["learner_done"])
         info = rig.learn()
         assert info["learner_done"]
@@ -161,8 +190,7 @@ def test_publishes_what_environments_normalise_by(tmp_path):
         rig.begin()
         rig.chunk()
         moments = {"count": 2.0, "mean": [1.0, 3.0], "m2": [0.5, 0.25]}
-        data = {"batches": [wire(["c0"])], "env_statistics": {"ObsNormWrapper": moments}}
-        rig.ask("learner_learn_task", data=data)
+        rig.learn(1, {"env_statistics": {"ObsNormWrapper": moments}})
         until(lambda: rig.learn()["learner_step"] == 1)
         rig.close_task()
         state = read_weights(rig.policy, "policy_1")[0]["env_statistics"]["ObsNormWrapper"]
@@ -173,7 +201,7 @@ def test_takes_envstep_for_log_and_weights(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         rig.chunk()
-        rig.ask("learner_learn_task", data={"batches": [wire(["c0"])], "envstep": 640})
+        rig.learn(1, {"envstep": 640})
         until(lambda: rig.learn()["envstep"] == 640)
         rig.close_task()
         assert read_weights(rig.policy, "policy_1")[1]["envstep"] == 640
@@ -188,9 +216,10 @@ def test_publishes_at_most_every_50_ms(tmp_path, monkeypatch):
     with Rig(tmp_path) as rig:
         start = time.monotonic()
         rig.begin()
-        chunk, fed = rig.chunk(), 0
+        rig.chunk()
+        fed = 0
         while len(times) < 4:
-            rig.feed([chunk], batches=20)
+            rig.feed(20)
             fed += 20
         rig.close_task()
         # The last one is not put off.
@@ -202,21 +231,23 @@ def test_newest_weights_go_out_while_data_is_missing(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         rig.chunk()
-        rig.learn(*(wire(["c0"], number=i) for i in range(5)))
+        rig.learn(5)
         until(lambda: rig.learn()["policy_iter"] == 5)
 
 
 def test_publishes_every_so_many_updates(tmp_path):
     with Rig(tmp_path, send_policy_freq=1000) as rig:
         rig.begin()
-        rig.feed([rig.chunk()], batches=20)
+        rig.chunk()
+        rig.feed(20)
         assert rig.learn()["policy_iter"] == 0
 
 
 def test_second_task_begins_anew(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
-        rig.feed([rig.chunk()], batches=5)
+        rig.chunk()
+        rig.feed(5)
         rig.begin(task_id="learner_task_2", policy_id="policy_2")  # the first was never closed
         demand = rig.ask("learner_get_data_task")
         assert (demand["task_id"], demand["cur_learner_iter"]) == ("learner_task_2", 0)
@@ -309,7 +340,8 @@ class TestConnections:
             rig.connection.disconnect()
             rig.connect("again")
             rig.begin()
-            rig.feed([rig.chunk()], batches=3)
+            rig.chunk()
+            rig.feed(3)
 
     def test_close_may_be_called_twice_and_unstarted(self, tmp_path):
         with Rig(tmp_path) as rig:
@@ -323,7 +355,8 @@ class TestConnections:
     def test_close_does_not_wait_for_an_open_poll(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
-            rig.learn(*(wire([rig.chunk()], number=i) for i in range(8)))
+            rig.chunk()
+            rig.learn(8)
             rig.connection.new_task({"name": "learner_get_data_task", "wait": 10}).start()
             start = time.monotonic()
             rig.learner.close()
@@ -344,8 +377,9 @@ class TestConnections:
             with pytest.raises(Failed, match="expected an object"):
                 rig.ask("learner_learn_task", data=7)
             with pytest.raises(Failed, match="DataError"):
-                rig.learn({"chunks": ["c0"], "chunk": [5], "row": [0]})
-            rig.feed([rig.chunk()], batches=2)
+                rig.learn(-1)
+            rig.chunk()
+            rig.feed(2)
 
     @pytest.mark.parametrize("name", ["../out", "/etc/out", "a/b/c", ""])
     def test_files_stay_in_the_folder(self, tmp_path, name):

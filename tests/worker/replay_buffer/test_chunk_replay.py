@@ -1,0 +1,322 @@
+"""A replay buffer that is filled with chunks."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from hypothesis import given, settings, strategies as st
+
+from ding.data import Columns
+from ding.utils import BUFFER_REGISTRY
+from ding.utils.errors import ChunkError, ConfigError
+from ding.worker.messages import ChunkReport
+from ding.worker.replay_buffer.base_buffer import IBuffer
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
+
+KINDS = ["advanced", "naive", "deque"]
+
+
+class NoWriter:
+    def add_scalar(self, *_):
+        pass
+
+
+class Store(dict):
+    """Chunks by name; row i of chunk k has x = 100 k + i."""
+
+    def chunk(self, number: int, n: int = 4, **meta) -> ChunkReport:
+        name = f"c{number}"
+        x = torch.arange(n) + 100 * number
+        self[name] = Columns({"x": x, "obs": torch.full((n, 2), float(number))})
+        return ChunkReport(name, None, None, 0, {"sample_num": n, **meta})
+
+    def __call__(self, chunk):
+        return read_rows(self.read, chunk)
+
+    def read(self, name):
+        if name not in self:
+            raise ChunkError(name, "it is not there")
+        return self[name]
+
+
+@pytest.fixture
+def store():
+    return Store()
+
+
+def make(kind="advanced", size=40, **cfg) -> ChunkReplay:
+    cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
+    return ChunkReplay(cfg, "exp", "buffer", NoWriter())
+
+
+def fill(replay, store, *chunks):
+    replay.name_chunks(chunks, 0)
+    replay.take_in(store)
+    return replay.take_news()
+
+
+def drawn(replay, size, train_iter=0):
+    batch, _ = replay.sample(size, train_iter)
+    return sorted(row["x"].item() for row in batch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_draws_what_it_has_taken_in(store, kind):
+    replay = make(kind)
+    replay.name_chunks([store.chunk(0), store.chunk(1)], 8)
+    assert replay.rows == 0
+    replay.take_in(store)
+    news = replay.take_news()
+    assert (news.received, news.left, news.rows) == (("c0", "c1"), (), 8)
+    assert replay.take_news().received == ()
+    assert drawn(replay, 8) == [0, 1, 2, 3, 100, 101, 102, 103]
+    replay.close()
+
+
+def test_a_chunk_that_is_named_again_is_not_read_again(store):
+    replay, first = make(), store.chunk(0)
+    fill(replay, store, first)
+    store.clear()
+    news = fill(replay, store, first)
+    assert (news.received, news.bad, news.rows) == (("c0",), (), 4)
+    replay.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_leave_with_their_last_sample(store, kind):
+    replay = make(kind, size=10)
+    assert fill(replay, store, *map(store.chunk, range(3))).left == ()
+    assert fill(replay, store, store.chunk(3)).left == ("c0",)
+    assert fill(replay, store, store.chunk(4, n=30)).left == ("c1", "c2", "c3")
+    replay.close()
+
+
+def test_used_up_and_stale_samples_take_their_chunks_along(store):
+    replay = make(max_use=1, max_staleness=10)
+    fill(replay, store, store.chunk(0, collect_iter=0), store.chunk(1, collect_iter=5))
+    assert len(drawn(replay, 8, 9)) == 8
+    assert replay.take_news().left == ("c0", "c1")
+    fill(replay, store, store.chunk(2, collect_iter=0), store.chunk(3, collect_iter=9))
+    assert drawn(replay, 4, 11) == [300, 301, 302, 303]
+    assert set(replay.take_news().left) == {"c2", "c3"}
+    replay.close()
+
+
+def test_samples_that_the_buffer_turns_away_leave_at_once(store):
+    replay = make(thruput_controller={"push_sample_rate_limit": {"max": 1, "min": 0}})
+    news = [fill(replay, store, store.chunk(number)) for number in range(4)]
+    assert [len(one.received) for one in news] == [1] * 4
+    refused = [name for one in news for name in one.left]
+    assert len(refused) == 4 - news[-1].rows // 4
+    replay.close()
+
+
+def test_chunks_that_cannot_be_used_are_named_with_the_cause(store):
+    replay, short = make(), store.chunk(1, n=3)
+    short.meta["sample_num"] = 4
+    news = fill(replay, store, ChunkReport("gone", None, None, 0, {"sample_num": 1}), short)
+    assert [name for name, _ in news.bad] == ["gone", "c1"]
+    assert "it is not there" in news.bad[0][1]
+    assert "expected 4" in news.bad[1][1]
+    assert (news.rows, replay.take_news().bad) == (0, ())
+    replay.close()
+
+
+def test_a_step_of_a_trajectory(store):
+    replay, chunk = make(), store.chunk(0, n=10)
+    step = ChunkReport(chunk.data_id, None, None, 0, {"unroll_split_begin": 7, "unroll_len": 1})
+    fill(replay, store, step)
+    assert drawn(replay, 1) == [7]
+    outside = ChunkReport(store.chunk(1).data_id, None, None, 0, {"unroll_split_begin": 4})
+    assert "expected row 4" in fill(replay, store, outside).bad[0][1]
+    replay.close()
+
+
+def test_reading_can_be_interrupted(store):
+    replay = make()
+    replay.name_chunks([store.chunk(0), store.chunk(1)], 0)
+    replay.take_in(store, lambda: bool(replay.rows))
+    assert replay.take_news().received == ("c0",)
+    replay.take_in(store)
+    assert replay.take_news().received == ("c1",)
+    replay.close()
+
+
+def test_priorities_of_the_collector_and_of_learning_count(store):
+    replay = make(alpha=1.0)
+    fill(replay, store, store.chunk(0, n=2, priority=[1.0, 0.0001]))
+    batch, _ = replay.sample(2, 0)
+    ids, index = batch.columns["replay_unique_id"], batch.columns["replay_buffer_idx"]
+    replay.update({"replay_unique_id": ids, "replay_buffer_idx": index, "priority": [5.0, 5.0]})
+    again, _ = replay.sample(2, 0)
+    assert np.asarray(again.columns["priority"]).max() == pytest.approx(5.0)
+    replay.close()
+
+
+def test_who_waits_for_more_goes_on_when_it_comes(store):
+    replay = make()
+    batch, seen = replay.sample(4, 0)
+    assert batch is None
+    assert replay.take_news().starved
+    done = threading.Event()
+    waiter = threading.Thread(target=lambda: (replay.wait_for_more(seen), done.set()))
+    waiter.start()
+    assert not fill(replay, store, store.chunk(0)).starved
+    assert done.wait(30)
+    waiter.join(30)
+    assert replay.sample(4, 0)[0] is not None
+    replay.close()
+
+
+def test_buffers_of_runs_are_refused_with_a_way_out():
+    with pytest.raises(ConfigError, match="samples runs of items"):
+        make("sequence")
+
+
+# ---------------------------------------------------------------------- made again
+
+
+def priorities_of(replay) -> dict[int, float]:
+    """Of each sample that can be drawn."""
+    batch, _ = replay.sample(4 * replay.rows, 0)
+    columns = batch.columns
+    return dict(zip(np.asarray(columns["x"]).tolist(), np.asarray(columns["priority"]).tolist()))
+
+
+def test_one_that_is_made_again_has_samples_priorities_and_uses_of_the_one_before(store):
+    chunks = [store.chunk(number) for number in range(3)]
+    cfg = {"max_use": 3, "alpha": 0.0, "beta": 0.2, "anneal_step": 10}
+    replay = make(size=10, **cfg)
+    fill(replay, store, *chunks)  # of c0 two are left
+    batch, _ = replay.sample(10, 0)
+    columns = batch.columns
+    new = 1.0 + np.asarray(columns["x"]) % 7
+    ids, index = columns["replay_unique_id"], columns["replay_buffer_idx"]
+    replay.update({"replay_unique_id": ids, "replay_buffer_idx": index, "priority": new})
+    state = replay.state_dict()
+    beta = replay.buffer.beta
+    replay.close()
+
+    again = make(size=10, **cfg)
+    again.load_state_dict(state)
+    fill(again, store, *chunks)
+    assert again.rows == 10
+    assert again.buffer.beta == beta > 0.2
+    facts = again.state_dict()
+    assert (facts["chunks"], facts["counts"].tolist()) == (["c0", "c1", "c2"], [2, 4, 4])
+    assert facts["rows"].tolist() == [2, 3, 0, 1, 2, 3, 0, 1, 2, 3]
+    assert facts["use"].tolist() == [1] * 10
+    x = np.array([2, 3, *range(100, 104), *range(200, 204)])
+    assert facts["priority"].tolist() == (1.0 + x % 7).tolist()
+    # Two more uses of each are allowed.
+    assert len(drawn(again, 10)) == len(drawn(again, 10)) == 10
+    assert again.rows == 0
+    again.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_that_came_after_the_state_are_taken_in_whole(store, kind):
+    replay = make(kind)
+    fill(replay, store, store.chunk(0))
+    state = replay.state_dict()
+    replay.close()
+    again = make(kind)
+    again.load_state_dict(state)
+    fill(again, store, store.chunk(0), store.chunk(1))
+    assert drawn(again, 8) == [0, 1, 2, 3, 100, 101, 102, 103]
+    again.close()
+
+
+# ---------------------------------------------------------------------- users' classes
+
+
+class Rows(IBuffer):
+    """A list; the oldest leave first."""
+
+    config = {"type": "test_chunk_rows"}
+
+    def __init__(self, cfg, **kwargs):
+        self.cfg, self.rows, self.told = cfg, [], []
+
+    def push(self, data, cur_collector_envstep):
+        self.rows = [*self.rows, *data][-self.cfg.replay_buffer_size :]
+
+    def sample(self, batch_size, cur_learner_iter):
+        return self.rows[-batch_size:] if len(self.rows) >= batch_size else None
+
+    def update(self, info):
+        self.told.append(info)
+
+    def count(self):
+        return len(self.rows)
+
+    def clear(self):
+        self.rows = []
+
+    def save_data(self, file_name):
+        raise NotImplementedError
+
+    load_data = save_data
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, _state_dict):
+        pass
+
+
+@pytest.fixture
+def users_class():
+    BUFFER_REGISTRY.register("test_chunk_rows", Rows, force_overwrite=True)
+
+
+def test_a_users_class_is_taken_to_let_its_oldest_items_leave(store, users_class):
+    replay = make("test_chunk_rows", size=10)
+    assert fill(replay, store, *map(store.chunk, range(3))).left == ()
+    assert fill(replay, store, store.chunk(3)).left == ("c0",)
+    assert drawn(replay, 2) == [302, 303]
+    replay.update({"priority": [1.0]})
+    assert replay.buffer.told == [{"priority": [1.0]}]
+    state = replay.state_dict()
+    again = make("test_chunk_rows", size=10)
+    again.load_state_dict(state)
+    fill(again, store, *map(store.chunk, range(1, 4)))
+    assert drawn(again, 10) == [102, 103, *range(200, 204), *range(300, 304)]
+
+
+# ---------------------------------------------------------------------- any order of things
+
+STEPS = st.lists(st.tuples(st.sampled_from(["push", "sample", "again"]), st.integers(1, 13)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(KINDS), st.sampled_from([2, float("inf")]), STEPS)
+def test_the_chunks_that_have_not_left_are_those_of_its_samples(kind, max_use, steps):
+    store, kept, n = Store(), {}, 0
+    cfg = {"max_use": max_use} if kind == "advanced" else {}
+    replay = make(kind, size=20, **cfg)
+    for step, size in steps:
+        if step == "push":
+            chunk = kept[f"c{n}"] = store.chunk(n, n=size)
+            n += 1
+            news = fill(replay, store, chunk)
+        elif step == "sample":
+            replay.sample(size, 0)
+            news = replay.take_news()
+        else:
+            before = replay.rows
+            state = replay.state_dict()
+            replay.close()
+            replay = make(kind, size=20, **cfg)
+            replay.load_state_dict(state)
+            news = fill(replay, store, *kept.values())
+            assert news.rows == before
+        for name in news.left:
+            del kept[name]
+        state = replay.state_dict()
+        present = [name for name, count in zip(state["chunks"], state["counts"]) if count]
+        assert present == list(kept)
+        assert state["counts"].sum() == replay.rows
+    replay.close()
