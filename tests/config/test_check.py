@@ -94,7 +94,6 @@ def test_slip_is_refused_unless_the_sibling_is_set(main, create, path, sibling):
         ("policy.batch_size", "policy.learn.batch_size"),
         ("policy.learn.nstep", "policy.nstep"),
         ("policy.zebra", ""),
-        ("policy.other.her", ""),
         ("learn", "policy.learn or bco.learn"),
         ("env.zebra", ""),
         ("env.agent_num", "env.player_num"),
