@@ -64,7 +64,7 @@ def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
         array = as_array(source)
         if array is None or array.dtype.hasobject:
             return None
-        leaves[key] = IndexedColumn(array, leaf.index) if is_indexed else array
+        leaves[key] = IndexedColumn(array, leaf.index, leaf.names) if is_indexed else array
         if isinstance(source, IdColumn):
             forms[key] = source.prefix
         else:

@@ -1,11 +1,11 @@
 """Big observations stored once, although two rows refer to each of them."""
 
 import math
+from collections import deque
 
 import numpy as np
 
 from ding.data.arrays import StoredLeaf
-from ding.data.fingerprints import bytes_of, fingerprints
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
 from ding.data.recycler import Recycler
@@ -15,14 +15,16 @@ MIN_FRAME_BYTES = 1024
 #: Most rows between an observation and the one that follows it (n-step returns).
 _FARTHEST = 8
 
+Indexed = IndexedColumn[np.ndarray]
+
 
 class FramePair:
     """`obs` and `next_obs` of a ring of rows, over one store of frames.
 
-    A frame of a row that comes in is looked up by content among all frames that live rows refer
-    to: by a fingerprint of all its bytes, and a match is compared in full. So it does not matter
-    how trajectories follow each other or interleave, nor over how many pushes. A frame that no row
-    refers to any more is overwritten.
+    Rows that are written together refer to one array of frames, by the indices that collectors
+    give or, for users' arrays, where following rows have equal frames. A frame that an earlier row
+    ended with is found by its name (`IndexedColumn.names`) or, without one, among the last few of
+    them; it is compared before it is shared. A frame that no row refers to is overwritten.
 
     Args:
         capacity: Number of rows.
@@ -45,10 +47,12 @@ class FramePair:
         self._first = np.full(capacity, -1, np.int64)
         self._second = np.full(capacity, -1, np.int64)
         self._recycler = Recycler()
-        self._by_print: dict[int, int] = {}
+        self._named: dict[int, int] = {}
+        #: Slots of frames without names that rows ended with.
+        self._ends: deque[int] = deque(maxlen=_FARTHEST)
         self._frames: np.ndarray
         self._users: np.ndarray
-        self._prints: np.ndarray
+        self._names: np.ndarray
         self._free: list[int] = []
         self._used = 0
         # One frame per row, and some for the ends of trajectories.
@@ -57,13 +61,12 @@ class FramePair:
     def _allocate_frames(self, room: int, kept: int = 0) -> None:
         """Make room for frames; the first `kept` of those that are there stay."""
         frames = self._preallocator.empty((room, *self._shape), self._dtype, self._name)
-        users, prints = np.zeros(room, np.int64), np.zeros(room, np.uint64)
+        users, names = np.zeros(room, np.int64), np.full(room, -1)
         if kept:
             frames[:kept] = self._frames[:kept]
-            users[:kept], prints[:kept] = self._users[:kept], self._prints[:kept]
+            users[:kept], names[:kept] = self._users[:kept], self._names[:kept]
         # Not before all is there: another thread may be reading.
-        self._frames, self._users, self._prints = frames, users, prints
-        self._raw = frames.reshape(room, -1).view(np.uint8)
+        self._frames, self._users, self._names = frames, users, names
         self._room = room
 
     def _grow(self) -> None:
@@ -91,17 +94,41 @@ class FramePair:
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows to slots."""
         self._release(where)
-        # First all of `first`: most of `second` is found among them.
-        columns = [first, second]
-        if (
-            isinstance(first, IndexedColumn)
-            and isinstance(second, IndexedColumn)
-            and first.has_source_of(second)
-        ):
-            both = np.concatenate([first.index, second.index])
-            columns = [IndexedColumn(first.source, both)]
-        slots = np.concatenate([self._intern(column) for column in columns])
+        first, second = _over_one_source(first, second)
+        index = np.concatenate([first.index, second.index])
+        named, place = np.unique(index, return_inverse=True)
+        names = np.full(len(named), -1) if first.names is None else first.names[named]
+        begins = ~np.isin(named, second.index)
+        found = [
+            self._stored(first.source[at], name, begin)
+            for at, name, begin in zip(named.tolist(), names.tolist(), begins.tolist())
+        ]
+        slots = np.array(found, np.int64)
+        if first.names is None:
+            self._ends.extend(slots[~np.isin(named, first.index)][-_FARTHEST:].tolist())
+        slots = slots[place.reshape(-1)]
+        np.add.at(self._users, slots, 1)
         self._first[where], self._second[where] = slots.reshape(2, -1)
+
+    def _stored(self, frame: np.ndarray, name: int, begins: bool) -> int:
+        """The slot of a frame, a new one unless the frame is stored.
+
+        Args:
+            begins: Whether no row of those that are written with it ends with the frame.
+        """
+        if name >= 0:
+            known = [self._named[name]] if name in self._named else []
+        else:
+            known = [slot for slot in self._ends if self._users[slot]] if begins else []
+        raw = bytes_of(frame[None]) if known else None
+        for slot in known:
+            if (bytes_of(self._frames[slot][None]) == raw).all():
+                return slot
+        slot = self._new_slot()
+        self._frames[slot], self._names[slot] = frame, name
+        if name >= 0:
+            self._named[name] = slot
+        return slot
 
     def _release(self, where: slice | np.ndarray) -> None:
         gone = np.concatenate([self._first[where], self._second[where]])
@@ -109,32 +136,10 @@ class FramePair:
         self._first[where] = self._second[where] = -1
         np.subtract.at(self._users, gone, 1)
         for slot in np.unique(gone[self._users[gone] == 0]).tolist():
-            key = int(self._prints[slot])
-            if self._by_print.get(key) == slot:
-                del self._by_print[key]
+            name = int(self._names[slot])
+            if self._named.get(name) == slot:
+                del self._named[name]
             self._free.append(slot)
-
-    def _intern(self, column: StoredLeaf) -> np.ndarray:
-        """Slots of frames, which have one user more for each time they are named."""
-        if isinstance(column, np.ndarray):
-            return self._intern_frames(column, np.ones(len(column), np.int64))
-        named, index, users = np.unique(column.index, return_inverse=True, return_counts=True)
-        return self._intern_frames(column.source[named], users)[index]
-
-    def _intern_frames(self, frames: np.ndarray, users: np.ndarray) -> np.ndarray:
-        raw = bytes_of(frames)
-        slots = np.empty(len(frames), np.int64)
-        prints = fingerprints(raw)
-        for i, (key, count) in enumerate(zip(prints.tolist(), users.tolist())):
-            slot = self._by_print.get(key)
-            if slot is None or not (self._raw[slot] == raw[i]).all():
-                slot = self._new_slot()
-                self._raw[slot] = raw[i]
-                self._prints[slot] = prints[i]
-                self._by_print[key] = slot
-            self._users[slot] += count
-            slots[i] = slot
-        return slots
 
     def _new_slot(self) -> int:
         if self._free:
@@ -151,9 +156,24 @@ class FramePair:
         return self._frames[live], np.searchsorted(live, first), np.searchsorted(live, second)
 
 
-def frames_once(
-    first: StoredLeaf, second: StoredLeaf
-) -> tuple[IndexedColumn[np.ndarray], IndexedColumn[np.ndarray]] | None:
+def _over_one_source(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed]:
+    if _share_source(first, second):
+        return first, second  # type: ignore[return-value]
+    once = frames_once(first, second)
+    if once is not None:
+        return once
+    return _over(np.concatenate([_array(first), _array(second)]), np.arange(2 * len(first)))
+
+
+def _share_source(first: StoredLeaf, second: StoredLeaf) -> bool:
+    return (
+        isinstance(first, IndexedColumn)
+        and isinstance(second, IndexedColumn)
+        and first.has_source_of(second)
+    )
+
+
+def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
     """`obs` and `next_obs` over one array that has few of their frames twice.
 
     Args:
@@ -166,15 +186,13 @@ def frames_once(
     same_kind = first.dtype == second.dtype and first.shape == second.shape
     if not same_kind or size < MIN_FRAME_BYTES or n < 2:
         return None
-    if (
-        isinstance(first, IndexedColumn)
-        and isinstance(second, IndexedColumn)
-        and first.has_source_of(second)
-    ):
+    if _share_source(first, second):
+        assert isinstance(first, IndexedColumn)
+        assert isinstance(second, IndexedColumn)
         both = np.concatenate([first.index, second.index])
         named, index = np.unique(both, return_inverse=True)
-        return _over(first.source[named], index.reshape(-1), n)
-    obs, next_obs = (c.gathered() if isinstance(c, IndexedColumn) else c for c in (first, second))
+        return _over(first.source[named], index.reshape(-1))
+    obs, next_obs = _array(first), _array(second)
     a, b = _words_of(obs), _words_of(next_obs)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
         # The first two rows tell, unless both end trajectories.
@@ -186,14 +204,22 @@ def frames_once(
             index[rest] = n + np.arange(len(rest))
             if 2 * len(rest) > n:
                 return None
-            return _over(np.concatenate([obs, next_obs[rest - n]]), index, n)
+            return _over(np.concatenate([obs, next_obs[rest - n]]), index)
     return None
 
 
-def _over(
-    frames: np.ndarray, index: np.ndarray, n: int
-) -> tuple[IndexedColumn[np.ndarray], IndexedColumn[np.ndarray]]:
+def _over(frames: np.ndarray, index: np.ndarray) -> tuple[Indexed, Indexed]:
+    n = len(index) // 2
     return IndexedColumn(frames, index[:n]), IndexedColumn(frames, index[n:])
+
+
+def _array(leaf: StoredLeaf) -> np.ndarray:
+    return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
+
+
+def bytes_of(rows: np.ndarray) -> np.ndarray:
+    """The bytes of an array ``[n, ...]``, uint8 ``[n, row_bytes]``."""
+    return np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
 
 
 def _words_of(frames: np.ndarray) -> np.ndarray:

@@ -33,13 +33,17 @@ class IndexedColumn(Generic[Array]):
     Args:
         source: Array or tensor ``[M, ...]``; not to be written to any more.
         index: int64 ``[N]``, in ``[0, M)``.
+        names: int64 ``[M]``, a number for rows of ``source`` that may come again in another
+            source, as an observation in which one trajectory is cut and the next one begins; equal
+            ones have one number, -1 is none. A buffer looks there for big observations that it has.
     """
 
-    __slots__ = ("index", "source")
+    __slots__ = ("index", "names", "source")
 
-    def __init__(self, source: Array, index: np.ndarray) -> None:
+    def __init__(self, source: Array, index: np.ndarray, names: np.ndarray | None = None) -> None:
         self.source: Array = source
         self.index = index
+        self.names = names
 
     def __len__(self) -> int:
         return len(self.index)
@@ -53,7 +57,7 @@ class IndexedColumn(Generic[Array]):
         return self.source.dtype
 
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
-        return IndexedColumn(self.source, self.index[rows])
+        return IndexedColumn(self.source, self.index[rows], self.names)
 
     def has_source_of(
         self: "IndexedColumn[np.ndarray]", other: "IndexedColumn[np.ndarray]"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ding.data import Columns
+from ding.data import Columns, IndexedColumn
 from ding.data.ring import Ring
 from tests.data.rings import push
 
@@ -100,17 +100,46 @@ def test_frames_that_differ_in_one_byte(rng):
     assert np.array_equal(out["obs"].numpy(), frames[:-1])
 
 
-def test_equal_fingerprints_do_not_mix_frames(rng, monkeypatch):
-    monkeypatch.setattr(
-        "ding.data.frame_store.fingerprints", lambda raw: np.zeros(len(raw), np.uint64)
-    )
-    ring = Ring(10)
+def cut_in_pieces(rng, env_num, pieces, length):
+    """Samples of environments whose trajectories go on in the next piece, as a log gives them."""
+    frames = rng.integers(0, 255, (pieces * length + 1, env_num, *SHAPE), dtype=np.uint8)
+    for piece in range(pieces):
+        rows = frames[piece * length : (piece + 1) * length + 1]
+        source = rows.reshape(-1, *SHAPE)
+        names = np.full(len(source), -1)
+        names[:env_num] = 100 * (piece - 1) + np.arange(env_num) if piece else -1
+        names[-env_num:] = 100 * piece + np.arange(env_num)
+        at = np.arange(length * env_num)
+        yield (
+            Columns(
+                {
+                    "obs": IndexedColumn(source, at, names),
+                    "next_obs": IndexedColumn(source, at + env_num, names),
+                }
+            ),
+            rows,
+        )
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_pieces_of_trajectories_by_the_names_of_a_log(rng, length):
+    ring = Ring(100)
+    for data, _ in cut_in_pieces(rng, 3, 20 // length, length):
+        push(ring, data)
+    assert frame_count(ring) == 3 * 21
+
+
+def test_a_name_of_another_frame_is_not_believed(rng):
+    ring = Ring(100)
     obs, next_obs = trajectory(rng, 40)
     for at in range(0, 40, 4):
-        push(ring, batch(obs[at : at + 4], next_obs[at : at + 4]))
+        source = np.concatenate([obs[at : at + 4], next_obs[at + 3 : at + 4]])
+        index, names = np.arange(4), np.array([7, -1, -1, -1, 7])
+        pair = IndexedColumn(source, index, names), IndexedColumn(source, index + 1, names)
+        push(ring, Columns(dict(zip(("obs", "next_obs"), pair))))
     out = ring.take(ring.by_age()).columns
-    assert np.array_equal(out["obs"].numpy(), obs[-10:])
-    assert np.array_equal(out["next_obs"].numpy(), next_obs[-10:])
+    assert np.array_equal(out["obs"], obs)
+    assert np.array_equal(out["next_obs"], next_obs)
 
 
 @pytest.mark.parametrize("size", [8, 30])

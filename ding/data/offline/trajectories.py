@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ding.data.columns import Columns
-from ding.data.fingerprints import bytes_of, fingerprints
+from ding.data.frame_store import bytes_of
 from ding.data.tree import tree_leaves
 
 
@@ -64,9 +64,10 @@ def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.n
 
 
 def _prints(column: Any) -> np.ndarray:
-    """uint64 [N], by the content of observations of one or several arrays."""
-    leaves = [fingerprints(bytes_of(np.asarray(leaf))) for leaf in tree_leaves(column)]
-    return leaves[0] if len(leaves) == 1 else fingerprints(bytes_of(np.stack(leaves, 1)))
+    """int64 [N], by the content of observations of one or several arrays."""
+    leaves = [bytes_of(np.asarray(leaf)) for leaf in tree_leaves(column)]
+    prints = [hash(b"".join(row.tobytes() for row in rows)) for rows in zip(*leaves)]
+    return np.array(prints, np.int64)
 
 
 class TrajectoryPieces:

@@ -190,17 +190,21 @@ class Rollout:
             self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            self._complete(ids, tree_take(step.obs, complete))
+            self._complete(ids, tree_take(step.obs, complete), ~done[complete])
         if are_long:
             self._longest = int(self._traj_lengths.max())
         if not step.infos:
             return []
         return self._end_episodes(tally, ids if done is complete else env_ids[done], step.infos)
 
-    def _complete(self, env_ids: np.ndarray, obs: Tree) -> None:
-        """End the trajectories of environments, which have come to these observations."""
+    def _complete(self, env_ids: np.ndarray, obs: Tree, goes_on: np.ndarray) -> None:
+        """End the trajectories of environments, which have come to these observations.
+
+        Args:
+            goes_on: Whether the environments' episodes go on, bool ``[n]``.
+        """
         if self._log is not None:
-            self._log.end(env_ids, self._of_players(obs))
+            self._log.end(env_ids, self._of_players(obs), goes_on)
             self.waiting[env_ids] += self._sample_counts(self._traj_lengths[env_ids])
         self._traj_lengths[env_ids] = 0
 
@@ -254,7 +258,7 @@ class Rollout:
             ready, shown = self._envs.ready_columns()
             runs = np.isin(ready, ids)
             ids, obs = ready[runs], tree_take(shown, runs)
-        self._complete(ids, obs)
+        self._complete(ids, obs, np.ones(len(ids), bool))
         self._longest = 0
 
     # ------------------------------------------------------------------ samples

@@ -1,5 +1,6 @@
 """What environments did, step by step, in preallocated columns."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,11 @@ from ding.worker.collector.steps import Tree
 _MIN_ROWS = 24
 
 
+#: Of an observation, in a name: the log that gave it.
+_LOG_BITS = 40
+_logs = itertools.count()
+
+
 class Ended(NamedTuple):
     """Trajectories that ended, in the order in which they did.
 
@@ -21,12 +27,15 @@ class Ended(NamedTuple):
         following: Those of the next observations, int64 ``[N]``.
         lengths: Transitions of each trajectory, int64 ``[M]``.
         env_ids: Environment of each trajectory, int64 ``[M]``.
+        names: Of the observations that each trajectory began and ended with, int64 ``[2, M]``: one
+            that goes on where another was cut begins with the observation of that name; -1 is none.
     """
 
     cells: np.ndarray
     following: np.ndarray
     lengths: np.ndarray
     env_ids: np.ndarray
+    names: np.ndarray
 
 
 class StepLog:
@@ -54,8 +63,10 @@ class StepLog:
         self._numbers = np.zeros(0, np.int64)  # of each cell's trajectory; 0: of none
         self._running = np.arange(env_num) + 1  # number of each environment's trajectory
         self._next_number = env_num + 1
-        # Of ended trajectories, in their order: environments, numbers and final cells.
-        self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        # Of ended trajectories, in their order: environments, numbers, final cells and names.
+        self._ended: list[tuple[np.ndarray, ...]] = []
+        self._begun = np.full(env_num, -1)  # names of what running trajectories began with
+        self._next_name = next(_logs) << _LOG_BITS
         self._given: set[int] = set()  # players whose observations others have
 
     # ------------------------------------------------------------------ in
@@ -78,25 +89,31 @@ class StepLog:
             for name, values in given.items():
                 _write(stored, name, cells, values)
 
-    def end(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
+    def end(self, env_ids: np.ndarray, obs: Sequence[Tree], goes_on: np.ndarray) -> None:
         """With the step that was appended last, trajectories of environments end.
 
         Args:
             env_ids: int64 ``[n]``.
             obs: Of each player, what they show now.
+            goes_on: Whether the next trajectory begins with that, bool ``[n]``.
         """
         cells = self._new_cells(np.zeros_like(env_ids))
         for stored, values in zip(self._players, obs):
             _write(stored, "obs", cells, values)
         finals = np.arange(cells.start, cells.stop)
-        self._ended.append((env_ids, self._running[env_ids], finals))
+        names = np.arange(self._next_name, self._next_name + len(env_ids))
+        self._next_name += len(env_ids)
+        ended = (env_ids, self._running[env_ids], finals, self._begun[env_ids], names)
+        self._ended.append(ended)
         self.forget(env_ids)
+        self._begun[env_ids] = np.where(goes_on, names, -1)
 
     def forget(self, env_ids: np.ndarray | slice) -> None:
         """Forget the running trajectories of environments, and begin others."""
         count = len(self._running[env_ids])
         self._running[env_ids] = np.arange(self._next_number, self._next_number + count)
         self._next_number += count
+        self._begun[env_ids] = -1
 
     def add_missing(self, name: str, like: np.ndarray, value: float) -> None:
         """Have a column from here on, of the kind of `like`; the cells so far get `value`."""
@@ -118,7 +135,7 @@ class StepLog:
         """The trajectories that ended since `drop_ended`; ``None`` if there are none."""
         if not self._ended:
             return None
-        env_ids, numbers, finals = map(np.concatenate, zip(*self._ended))
+        env_ids, numbers, finals, *names = map(np.concatenate, zip(*self._ended))
         # Where each trajectory comes; all others come after those that ended. Few bits sort faster.
         count = len(numbers)
         places = np.full(self._next_number, count, np.min_scalar_type(-count - 1))
@@ -130,7 +147,7 @@ class StepLog:
         following = np.empty_like(cells)
         following[:-1] = cells[1:]
         following[ends - 1] = finals
-        return Ended(cells, following, lengths, env_ids)
+        return Ended(cells, following, lengths, env_ids, np.stack(names))
 
     def transitions(self, player: int, ended: Ended, indexed: bool = False) -> dict[str, Tree]:
         """A player's columns of trajectories that ended, ``[N, ...]``, with ``next_obs``.
@@ -143,15 +160,24 @@ class StepLog:
         obs = stored.pop("obs")
         columns: dict[str, Tree] = tree_map(lambda leaf: leaf.take(ended.cells, axis=0), stored)
 
+        names = self._names_of(ended) if indexed else None
+
         def at(cells: np.ndarray) -> Tree:
             if not indexed:
                 return tree_map(lambda leaf: leaf.take(cells, axis=0), obs)
-            return tree_map(lambda leaf: IndexedColumn(leaf[: self._used], cells), obs)
+            return tree_map(lambda leaf: IndexedColumn(leaf[: self._used], cells, names), obs)
 
         columns["obs"], columns["next_obs"] = at(ended.cells), at(ended.following)
         if indexed:
             self._given.add(player)
         return columns
+
+    def _names_of(self, ended: Ended) -> np.ndarray:
+        """Names of the cells' observations, int64 ``[used]``."""
+        names = np.full(self._used, -1)
+        ends = ended.lengths.cumsum()
+        names[ended.cells[ends - ended.lengths]], names[ended.following[ends - 1]] = ended.names
+        return names
 
     def drop_ended(self) -> None:
         """Forget all trajectories but the running ones."""
