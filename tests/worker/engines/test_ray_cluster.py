@@ -133,7 +133,7 @@ def test_a_learner_of_two_processes_is_on_one_node(cluster, tmp_path):
         assert wait_for_the_goal(run)["status"] == "converged"
 
 
-def test_a_stopped_collector_wait_for_another(cluster, tmp_path):
+def test_a_stopped_collector_is_replaced(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
         run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         stopped = run.kill("collector0", signal.SIGSTOP)
