@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.arrays import Arrays, Form, Key, StoredLeaf, path_of
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
@@ -311,15 +312,30 @@ def with_facts(samples: Samples, chunk: ChunkReport, keeps_priority: bool = True
     facts.pop("row")
     if not keeps_priority:
         facts.pop("priority", None)
-    columns = samples.columns_or_none() if isinstance(samples, Columns) else None
-    if columns is not None:
-        new = {name: np.asarray(fact) for name, fact in facts.items() if name not in columns}
-        return Columns({**columns, **new}) if new else samples
+    if isinstance(samples, Columns) and samples.is_columnar:
+        return _with_columns(samples, facts)
     told = {name: fact.tolist() for name, fact in facts.items()}
     return [
         {**{name: values[i] for name, values in told.items()}, **row}
         for i, row in enumerate(samples)
     ]
+
+
+def _with_columns(samples: Columns, facts: Mapping[str, np.ndarray]) -> Columns:
+    """Samples with columns that they have not.
+
+    Frames that rows share stay shared, if they can: the buffer stores each of them once.
+    """
+    windows = samples.windows() or []
+    if [rows for _, rows in windows] == [range(len(samples))]:
+        arrays = windows[0][0]
+        leaves: dict[Key, StoredLeaf] = {**arrays.leaves}
+        forms: dict[Key, Form] = {**arrays.forms}
+        for name in sorted(facts.keys() - {path_of(key)[0] for key in arrays.leaves}):
+            leaves[name], forms[name] = np.asarray(facts[name]), None
+        return Columns.trusted(Arrays(leaves, forms), len(samples))
+    new = {name: np.asarray(fact) for name, fact in facts.items() if name not in samples.columns}
+    return samples.with_columns(**new) if new else samples
 
 
 def _taken(samples: Items, rows: np.ndarray) -> Items:

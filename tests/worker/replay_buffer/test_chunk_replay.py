@@ -9,11 +9,12 @@ from easydict import EasyDict
 from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
+from ding.data.indexed_column import IndexedColumn
 from ding.utils import BUFFER_REGISTRY
 from ding.utils.errors import ChunkError, ConfigError
 from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.base_buffer import IBuffer
-from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows, with_facts
 
 KINDS = ["advanced", "naive", "deque"]
 
@@ -153,6 +154,16 @@ def test_priorities_of_the_collector_and_of_learning_count(store):
     again, _ = replay.sample(2, 0)
     assert np.asarray(again.columns["priority"]).max() == pytest.approx(5.0)
     replay.close()
+
+
+def test_frames_that_rows_share_stay_shared():
+    frames, index = np.zeros((5, 3), np.uint8), np.array([0, 1, 1, 2])
+    samples = Columns({"obs": IndexedColumn(frames, index)})
+    told = with_facts(samples, ChunkReport("c", None, None, 0, {"sample_num": 4}))
+    ((arrays, _),) = told.windows()
+    assert isinstance(arrays.leaves["obs"], IndexedColumn)
+    assert arrays.leaves["obs"].source is frames
+    assert arrays.leaves["collect_iter"].tolist() == [-1] * 4
 
 
 def test_who_waits_for_more_goes_on_when_it_comes(store):
