@@ -46,6 +46,8 @@ class NoopResetWrapper(gymnasium.Wrapper):
         return obs, info
 
 
+# gymnasium's MaxAndSkipObservation shows frames of an earlier step where an episode ends within a
+# repetition, and its AtariPreprocessing needs OpenCV, whose resized frames differ.
 @ENV_WRAPPER_REGISTRY.register("max_and_skip")
 class MaxAndSkipWrapper(gymnasium.Wrapper):
     """Repeats each action for `skip` frames and shows the pixel-wise maximum of the last two.

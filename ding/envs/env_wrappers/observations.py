@@ -51,6 +51,8 @@ class ChannelFirstWrapper(gymnasium.ObservationWrapper):
         return np.ascontiguousarray(np.moveaxis(obs, 2, 0))
 
 
+# gymnasium's FrameStackObservation keeps the environment's own array, which one that reuses its
+# memory overwrites, and copies the whole stack once more in each step.
 @ENV_WRAPPER_REGISTRY.register("frame_stack")
 class FrameStackWrapper(gymnasium.Wrapper):
     """Observations ``[n_frames, *obs_shape]``: the last `n_frames`, the newest last.
@@ -82,6 +84,8 @@ class FrameStackWrapper(gymnasium.Wrapper):
         return np.stack(self._frames), reward, terminated, truncated, info
 
 
+# gymnasium's NormalizeObservation neither shares its moments with other environments, nor waits
+# until they are known, nor clips.
 @ENV_WRAPPER_REGISTRY.register("obs_norm")
 class ObsNormWrapper(Normaliser, gymnasium.ObservationWrapper):
     """Normalises observations by their running mean and standard deviation, then clips them.

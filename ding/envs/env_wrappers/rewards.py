@@ -100,6 +100,8 @@ class DelayRewardWrapper(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
 
+# gymnasium's NormalizeReward neither shares its moments with other environments, nor waits until
+# they are known.
 @ENV_WRAPPER_REGISTRY.register("reward_norm")
 class RewardNormWrapper(Normaliser, gymnasium.Wrapper):
     """Divides each reward by the running standard deviation of the discounted return so far.

@@ -1,3 +1,4 @@
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -13,6 +14,7 @@ from ding.envs import (
     RamWrapper,
     ScaledFloatFrameWrapper,
     StaticObsNormWrapper,
+    TimeLimitWrapper,
 )
 from tests.envs.small_envs import CountEnv
 
@@ -47,6 +49,32 @@ def test_frame_stack_keeps_the_last_frames_of_the_episode():
         obs = env.step(0)[0]
         assert obs[:, 0].tolist() == [1, 2, 3]
         assert env.observation_space.contains(obs)
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs"),
+    [
+        (
+            lambda env: FrameStackWrapper(env, 3),
+            lambda env: gymnasium.wrappers.FrameStackObservation(env, 3),
+        ),
+        (lambda env: TimeLimitWrapper(env, 7), lambda env: gymnasium.wrappers.TimeLimit(env, 7)),
+    ],
+    ids=["frame stack", "time limit"],
+)
+def test_wrappers_that_gymnasium_has_agree_with_it_step_by_step(own, theirs):
+    pair = [wrap(gymnasium.make("CartPole-v1"), 4) for wrap in (own, theirs)]
+    rng = np.random.default_rng(0)
+    for episode in range(5):
+        starts = [env.reset(seed=episode)[0] for env in pair]
+        np.testing.assert_array_equal(*starts)
+        is_over = False
+        while not is_over:
+            action = int(rng.integers(2))
+            (obs, *rest, _), (other_obs, *other_rest, _) = [env.step(action) for env in pair]
+            np.testing.assert_array_equal(obs, other_obs)
+            assert rest == other_rest
+            is_over = rest[1] or rest[2]
 
 
 def test_obs_norm():
