@@ -160,8 +160,7 @@ def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[
     where = f"{address.get('host')}:{address.get('port')}"
     try:
         host = str(address["host"])
-        is_near = exp_name is None or is_loopback(host)
-        key = None if is_near else read_run_key(exp_name)
+        key = None if exp_name is None or is_loopback(host) else read_run_key(exp_name)
         engine = HttpEngine(host, int(address["port"]), key=key, role="master")
         engine.timeout = durations.STATUS_TIMEOUT
         with contextlib.closing(engine):

@@ -207,8 +207,13 @@ class ImitationPipeline(SerialPipeline):
         model: torch.nn.Module | None = None,
     ) -> Any:
         return load_expert(
-            *(path, "reward_model.expert_model_path", expert_cfg),
-            *(self.cfg.seed, self.env_setting, model, self._input_cfg),
+            path,
+            "reward_model.expert_model_path",
+            expert_cfg,
+            self.cfg.seed,
+            self.env_setting,
+            model,
+            self._input_cfg,
         )
 
     def outfit(self, parts: Components) -> None:

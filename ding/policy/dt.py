@@ -211,7 +211,7 @@ class DTPolicy(Policy):
                 "act in an evaluator (ding eval), or call reset() before each episode and "
                 "policy._see_rewards after each step"
             )
-        most = self._model.context_len
+        most: Any = self._model.context_len
         episode.obs = [*episode.obs, obs][-most:]
         episode.returns = [*episode.returns, episode.wanted][-most:]
         episode.actions = episode.actions[-(most - 1) :] if most > 1 else []

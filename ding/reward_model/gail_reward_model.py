@@ -72,7 +72,7 @@ class _ComparedSteps(DemonstratedRewardModel):
         if not isinstance(batch, Columns) or "adv" in batch.columns:
             return batch
         columns = batch.columns
-        reward = columns["reward"]
+        reward = torch.as_tensor(columns["reward"])
         if reward.numel() != len(batch):
             return batch
         new = torch.as_tensor(self._rewards(columns["obs"], columns["action"]))

@@ -234,8 +234,10 @@ def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(parts):
     parts.start("again", dist_launch_coordinator, path, 0, None, True)
     wait_for(lambda: saved_iteration() > before)
     os.kill(parts.processes["again"].pid, signal.SIGTERM)
-    status, line = parts.end("again")
-    assert (status, line[:20]) == (143, "interrupted: SIGTERM"), parts.text("again")
+    status, _ = parts.end("again")
+    # Python's own process for shared resources may have the last word.
+    assert status == 143, parts.text("again")
+    assert "\ninterrupted: SIGTERM" in parts.text("again")
 
 
 # ---------------------------------------------------------------------- Kubernetes

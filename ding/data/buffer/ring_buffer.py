@@ -123,8 +123,10 @@ class RingBuffer(IBuffer):
             others = np.ones(len(items), bool)
             others[kept] = False
             index = np.flatnonzero(others)
-            columnar = _is_columnar(items)
-            self._turn_away(items.take(index) if columnar else [items[i] for i in index.tolist()])
+            if isinstance(items, Columns):
+                self._turn_away(items.take(index))
+            else:
+                self._turn_away([items[i] for i in index.tolist()])
 
     def clear(self) -> None:
         """Forget all items."""

@@ -57,7 +57,7 @@ class TrajectoryDataset(NaiveRLDataset):
         data = self._data
         if isinstance(data, Columns) or not isinstance(data[0], Mapping):
             return
-        if not any(np.ndim(data[0].get(name)) > 1 for name in NAMES["obs"]):
+        if not any(np.ndim(data[0].get(name, 0)) > 1 for name in NAMES["obs"]):
             return  # transitions
         path, cut = data_path(cfg), timeout_length(cfg)
         parts = [

@@ -120,8 +120,8 @@ class GroupRunner(EnvRunner):
 
     def stop(self, wait: bool) -> None:
         deadline = time.monotonic() + (durations.ENV_CLOSE_PATIENCE if wait else 0.0)
-        for link in self._workers() if wait else ():
-            link.request_close()
+        for worker in self._workers() if wait else ():
+            worker.request_close()
         for link in self.groups:
             link.end(deadline)
         self.groups.clear()
@@ -162,14 +162,14 @@ class GroupRunner(EnvRunner):
             link.begin(ids, "restart", {env_id: params[env_id] for env_id in ids}, recount)
             asked.append(link)
         self._collect(asked, parts, errors, restarts=True)
-        if self.store is not None or not errors:
+        if self.has_store or not errors:
             self._store_first({i: obs for part in parts for i, obs in part.first.items()})
         if errors:
             raise errors[0]
 
     def _store_first(self, first: Mapping[int, Any]) -> None:
         """Store episodes' first observations; the first ones of all make the store."""
-        if self.store is not None:
+        if self.has_store:
             self._take_in(list(first), list(first.values()), may_differ=True)
             return
         observations = [first[env_id] for env_id in self._all_list]
@@ -189,7 +189,6 @@ class GroupRunner(EnvRunner):
         Returns:
             The observations as columns.
         """
-        assert self.store is not None
         try:
             columns = self.store.stacked(ids, observations)
         except DataError:

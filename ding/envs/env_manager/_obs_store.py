@@ -232,7 +232,12 @@ def column_row(columns: Any, position: int, copied: bool = True) -> Any:
 
 def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
     """Some rows, copied."""
-    return tree_map(lambda leaf: leaf.take(index, 0), columns)
+
+    def rows(leaf: np.ndarray) -> np.ndarray:
+        taken = leaf.take(index, 0)
+        return copy.deepcopy(taken) if leaf.dtype.hasobject else taken
+
+    return tree_map(rows, columns)
 
 
 def put_rows(columns: Any, rows: Sequence[int], new: Any) -> None:

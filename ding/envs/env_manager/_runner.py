@@ -17,7 +17,7 @@ class EnvRunner:
 
     Attributes:
         states: By env id.
-        store: Their latest observations; ``None`` before the first reset.
+        has_store: Whether there are observations: after the first reset.
         ready_list: Ids of those that wait for an action.
         ready_ids: The same, int64 ``[n]``.
         groups: What can be asked about the environments, in their order: links to ``EnvGroup``.
@@ -32,10 +32,24 @@ class EnvRunner:
     def __init__(self, env_num: int, per_group: int) -> None:
         self.env_num, self._per_group = env_num, per_group
         self.states = dict.fromkeys(range(env_num), EnvState.VOID)
-        self.store: ObsColumns | None = None
+        self._store: ObsColumns | None = None
         self._all_list = list(range(env_num))
         self._all_ids = _constant(self._all_list)
         self._set_ready([])
+
+    @property
+    def has_store(self) -> bool:
+        return self._store is not None
+
+    @property
+    def store(self) -> ObsColumns:
+        """The environments' latest observations."""
+        assert self._store is not None
+        return self._store
+
+    @store.setter
+    def store(self, store: ObsColumns) -> None:
+        self._store = store
 
     # ---- what each kind does in its own way ------------------------------------------------------
 

@@ -234,7 +234,7 @@ class VectorRunner(EnvRunner):
             The step; where in the batch its environments are; and the batch's infos.
         """
         ids, obs, reward, terminated, truncated, infos = self._receive()
-        if self.store is None:
+        if not self.has_store:
             layout = obs_store.layout_of(obs_store.column_row(obs, 0))
             self.store = obs_store.ObsColumns(layout, self.env_num)
         obs = self.store.copied(obs)

@@ -66,7 +66,10 @@ class _Worker:
             if name == "attach":
                 self._attach(*args)
             else:
-                own = {"step": self._step, "attribute": self._attribute}
+                own: dict[str, Callable[..., Any]] = {
+                    "step": self._step,
+                    "attribute": self._attribute,
+                }
                 self._reply(own.get(name) or getattr(self.group, name), *args)
 
     # ---- requests -----------------------------------------------------------------------------

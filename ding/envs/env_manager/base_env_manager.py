@@ -193,7 +193,7 @@ class BaseEnvManager(EnvRequests):
         """
         if not offers(self, "step_columns", "step", "ready_obs"):
             return False
-        if self._runner is not None and self._runner.store is not None:
+        if self._runner is not None and self._runner.has_store:
             return self._runner.store.is_columnar
         return obs_store.is_columnar_space(self.observation_space)
 

@@ -455,6 +455,18 @@ def test_second_version(launch):
     assert manager.ready_obs.shape == (0, 4)
 
 
+def test_second_version_hands_out_copies_of_observations_that_are_no_arrays(launch):
+    class Listed(CountEnv):
+        def reset(self, **kwargs):
+            return super().reset(**kwargs).tolist()
+
+    manager = launch(env_fns(Listed), BaseEnvManagerV2)
+    first = manager.ready_obs
+    assert [obs[0] for obs in first] == [0, 1, 2, 3]
+    first[1][0] = 7
+    assert manager.ready_obs[1][0] == 1
+
+
 def test_a_subclass_that_changes_the_dict_api_has_no_columns(launch):
     class Doubled(BaseEnvManager):
         def step(self, actions):

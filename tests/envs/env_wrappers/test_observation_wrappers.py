@@ -54,11 +54,8 @@ def test_frame_stack_keeps_the_last_frames_of_the_episode():
 @pytest.mark.parametrize(
     ("own", "theirs"),
     [
-        (
-            lambda env: FrameStackWrapper(env, 3),
-            lambda env: gymnasium.wrappers.FrameStackObservation(env, 3),
-        ),
-        (lambda env: TimeLimitWrapper(env, 7), lambda env: gymnasium.wrappers.TimeLimit(env, 7)),
+        (FrameStackWrapper, gymnasium.wrappers.FrameStackObservation),
+        (TimeLimitWrapper, gymnasium.wrappers.TimeLimit),
     ],
     ids=["frame stack", "time limit"],
 )
