@@ -25,7 +25,11 @@ def _own_registries():
     """Registries without what other tests, which share this process, have registered."""
     others = {}
     for name, registry in registries.items():
-        keys = [key for key, cls in registry.items() if cls.__module__.startswith("tests.")]
+        keys = [
+            key
+            for key, cls in registry.items()
+            if cls.__module__.startswith(("tests.", "documented_"))
+        ]
         others[name] = {key: registry.pop(key) for key in keys}
     yield
     for name, registry in registries.items():
