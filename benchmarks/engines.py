@@ -181,7 +181,7 @@ def _http_trip() -> float:
 def _ray_trip() -> float:
     from _idle_service import idle_service
 
-    from ding.worker.engines.carrier import WorkerSpec
+    from ding.worker.engines.carrier import WithFiles, WorkerSpec
     from ding.worker.engines.ray_engine import RayCarrier
     from ding.worker.messages import ResourceRequest
 
@@ -196,7 +196,8 @@ def _ray_trip() -> float:
                 )
             except OSError:
                 continue  # it is being started
-        return _median_ms(lambda: carrier.call(handle, ResourceRequest(), 10.0))
+        request = WithFiles(ResourceRequest())
+        return _median_ms(lambda: carrier.call(handle, request, 10.0))
     finally:
         carrier.close()
 

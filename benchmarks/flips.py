@@ -112,9 +112,15 @@ def _load_coordinator(path: str) -> Any:
     return found
 
 
+def _numbered(columns: Columns) -> dict[str, np.ndarray]:
+    """Rows as a journal has them, with their numbers."""
+    arrays = {name: column.numpy() for name, column in columns.columns.items()}
+    return {**arrays, "numbers": np.arange(len(columns))}
+
+
 def _journal(path: str) -> list[Any]:
     folder, name = os.path.split(path)
-    segment = {"start": 0, "stop": 300, "file": name, "n_bytes": 0}
+    segment = {"start": 0, "stop": 300, "file": name, "rows": 300, "n_bytes": 0}
     return list(RowJournal(folder).read([segment]))
 
 
@@ -160,7 +166,7 @@ KINDS = {
     "buffer": Kind("buffer.pth.tar", _save_buffer, _load_buffer),
     "journal rows": Kind(
         _JOURNAL,
-        lambda p: write_tensors(p, {k: v.numpy() for k, v in _columns().columns.items()}, {}),
+        lambda p: write_tensors(p, _numbered(_columns()), {}),
         _journal,
     ),
     "chunk of columns": Kind(

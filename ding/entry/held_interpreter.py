@@ -24,7 +24,7 @@ class HeldInterpreter:
         self._paused = False
 
     def arm(self) -> None:
-        """Start the timer again, from another thread than the main one."""
+        """Start the timer again; not in the main thread once `pause` handles a signal."""
         with self._lock:
             if not self._paused and self._limit < float("inf"):
                 faulthandler.dump_traceback_later(

@@ -144,6 +144,7 @@ class RunWatch:
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
         if self._stop.is_master:
+            self._held.arm()  # what is held before the first look ends, too
             self._stop.pauses_by(self._held.pause)
             self._open.callback(self._held.disarm)
         self._thread.start()

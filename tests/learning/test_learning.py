@@ -66,7 +66,7 @@ def test_ppo(config, goal, max_env_step, tmp_path, learned):
 
 
 @pytest.mark.parametrize(
-    ("policy", "max_env_step"), [("a2c", 100_000), ("pg", 100_000), ("ppg", 100_000)]
+    ("policy", "max_env_step"), [("a2c", 200_000), ("pg", 100_000), ("ppg", 100_000)]
 )
 def test_policy_gradients(policy, max_env_step, tmp_path, learned):
     config = f"cartpole/cartpole_{policy}_config.py"

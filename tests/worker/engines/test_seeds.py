@@ -7,6 +7,7 @@ import pytest
 from ding.config import compile_config_parallel
 from ding.entry import parallel_pipeline
 from ding.entry.parallel_entry import launch_collector, launch_coordinator, launch_learner
+from tests.children import CHECKOUT
 from tests.entry.parallel_runs import small_configs
 
 from .harness import documented_engine
@@ -14,9 +15,9 @@ from .noted_policy import FIRST_ACTIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
+# Not `local`, whose threads share one generator: its draws depend on who comes first.
 ENGINES = {
     "flask_fs": "flask_fs",
-    "local": "local",
     "documented": dict(type="sqlite", import_names=["documented_engine"]),
 }
 if importlib.util.find_spec("ray") is not None:
@@ -24,8 +25,11 @@ if importlib.util.find_spec("ray") is not None:
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_the_same_seed_gives_the_same_first_weights_and_actions(engine, tmp_path, capfd):
+def test_the_same_seed_gives_the_same_first_weights_and_actions(
+    engine, tmp_path, capfd, monkeypatch
+):
     documented_engine()
+    monkeypatch.setenv("PYTHONPATH", CHECKOUT)  # Ray's workers import the policy, too
     first, again, other = (
         first_draws(ENGINES[engine], tmp_path / name, seed)
         for name, seed in [("first", 3), ("again", 3), ("other", 4)]
