@@ -33,7 +33,7 @@ QUICK := $(addprefix tests/, \
 	worker/coordinator/test_task_table.py worker/coordinator/test_commanders.py \
 	worker/coordinator/test_status.py \
 	config/test_check.py config/test_parallel_config.py config/test_engines.py config/test_files.py \
-	entry/test_misfits.py entry/test_run_folders.py test_training_scripts.py \
+	entry/test_misfits.py entry/run/test_parallel_folders.py test_training_scripts.py \
 	test_public_names.py test_contract.py test_layers.py)
 
 .DEFAULT_GOAL := help

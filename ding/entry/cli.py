@@ -12,7 +12,7 @@ import click
 
 from ding import __version__
 from ding.entry.cli_options import MODES, check_usage, parallel_options
-from ding.entry.stop_signal import StopNow, StopSignal
+from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, DingError, EnvError, RunError
 
@@ -253,7 +253,7 @@ def evaluate(
 @click.option("--json", "as_json", is_flag=True, help="All facts, as JSON.")
 def status(exp: str, as_json: bool) -> None:
     """Show how a parallel run is going, or how it ended."""
-    from ding.entry.run_report import report
+    from ding.entry.run.status import report
 
     click.echo(report(exp, as_json))
 
@@ -284,7 +284,7 @@ def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
 def board(folder: str, host: str, port: int) -> None:
     """Show all runs below FOLDER on a local web page, live, until Ctrl-C."""
     from ding.board.server import BoardServer, serve_until_signal
-    from ding.entry.run_report import live_status
+    from ding.entry.run.status import live_status
 
     server = BoardServer(folder, live_status, host, port)
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")

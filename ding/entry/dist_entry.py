@@ -19,9 +19,9 @@ from ding.config.system import DEFAULT_ENGINE, aggregator_of, has_own_engine, ki
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
-from ding.entry.run_folder import coordinator_address, recorded_ending
-from ding.entry.run_folders import check_shared_paths
-from ding.entry.stop_signal import StopSignal
+from ding.entry.run.folder import coordinator_address, recorded_ending
+from ding.entry.run.parallel_folders import check_shared_paths
+from ding.entry.run.signals import StopSignal
 from ding.entry.supervisor import run_ranks
 from ding.utils import get_operator_server_kwargs
 from ding.utils.console import say

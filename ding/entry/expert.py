@@ -21,7 +21,7 @@ from ding.entry.components import (
     make_env_manager,
     seed_envs,
 )
-from ding.entry.run_folder import CONFIG_FILE
+from ding.entry.run.folder import CONFIG_FILE
 from ding.entry.trained_policy import PREFIX, find_trained
 from ding.policy import create_policy
 from ding.utils import read_file

@@ -23,9 +23,9 @@ from ding.config.system import has_own_engine, kind_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine, worker_spec
 from ding.entry.processes import start_method
-from ding.entry.run_folder import print_ending, settle_record
-from ding.entry.run_folders import RunFolders
-from ding.entry.stop_signal import StopNow, StopSignal
+from ding.entry.run.folder import print_ending, settle_record
+from ding.entry.run.parallel_folders import RunFolders
+from ding.entry.run.signals import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
 from ding.utils import durations
 from ding.utils.callbacks import Callbacks, GivenCallbacks

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ding.entry.stop_signal import StopNow, StopSignal, woken_by_signals
+from ding.entry.run.signals import StopNow, StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import SIGNALS, Ending

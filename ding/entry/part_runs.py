@@ -18,8 +18,8 @@ from ding.config.system import (
     worker_names,
 )
 from ding.entry.part_process import PartHandle, Up, run_part
-from ding.entry.run_folders import RunFolders
-from ding.entry.stop_signal import StopSignal, heard_at_once
+from ding.entry.run.parallel_folders import RunFolders
+from ding.entry.run.signals import StopSignal, heard_at_once
 from ding.envs import env_seeds
 from ding.utils import ENGINE_REGISTRY, set_pkg_seed
 from ding.utils.callbacks import Callbacks

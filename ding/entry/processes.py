@@ -12,7 +12,7 @@ from typing import Any
 
 from ding.entry.part_process import ParentMessage, PartMain, PartMessage, run_part
 from ding.entry.part_runs import last_error_line
-from ding.entry.stop_signal import StopSignal, woken_by_signals
+from ding.entry.run.signals import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.ending import Ending
 from ding.utils.log_file import drop_pending, leave_process, redirect_output

@@ -15,7 +15,7 @@ import click
 from ding import plot
 from ding.board.run_list import LAST, Run
 from ding.config.compile import new_folder
-from ding.entry.stop_signal import StopNow, StopSignal, woken_by_signals
+from ding.entry.run.signals import StopNow, StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError

@@ -9,10 +9,10 @@ import torch
 from ding.config.check import Notes
 from ding.config.complete import Strict
 from ding.entry.components import Components, InputConfig, build_components, load_config
-from ding.entry.run_folder import serial_folder
-from ding.entry.run_watch import Interrupt, RunStop, RunWatch
-from ding.entry.serial_run import SerialRun
-from ding.entry.stop_signal import StopNow
+from ding.entry.run.folder import serial_folder
+from ding.entry.run.serial import SerialRun
+from ding.entry.run.signals import Interrupt, RunStop, StopNow
+from ding.entry.run.watch import RunWatch
 from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.torch_utils.threads import threads_that_fit

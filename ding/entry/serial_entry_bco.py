@@ -10,8 +10,8 @@ from ding.config.complete import Strict
 from ding.data import Columns
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import bare, load_expert, play, read_transitions
+from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline
-from ding.entry.serial_run import SerialRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.reward_model.base_reward_model import shapes_of

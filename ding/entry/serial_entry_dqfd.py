@@ -11,8 +11,8 @@ from ding.data import Columns
 from ding.data.kinds import Item, Items
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import Cut, as_samples, load_expert, play, read_transitions
+from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline
-from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError

@@ -12,9 +12,9 @@ from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import bare, in_trajectories, load_expert, play, read_transitions
+from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline, off_policy_round
 from ding.entry.serial_entry_onpolicy import on_policy_round
-from ding.entry.serial_run import SerialRun
 from ding.policy import Policy, create_policy
 from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY

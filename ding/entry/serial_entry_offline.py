@@ -15,8 +15,8 @@ from ding.data.offline.normalise import moments_of, normalised
 from ding.data.offline.trajectories import TrajectoryPieces, trajectories
 from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
 from ding.entry.components import Components, InputConfig
+from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline, priority_info
-from ding.entry.serial_run import SerialRun
 from ding.policy import DTPolicy, Policy
 from ding.policy.base_policy import get_policy_cls
 from ding.policy.common_utils import nstep_train_columns

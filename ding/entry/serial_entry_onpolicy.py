@@ -6,8 +6,8 @@ import torch
 
 from ding.config.complete import Strict
 from ding.entry.components import Components, InputConfig
+from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline, players_data
-from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 

@@ -20,8 +20,8 @@ from ding.config.system import (
 from ding.entry.part_process import Up, WorkerEnded, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.processes import Died, Event, Processes
-from ding.entry.run_folder import recorded_ending
-from ding.entry.stop_signal import StopNow, StopSignal
+from ding.entry.run.folder import recorded_ending
+from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import Ending

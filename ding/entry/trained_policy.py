@@ -17,7 +17,7 @@ from torch import nn
 from ding.config.check import at
 from ding.config.read import read_config_directly
 from ding.entry.components import InputConfig, load_config, load_weights
-from ding.entry.run_folder import CONFIG_FILE
+from ding.entry.run.folder import CONFIG_FILE
 from ding.policy import Policy, create_policy, in_old_form
 from ding.torch_utils import to_device, to_ndarray, to_tensor
 from ding.utils import read_file, save_file

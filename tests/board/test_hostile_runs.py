@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ding import plot
 from ding.board import run_list
 from ding.entry.cli import main
-from ding.entry.run_report import live_status
+from ding.entry.run.status import live_status
 from ding.utils.errors import ConfigError
 
 from .run_folders import make_run
@@ -185,7 +185,7 @@ def test_a_damaged_address_of_a_coordinator(runs, content):
 def test_a_coordinator_that_answers_nonsense(runs, monkeypatch, answer):
     (runs / "bad" / "run.json").write_text('{"status": "running", "host": "another"}')
     (runs / "bad" / "coordinator.json").write_text('{"host": "127.0.0.1", "port": 1}')
-    monkeypatch.setattr("ding.entry.run_report.ask_status", lambda *_: answer)
+    monkeypatch.setattr("ding.entry.run.status.ask_status", lambda *_: answer)
     result = CliRunner().invoke(main, ["status", str(runs / "bad")])
     assert isinstance(result.exception, SystemExit | None), result
     assert "\x1b" not in result.output

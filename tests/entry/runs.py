@@ -12,7 +12,7 @@ from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.data.row_journal import RowJournal
-from ding.entry.run_state import rows_path, take_run_state, write_run_state
+from ding.entry.run.state import rows_path, take_run_state, write_run_state
 from ding.envs import BaseEnv, BaseEnvTimestep
 from ding.policy.dqn import DQNPolicy
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts

@@ -11,7 +11,7 @@ from ding.entry import (
     serial_pipeline_offline,
     serial_pipeline_onpolicy,
 )
-from ding.entry.run_state import state_path
+from ding.entry.run.state import state_path
 from ding.utils.callbacks import RunCallback
 from ding.utils.errors import CallbackError, ConfigError
 from tests.entry.runs import episodes, run_json, walk_config, walk_envs

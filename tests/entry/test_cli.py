@@ -431,6 +431,6 @@ def test_a_signal_that_a_command_swallows_ends_it_all_the_same(number, monkeypat
             os.kill(os.getpid(), number)
         return "all is well"
 
-    monkeypatch.setattr("ding.entry.run_report.report", swallowing)
+    monkeypatch.setattr("ding.entry.run.status.report", swallowing)
     done = CliRunner().invoke(ding, ["status", "x"])
     assert done.exit_code == 128 + number

@@ -7,7 +7,7 @@ from easydict import EasyDict
 from ding.entry import serial_pipeline_onpolicy
 from ding.entry.application_entry import collect_demo_data, evaluate
 from ding.entry.components import build_components, load_config
-from ding.entry.run_state import load_run_state
+from ding.entry.run.state import load_run_state
 from ding.envs import DingEnvWrapper, create_env_manager
 from ding.policy import DQNPolicy
 from ding.utils import read_file, save_file

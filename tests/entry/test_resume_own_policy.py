@@ -14,7 +14,7 @@ from easydict import EasyDict
 import tests
 from ding.entry import serial_pipeline
 from ding.entry.components import build_components, load_config
-from ding.entry.run_state import load_run_state, own_states
+from ding.entry.run.state import load_run_state, own_states
 from ding.policy import DQNPolicy
 from ding.utils import BUFFER_REGISTRY, POLICY_REGISTRY, SERIAL_COLLECTOR_REGISTRY, read_file
 from ding.utils.log_writer import DistributedWriter

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main
+from ding.entry.run.signals import StopNow
 from ding.entry.seed_runs import Commands, train_in_turn
-from ding.entry.stop_signal import StopNow
 from ding.utils import durations
 from ding.utils.run_files import read_record
 from ding.utils.run_log import record_or_empty

@@ -8,7 +8,7 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.entry import serial_pipeline_dqfd, serial_pipeline_r2d3
-from ding.entry.serial_run import SerialRun
+from ding.entry.run.serial import SerialRun
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError
 

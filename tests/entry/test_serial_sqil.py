@@ -10,7 +10,7 @@ from torch import nn
 
 from ding.data import Columns
 from ding.entry import serial_pipeline_sqil
-from ding.entry.serial_run import SerialRun
+from ding.entry.run.serial import SerialRun
 from ding.utils import save_file
 from ding.utils.errors import ConfigError, DataError
 from tests.entry.runs import WalkEnv, walk_config

@@ -12,7 +12,7 @@ from ding.entry import (
     serial_pipeline_reward_model_onpolicy,
 )
 from ding.entry.components import build_components, load_config
-from ding.entry.run_state import load_run_state
+from ding.entry.run.state import load_run_state
 from ding.reward_model import BaseRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY, read_file
 from ding.utils.errors import ConfigError, UnknownTypeError

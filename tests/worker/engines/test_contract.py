@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ding.data import Columns
-from ding.entry.run_report import ask_status
+from ding.entry.run.status import ask_status
 from ding.interaction.base import split_http_address
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, ChunkError

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from ding.entry.stop_signal import StopNow, StopSignal
+from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.log_file import leave_process

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ding.entry import parallel_pipeline
-from ding.entry.run_report import ask_status
+from ding.entry.run.status import ask_status
 from ding.utils.errors import ConfigError, RunError
 from ding.worker.engines.local import LocalCarrier
 from tests.entry.parallel_runs import (

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ding.entry import serial_pipeline
-from ding.entry.stop_signal import StopNow, Stopping, StopSignal
+from ding.entry.run.signals import StopNow, Stopping, StopSignal
 from ding.utils import durations, read_file
 from tests.children import start_python
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs

@@ -8,7 +8,7 @@ from typing import Any
 import requests
 
 from ding.board.run_list import Run
-from ding.entry.run_folder import coordinator_address
+from ding.entry.run.folder import coordinator_address
 from ding.interaction.base.network import HttpEngine, is_loopback
 from ding.utils import durations, strict_json
 from ding.utils.console import printable, table

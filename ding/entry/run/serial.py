@@ -12,17 +12,17 @@ from ding.entry.components import (
     keep_configured,
     optimizer_options,
 )
-from ding.entry.run_folder import EndReport
-from ding.entry.run_state import (
+from ding.entry.run.folder import EndReport
+from ding.entry.run.serial_callbacks import SerialCallbacks
+from ding.entry.run.signals import Interrupt, Stopping, StopSignal
+from ding.entry.run.state import (
     SerialStateKeeper,
     load_best_result,
     load_run_state,
     own_states,
     state_path,
 )
-from ding.entry.run_watch import Interrupt, RunWatch
-from ding.entry.serial_callbacks import SerialCallbacks
-from ding.entry.stop_signal import Stopping, StopSignal
+from ding.entry.run.watch import RunWatch
 from ding.utils import durations
 from ding.utils.callbacks import Callbacks, Collected, Evaluated, RunStarted
 from ding.utils.console import Console

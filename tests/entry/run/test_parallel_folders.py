@@ -8,7 +8,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.data.chunks import chunk_name
-from ding.entry.run_folders import RunFolders
+from ding.entry.run.parallel_folders import RunFolders
 from ding.utils import get_task_uid
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import read_facts, write_facts

@@ -4,16 +4,15 @@ import contextlib
 import multiprocessing
 import os
 import select
-import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from ding.entry.held_interpreter import HeldInterpreter
-from ding.entry.stop_signal import StopSignal, woken_by_signals
+from ding.entry.run.held_interpreter import HeldInterpreter
+from ding.entry.run.signals import RunStop, woken_by_signals
 from ding.utils import durations
 from ding.utils.disk_writes import stalled_write
 from ding.utils.ending import SIGNALS, Ending
@@ -22,72 +21,17 @@ from ding.utils.run_log import RunLog
 from ding.utils.system_helper import ReportingThread
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
-if TYPE_CHECKING:
-    from ding.entry.serial_run import SerialRun
 
+class Watched(Protocol):
+    """The run, as its watch needs it."""
 
-class Interrupt(BaseException):
-    """Raised in the main thread to leave an environment or an update that does not come back.
+    def warn(self, text: str) -> None: ...
 
-    Attributes:
-        cause: The environment's error; ``None`` if a signal is the reason.
-    """
+    def show_signal(self, name: str) -> None: ...
 
-    def __init__(self, cause: EnvTimeoutError | None = None) -> None:
-        super().__init__("left" if cause is None else str(cause))
-        self.cause = cause
+    def save(self) -> None: ...
 
-
-class RunStop(StopSignal):
-    """The signals of a serial run: the second one leaves at once what the main thread is at.
-
-    Attributes:
-        busy: Whether the main thread is at something that may be left anywhere.
-        asked_again: Whether a second signal came.
-        signalled: The signal, from the moment it came: the main thread notices it only when it gets
-            back to the interpreter.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.busy = False
-        self.asked_again = False
-        self.signalled: int | None = None
-        self._interrupt: Interrupt | None = None
-        self._main: int | None = None
-
-    @property
-    def is_master(self) -> bool:
-        """Whether the run has the main thread, where signals arrive, and with it the process."""
-        return self._main is not None
-
-    def leave(self, cause: EnvTimeoutError | None = None) -> None:
-        """Have the main thread leave what it is at; another thread asks for it."""
-        if self._main is not None:
-            self._interrupt = Interrupt(cause)
-            # A signal ends sleeps and waits, too. This one means nothing to anybody else.
-            signal.pthread_kill(self._main, signal.SIGURG)
-
-    def __enter__(self) -> "RunStop":
-        super().__enter__()
-        if threading.current_thread() is threading.main_thread():
-            self._main = threading.get_ident()
-            self._take_over(signal.SIGURG, self._on_leave)
-        return self
-
-    def pauses_by(self, handler: Callable[[int, Any], None]) -> None:
-        """Handle SIGTSTP, which stops the process, until the end."""
-        self._take_over(signal.SIGTSTP, handler)
-
-    def _on_leave(self, number: int, frame: Any) -> None:
-        if self.busy and self._interrupt is not None:
-            interrupt, self._interrupt = self._interrupt, None
-            raise interrupt
-
-    def _on_second(self, number: int) -> None:
-        self.asked_again = True
-        if self.busy:
-            raise Interrupt
+    def conclude(self, ending: Ending) -> str: ...
 
 
 class RunWatch:
@@ -120,7 +64,7 @@ class RunWatch:
         self._stop = stop
         self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
         self._env_num = env_num
-        self.run: SerialRun | None = None
+        self.run: Watched | None = None
         self._log = log
         self._steps = StepWatch()
         self._update_since: float | None = None

@@ -7,11 +7,12 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
+from ding.utils.errors import EnvTimeoutError
 from ding.utils.system_helper import ReportingThread
 
 #: Seconds after which a signal that no handler was called for is sent again.
@@ -112,6 +113,70 @@ class StopSignal:
     def _on_second(self, number: int) -> None:
         """A second signal came to a run that is ending in good order."""
         raise StopNow(number)
+
+
+class Interrupt(BaseException):
+    """Raised in the main thread to leave an environment or an update that does not come back.
+
+    Attributes:
+        cause: The environment's error; ``None`` if a signal is the reason.
+    """
+
+    def __init__(self, cause: EnvTimeoutError | None = None) -> None:
+        super().__init__("left" if cause is None else str(cause))
+        self.cause = cause
+
+
+class RunStop(StopSignal):
+    """The signals of a serial run: the second one leaves at once what the main thread is at.
+
+    Attributes:
+        busy: Whether the main thread is at something that may be left anywhere.
+        asked_again: Whether a second signal came.
+        signalled: The signal, from the moment it came: the main thread notices it only when it gets
+            back to the interpreter.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = False
+        self.asked_again = False
+        self.signalled: int | None = None
+        self._interrupt: Interrupt | None = None
+        self._main: int | None = None
+
+    @property
+    def is_master(self) -> bool:
+        """Whether the run has the main thread, where signals arrive, and with it the process."""
+        return self._main is not None
+
+    def leave(self, cause: EnvTimeoutError | None = None) -> None:
+        """Have the main thread leave what it is at; another thread asks for it."""
+        if self._main is not None:
+            self._interrupt = Interrupt(cause)
+            # A signal ends sleeps and waits, too. This one means nothing to anybody else.
+            signal.pthread_kill(self._main, signal.SIGURG)
+
+    def __enter__(self) -> "RunStop":
+        super().__enter__()
+        if threading.current_thread() is threading.main_thread():
+            self._main = threading.get_ident()
+            self._take_over(signal.SIGURG, self._on_leave)
+        return self
+
+    def pauses_by(self, handler: Callable[[int, Any], None]) -> None:
+        """Handle SIGTSTP, which stops the process, until the end."""
+        self._take_over(signal.SIGTSTP, handler)
+
+    def _on_leave(self, number: int, frame: Any) -> None:
+        if self.busy and self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
+
+    def _on_second(self, number: int) -> None:
+        self.asked_again = True
+        if self.busy:
+            raise Interrupt
 
 
 @contextlib.contextmanager

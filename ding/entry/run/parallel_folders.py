@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.config.system import has_own_engine
 from ding.data.chunks import chunk_pattern
-from ding.entry.run_folder import (
+from ding.entry.run.folder import (
     COORDINATOR_FILE,
     RECORD_FILE,
     clean_run_folder,
@@ -17,7 +17,7 @@ from ding.entry.run_folder import (
     naming_errors,
     taken_folder,
 )
-from ding.entry.run_report import is_answering
+from ding.entry.run.status import is_answering
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import RunLock, RunMark, remove_run_key

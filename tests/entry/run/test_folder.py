@@ -60,7 +60,7 @@ def test_folder_of_a_run_that_goes_on_is_left_alone(resume):
     before = run_json()
     with RunLock("run"):
         process = start_python(
-            "import sys, json; from tests.entry.test_run_folder import train\n"
+            "import sys, json; from tests.entry.run.test_folder import train\n"
             "train(20, resume=json.loads(sys.argv[1]))",
             json.dumps(resume),
         )
