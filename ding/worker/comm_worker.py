@@ -4,15 +4,17 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
-from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.engines.http_messages import answer_to_json
+from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
     CloseTask,
+    Json,
     Kind,
     Request,
     ResourceRequest,
@@ -36,6 +38,8 @@ class CommWorker(ABC):
     """
 
     kind: Kind
+    #: Over HTTP, calls a documented method for each request, in place of `handle`.
+    slave_type: ClassVar[type[CallbackSlave] | None] = None
 
     def __init__(self, cfg: Mapping[str, object], name: str) -> None:
         self._cfg, self._name = EasyDict(cfg), name
@@ -64,6 +68,10 @@ class CommWorker(ABC):
             case _:
                 answer = self._answer_in_task(request)
         return cast(Answer, answer)
+
+    def _answer_json(self, request: Request[Answer]) -> Json:
+        """The answer as a documented method returns it."""
+        return answer_to_json(request, self.handle(request))
 
     @abstractmethod
     def _resources(self) -> Resources:
@@ -101,6 +109,8 @@ class CommWorker(ABC):
 
     def _listener(self) -> HttpWorker | None:
         """What lets requests come over HTTP, if they do."""
+        if self.slave_type is not None:
+            return HttpWorker(self, self._cfg, self._fail, self.slave_type.of)
         return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
 
     def coordinator_lost(self, cause: str) -> None:

@@ -1,47 +1,119 @@
-"""The collector that puts samples into a sample store and takes policies from a weight store."""
+"""The worker that collects: its tasks, and how samples leave it and policies reach it."""
 
 import logging
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+import torch
+from easydict import EasyDict
 
 from ding.data import Columns
+from ding.data.chunks import chunk_name
 from ding.data.tree import tree_leaves
-from ding.utils import get_data_decompressor
-from ding.utils.errors import DataError, DingError
-from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
+from ding.utils import durations, get_data_decompressor, get_task_uid
+from ding.utils.errors import ConfigError, DataError, DingError, EnvError
+from ding.worker.collector.base_parallel_collector import (
+    BaseParallelCollector,
+    create_parallel_collector,
+)
+from ding.worker.collector.collector_link import CollectorLink
 from ding.worker.collector.comm.collect_task import CollectTask
-from ding.worker.messages import Json, TaskReport
+from ding.worker.comm_worker import CommWorker
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import (
+    Json,
+    Kind,
+    Request,
+    Resources,
+    SamplesRequest,
+    Task,
+    TaskReport,
+)
 from ding.worker.seams import SampleStore, WeightStore
+
+Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
 
-#: Bytes of a stored chunk beside the samples, generously.
+#: Bytes of a stored chunk in addition to the samples, generously.
 HEADER_SIZE = 4096
 
 
-class CollectorService(BaseCommCollector):
-    """Works on collector tasks over the stores of an engine.
+class CollectorService(CommWorker, CollectorLink):
+    """Builds a collector for each task, runs it in a thread, and is its `CollectorLink`.
 
     Args:
-        cfg: ``name``; perhaps ``resource``.
-        samples: Where samples go.
-        weights: Where policies come from.
+        cfg: The worker's config: ``name``, ``resource``, and for HTTP what
+            `ding.worker.engines.http_worker.HttpWorker` reads.
+        samples: Where samples go; ``None`` if a subclass defines `send_stepdata`.
+        weights: Where policies come from; ``None`` if it defines `get_policy_update_info`.
     """
 
-    has_own_samples = False
+    kind: Kind = "collector"
 
     def __init__(
-        self, cfg: Mapping[str, object], samples: SampleStore, weights: WeightStore
+        self,
+        cfg: Mapping[str, object],
+        samples: SampleStore | None = None,
+        weights: WeightStore | None = None,
     ) -> None:
-        super().__init__(cfg)
+        uid = get_task_uid()
+        name = str(cfg.get("name") or uid)
+        CommWorker.__init__(self, cfg, name)
+        CollectorLink.__init__(self, uid, name)
         self._sample_store, self._weights = samples, weights
+        self._task: CollectTask | None = None
+        self._tasks_change = threading.RLock()  # tasks begin and end one by one
         self._versions: dict[str, object] = {}  # of policies when they were looked at last
         self._sample_size = 0.0
         self._kept_policy: str | None = None  # a copy of the weights that are evaluated
 
-    # ------------------------------------------------------------------ tasks
+    # ------------------------------------------------------------------ requests
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        if not isinstance(request, SamplesRequest):
+            return super()._answer_in_task(request)
+        task = self._require_task()
+        single = request.wait is None and request.quota is None
+        wait = durations.ANSWER_WAIT if request.wait is None else request.wait
+        try:
+            wait = min(wait, durations.COLLECTOR_LONGEST_WAIT)
+            return task.poll(wait, request.quota, single, request.gather)
+        except BaseException as err:
+            report = ErrorReport.of(err)
+            _logger.error("task %s failed: %s", task.task_id, report)
+            with self._tasks_change:
+                if self._task is task:
+                    self.end_task()
+            raise report.task_fail() from err
+
+    def _resources(self) -> Resources:
+        found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
+        found.update(self._cfg.get("resource") or {})
+        return Resources(found.pop("cpu"), found.pop("gpu"), others=found)
+
+    def _start_task(self, info: Task) -> None:
+        with self._tasks_change:
+            self._give_up_task("another task was started")
+            try:
+                self.begin_task(info)
+            except DingError as err:
+                raise ErrorReport.of(err).task_fail() from err
+
+    def _close_task(self) -> TaskReport:
+        with self._tasks_change:
+            task = self._require_task()
+            task.close(durations.COLLECTOR_REPORT)
+            try:
+                return self._report(task)
+            except Exception as err:
+                raise ErrorReport.of(err).task_fail() from err
+            finally:
+                self.end_task()
 
     def _report(self, task: CollectTask) -> TaskReport:
         report, kept = task.report(), self._kept_policy
@@ -51,28 +123,87 @@ class CollectorService(BaseCommCollector):
         facts: dict[str, Json] = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
         return replace(report, info={**report.info, **facts})
 
+    def _require_task(self) -> CollectTask:
+        if self._task is None:
+            text = "no task is running here; expected 'collector_start_task' first"
+            raise ErrorReport("NoTask", text).task_fail()
+        return self._task
+
+    # ------------------------------------------------------------------ tasks
+
+    @property
+    def task(self) -> CollectTask | None:
+        """The task that runs."""
+        return self._task
+
+    def begin_task(self, task_info: Task) -> CollectTask:
+        """Start a new collector on a task, in a thread; one that still runs is closed.
+
+        Raises:
+            ConfigError: A field of the task is missing.
+        """
+        self.end_task()
+        self._task = CollectTask(task_info, self._create_collector(task_info), self._drop)
+        self._task.start()
+        return self._task
+
     def end_task(self) -> None:
-        super().end_task()
+        """Stop the task that runs, if there is one; environments that failed are replaced."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.close()
+            if task.hangs or isinstance(task.error, EnvError):
+                self.parts.discard_envs()
         self._drop_kept_policy()
+
+    def _create_collector(self, task_info: Task) -> BaseParallelCollector:
+        """Build the collector that a task names, and be its link."""
+        cfg = task_info.get("collector_cfg")
+        if not isinstance(cfg, Mapping) or not cfg.get("type"):
+            raise ConfigError(
+                f"the task's collector_cfg is {cfg!r:.200}; expected a dict with 'type', the name "
+                "of a registered parallel collector, for instance 'zergling'"
+            )
+        collector = create_parallel_collector(EasyDict(cfg))
+        collector.attach(self)
+        return collector
+
+    def _give_up_task(self, cause: str) -> None:
+        with self._tasks_change:
+            if self._task is not None:
+                _logger.warning("task %s is given up: %s", self._task.task_id, cause)
+                self.end_task()
+
+    def _finish(self) -> None:
+        self.parts.close()
+
+    def _ask_to_end(self) -> None:
+        if self._task is not None:
+            self._task.collector.close()
 
     # ------------------------------------------------------------------ policies
 
     def policy_changed(self, path: str) -> bool:
+        """Whether a policy may have been published since it was last asked for; cheap."""
+        if self._weights is None:
+            return True
         version = self._weights.version(path)
         if version is None or version == self._versions.get(path):
             return False
         self._versions[path] = version
         return True
 
-    def get_policy_update_info(self, path: str) -> dict[str, object]:
-        """The weights published under the name, with ``iter``.
+    def get_policy_update_info(self, path: str) -> Any:
+        """The newest published state of a policy, as its ``load_state_dict`` takes it, with the
+        training iteration as ``iter``.
 
         Raises:
-            CheckpointError: There are none (then it is a `FileNotFoundError`, too), or they cannot
-                be read.
+            CheckpointError: There is none (then it is a `FileNotFoundError`, too), or it cannot be
+                read.
         """
+        assert self._weights is not None, "defined by subclasses without a weight store"
         self.policy_changed(path)  # what is read now is not new any more
-        kept = self._keep(path)
+        kept = self._keep(path, self._weights)
         try:
             found = self._weights.newest(kept or path)
         except DingError:
@@ -81,28 +212,40 @@ class CollectorService(BaseCommCollector):
         policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
         return {**found.state, "iter": int(str(policy_iter))}
 
-    def _keep(self, path: str) -> str | None:
-        """Give the weights that an evaluation is of a name of their own; the best will be kept."""
+    def _keep(self, path: str, weights: WeightStore) -> str | None:
+        """Give the weights of an evaluation a name of their own; the best will be kept."""
         task = self._task
         if task is None or task.single or not task.collector_cfg.get("eval_flag"):
             return None
         if self._kept_policy is not None or path != _first_policy(task.collector_cfg):
             return None
         name = f"{path}.{self._next_serial()}"
-        if not self._weights.keep(path, name):
+        if not weights.keep(path, name):
             return None
         self._kept_policy = name
         return name
 
     def _drop_kept_policy(self) -> None:
         kept, self._kept_policy = self._kept_policy, None
-        if kept is not None:
+        if kept is not None and self._weights is not None:
             _or_warn(self._weights.remove, kept)
 
     # ------------------------------------------------------------------ samples
 
-    def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
-        """Put samples into the store.
+    def new_data_id(self) -> str:
+        """A name that no other samples of the run have; it names buffer and worker."""
+        buffer_id = None if self._task is None else self._task.buffer_id
+        return chunk_name(buffer_id or "", self._name, self._next_serial())
+
+    def chunk_rows(self, samples: Sequence[object]) -> int:
+        """How many of the samples to send at once: one to a coordinator that takes them one by
+        one; as many as there is room for otherwise."""
+        if self._task is None or self._sample_store is None:
+            return len(samples)
+        return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
+
+    def send_stepdata(self, path: str, stepdata: Any) -> None:
+        """Put samples where learners find them; waits until there is room.
 
         Args:
             path: Their name.
@@ -113,6 +256,7 @@ class CollectorService(BaseCommCollector):
             CheckpointWriteError: The store cannot take them.
             DataError: It is something else.
         """
+        assert self._sample_store is not None, "defined by subclasses without a sample store"
         task = self._task
         if isinstance(stepdata, bytes) and task is not None:
             # Learners map files as they are; and what they load, they check no less than this.
@@ -128,18 +272,18 @@ class CollectorService(BaseCommCollector):
         self._sample_size = size / len(rows)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        """Leave a message for the coordinator.
+        """Leave a message for the coordinator; waits while there are too many.
 
         Args:
-            metadata: ``data_id`` and more; task, buffer and size are added.
+            metadata: ``data_id`` names samples that were sent; task, buffer and size are added.
         """
-        super().send_metadata(metadata)
-
-    def chunk_rows(self, samples: Sequence[object]) -> int:
-        """One for a coordinator that takes them one by one; what there is room for else."""
         if self._task is None:
-            return len(samples)
-        return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
+            raise ConfigError("there is no task that the samples could belong to")
+        self._task.put(metadata)
+
+    def backlog(self) -> int:
+        """Messages that the coordinator has not asked for yet."""
+        return 0 if self._task is None else self._task.backlog()
 
     def _expected_size(self, rows: Sequence[object]) -> int:
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
@@ -149,7 +293,14 @@ class CollectorService(BaseCommCollector):
         return size + HEADER_SIZE
 
     def _drop(self, data_id: str) -> None:
-        _or_warn(self._sample_store.remove, data_id)
+        """Samples were sent that the coordinator will never ask for."""
+        if self._sample_store is not None:
+            _or_warn(self._sample_store.remove, data_id)
+
+    @property
+    def collector_uid(self) -> str:
+        """Unique among all workers, and among the incarnations of this one."""
+        return self._collector_uid
 
 
 def _or_warn(remove: Callable[[str], None], name: str) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import COMM_COLLECTOR_REGISTRY
+from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collector_service import CollectorService
-from ding.worker.engines.http_messages import answer_to_json
-from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
+from ding.worker.engines.http_worker import CallbackSlave
 from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
 from ding.worker.messages import (
     CloseTask,
@@ -46,8 +46,8 @@ class CollectorSlave(CallbackSlave):
 
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
-class FlaskFileSystemCollector(CollectorService):
-    """Listens for a coordinator, or joins it, and works on its collector tasks.
+class FlaskFileSystemCollector(BaseCommCollector):
+    """A collector worker over folders that it shares with learners, with a method per request.
 
     Args:
         cfg: ``host``, ``port`` (``'auto'`` or 0 for any), ``path_data``, ``path_policy``; perhaps
@@ -58,19 +58,24 @@ class FlaskFileSystemCollector(CollectorService):
         ConfigError: A folder cannot be used.
     """
 
+    has_own_samples = False
+    slave_type = CollectorSlave
+
     def __init__(self, cfg: EasyDict) -> None:
         samples = SharedFolderSamples(cfg.get("path_data", "./data"))
         weights = SharedFolderWeights(cfg.get("path_policy", "./policy"))
-        super().__init__(cfg, samples, weights)
+        CollectorService.__init__(self, cfg, samples, weights)
 
-    def _listener(self) -> HttpWorker:
-        return HttpWorker(self, self._cfg, self._fail, CollectorSlave.of)
+    get_policy_update_info = CollectorService.get_policy_update_info
+    send_stepdata = CollectorService.send_stepdata  # type: ignore[assignment]
+    send_metadata = CollectorService.send_metadata
+    _drop = CollectorService._drop
 
     # ------------------------------------------------------------------ requests in JSON
 
     def deal_with_resource(self, ours: bool = False) -> Json:
-        """What this worker has: ``cpu`` and ``gpu``, and to one of ours that it is one, too."""
-        return self._answer(ResourceRequest(ours))
+        """What this worker has: ``cpu`` and ``gpu``, and whether it speaks all messages."""
+        return self._answer_json(ResourceRequest(ours))
 
     def deal_with_collector_start(self, task_info: Task) -> None:
         """Begin a task; one that still runs is closed first.
@@ -86,7 +91,7 @@ class FlaskFileSystemCollector(CollectorService):
         wait: float | None = None,
         gather: float | None = None,
     ) -> Json:
-        """What there is to tell of the task; waits for news.
+        """News of the task; waits for them.
 
         Args:
             quota: Bytes that this task may have written by now, if there is a limit.
@@ -101,7 +106,7 @@ class FlaskFileSystemCollector(CollectorService):
             TaskFail: What the collector raised.
         """
         quota = None if quota is None else int(quota)
-        return self._answer(SamplesRequest(wait, quota, gather))
+        return self._answer_json(SamplesRequest(wait, quota, gather))
 
     def deal_with_collector_close(self) -> Json:
         """End the task; returns its report.
@@ -109,7 +114,4 @@ class FlaskFileSystemCollector(CollectorService):
         Raises:
             TaskFail: What the collector raised, or that it hangs.
         """
-        return self._answer(CloseTask("collector"))
-
-    def _answer(self, request: Request[Any]) -> Json:
-        return answer_to_json(request, self.handle(request))
+        return self._answer_json(CloseTask("collector"))
