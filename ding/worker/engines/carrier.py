@@ -229,6 +229,18 @@ class Carrier(Configurable, ABC, Generic[Handle]):
         """Read a state; ``None`` if there is none."""
         return FolderArtifacts(self.exp_name).load(path)
 
+    def find(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
+        """A worker of this name that an earlier coordinator of the run has started and that lives.
+
+        Called once for each worker, before its first `spawn`; ``None``: it has to be spawned. The
+        worker is asked before it is used: one that does not answer is dropped and spawned.
+
+        Args:
+            worker: What `spawn` would be given.
+            on_death: As for `spawn`.
+        """
+        return None
+
     def size(self, name: str) -> int | None:
         """Bytes of the samples under a name; ``None`` if there are none, or it is not known."""
         return None

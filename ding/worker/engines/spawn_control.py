@@ -108,6 +108,7 @@ class _Keeper:
         self.spec = spec
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False
+        self._is_first = True
         self._carrier, self._restarts = carrier, restarts
         self._arrivals: Arrivals
         self._target: Arrivals
@@ -211,12 +212,16 @@ class _Keeper:
         return Arrival(spec.kind, spec.name, life, *self._carrier.address(handle))
 
     def _spawn(self, life: "_Life") -> object:
-        """Start the worker; waits as long as it cannot be started yet.
+        """Start the worker, or find it; waits as long as it cannot be started yet.
 
         Raises:
             OSError: It cannot be started, or the run is over.
         """
         begun, is_news = time.monotonic(), True
+        is_first, self._is_first = self._is_first, False
+        found = self._carrier.find(self.spec, life.end) if is_first else None
+        if found is not None:
+            return found
         while True:
             try:
                 return self._carrier.spawn(self.spec, life.end)

@@ -15,6 +15,7 @@ from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.utils.log_file import flush_all
 from ding.worker.engines.carrier import WorkerSpec
+from ding.worker.engines.local import LocalCarrier
 from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
@@ -381,3 +382,36 @@ def test_one_process_of_a_learner_cannot_be_done_without(tmp_path):
     finally:
         control.close(2.0)
         engine.close()
+
+
+class _Finding(LocalCarrier):
+    """Finds the workers that another one has started."""
+
+    def __init__(self, other, *args):
+        super().__init__(*args)
+        self._other = other
+
+    def find(self, worker, on_death):
+        return self._other.started.pop(worker.name, None)
+
+
+def test_a_worker_that_outlived_its_coordinator_is_found_once(tmp_path):
+    """Another one is started only when it has gone."""
+    earlier = LocalCarrier({}, str(tmp_path))
+    spec = WorkerSpec("collector0", "collector", fake_service)
+    found = earlier.spawn(spec, print)
+    earlier.started = {spec.name: found}
+    later, arrivals = _Finding(earlier, {}, str(tmp_path)), Arrivals()
+    control = SpawnControl(later, [spec], max_restart=1)
+    control.start(arrivals)
+    try:
+        arrivals.wait("came")
+        arrivals.peers[spec.name].ask(task("put", name="a.c0.1"), 5.0)
+        assert len(earlier.get("a.c0.1")) == 2
+        control.release(arrivals.arrivals[spec.name], "it answers nonsense")
+        arrivals.wait("came", 2)
+        arrivals.peers[spec.name].ask(task("put", name="a.c0.2"), 5.0)
+        assert len(later.get("a.c0.2")) == 2
+    finally:
+        control.close(2.0)
+        later.close()
