@@ -27,7 +27,7 @@ setup(
         "cryptography>=42.0",  # certificates between the parts of a run
         "requests>=2.31",
         "tensorboardX>=2.6.2.2",
-        "crc32c>=2.7",  # without it tensorboardX takes its checksums in Python
+        "crc32c>=2.7",  # of tensor files; tensorboardX uses it too
         "cloudpickle>=3.0",
         "click>=8.1",
         "pyyaml>=6.0",

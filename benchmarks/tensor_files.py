@@ -3,12 +3,11 @@
     python benchmarks/tensor_files.py
 
 Ours writes and compares a checksum of all bytes, which the package has none of; to be the same
-service, its side adds a CRC-32. Files are in memory where the system has a folder for that.
+service, its side adds a CRC-32C. Files are in memory where the system has a folder for that.
 """
 
 import os
 import tempfile
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -28,19 +27,20 @@ def ours(path: str, arrays: dict[str, np.ndarray]) -> tuple[Callable, Callable]:
 
 
 def package(path: str, arrays: dict[str, np.ndarray]) -> tuple[Callable, Callable]:
+    from crc32c import crc32c
     from safetensors.numpy import load, save
 
     from ding.utils.file_helper import write_atomically
 
     def write() -> None:
         content = save(arrays, {"ding": "{}"})
-        end = b"%08x" % zlib.crc32(content)
+        end = b"%08x" % crc32c(content)
         write_atomically(path, lambda file: (file.write(content), file.write(end)), durable=False)
 
     def read() -> dict[str, np.ndarray]:
         with open(path, "rb") as file:
             content = file.read()
-        if content[-8:] != b"%08x" % zlib.crc32(memoryview(content)[:-8]):
+        if content[-8:] != b"%08x" % crc32c(memoryview(content)[:-8]):
             raise ValueError("damaged")
         return load(content[:-8])
 

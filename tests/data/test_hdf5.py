@@ -319,8 +319,8 @@ class TestFiles:
         change(lambda file: file["obs"].__delitem__("a"))
         change(lambda file: file.__setitem__("timeouts", np.ones(6)))
         change(lambda file: file["action"].__setitem__(0, 5))
-        change(lambda file: file.attrs.__setitem__("ding_checksums", np.void(b"{}")))
-        change(lambda file: file.attrs.__setitem__("ding_checksums", 5))
+        change(lambda file: file.attrs.__setitem__("ding_crc32c", np.void(b"{}")))
+        change(lambda file: file.attrs.__setitem__("ding_crc32c", 5))
 
     def test_other_programs_find_damages_as_well(self):
         self.written()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from crc32c import crc32c
 
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
 from ding.data.offline.transition_dataset import TransitionDataset, data_path, timeout_length
 from ding.data.tree import tree_paths
 from ding.utils import strict_json
-from ding.utils.checksums import BlockChecksum
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -30,7 +30,7 @@ from ding.utils.system_helper import available_memory
 HDF5_ENDINGS = (".hdf5", ".h5")
 _MAGIC = b"\x89HDF\r\n\x1a\n"
 #: The attribute that holds the checksums of all data sets, and its most bytes.
-_SUMS = "ding_checksums"
+_SUMS = "ding_crc32c"
 _LONGEST_SUMS = 1 << 20
 #: How many times larger than what is stored of it a data set may be: deflate reaches 1,032. Small
 #: ones may be larger, as HDF5 stores nothing of zeros.
@@ -207,9 +207,8 @@ class _File:
 
 def _sum(array: np.ndarray) -> list[Any]:
     """What an array is known by: type, shape and content."""
-    checksum = BlockChecksum()
-    checksum.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-    return [array.dtype.str, list(array.shape), checksum.digest().hex()]
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return [array.dtype.str, list(array.shape), crc32c(content.data)]
 
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
