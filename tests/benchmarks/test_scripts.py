@@ -42,7 +42,7 @@ SCRIPTS = {
     ),
     "run_all": (f"startup {QUICK}", "ding --help"),
     "run_log": (QUICK, "console (quiet) and run log"),
-    "scale": ("--workers 2 --seconds 0.5", "| 2 | "),
+    "scale": ("--workers 2 --seconds 0.5 --processes 1", "| ray | 2 | 2 |"),
     "serial_pipeline": (QUICK, "hand-written"),
     "startup": (QUICK, "ding --help"),
     "tensor_files": (QUICK, "safetensors"),
