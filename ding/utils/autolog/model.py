@@ -1,6 +1,6 @@
 """A record of named values over time, with statistics registered by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from .data import TimeRangedData
@@ -36,22 +36,26 @@ class LoggedModel(Generic[_TimeObjectType]):
     Args:
         time_: The clock; its owner moves it on.
         expire: Length of the range, in the unit of the clock.
+        names: Further properties, of any type, in addition to those of the class.
 
     Attributes:
         time: The clock.
         expire: Length of the range.
     """
 
-    def __init__(self, time_: _TimeObjectType, expire: float) -> None:
+    def __init__(self, time_: _TimeObjectType, expire: float, names: Iterable[str] = ()) -> None:
         self.time = time_
         self._proxy = TimeProxy(time_)
         self.expire = expire
         self._init_time = self._proxy.time()
-        self._data: dict[str, TimeRangedData] = {
-            name: TimeRangedData(self._proxy, expire)
+        declared = [
+            name
             for cls in reversed(type(self).__mro__)
             for name, item in vars(cls).items()
             if isinstance(item, LoggedValue)
+        ]
+        self._data: dict[str, TimeRangedData] = {
+            name: TimeRangedData(self._proxy, expire) for name in (*declared, *names)
         }
         self._attributes: dict[str, dict[str, Any]] = {}
         self.range_values: dict[str, Callable[..., list[Window]]] = {
@@ -92,6 +96,10 @@ class LoggedModel(Generic[_TimeObjectType]):
         self.ranged_data(property_name)
         return [name for name, values in self._attributes.items() if property_name in values]
 
+    def value_names(self) -> list[str]:
+        """Names of the logged properties."""
+        return list(self._data)
+
     def ranged_data(self, property_name: str) -> TimeRangedData:
         """The history of a property.
 
@@ -108,6 +116,8 @@ class LoggedModel(Generic[_TimeObjectType]):
 
     def __getattr__(self, name: str) -> Any:
         attributes = self.__dict__.get("_attributes", {})
+        if name in self.__dict__.get("_data", ()):
+            return self._data[name].current()
         if name not in attributes:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}; registered are: "

@@ -1,7 +1,7 @@
 """What a learner knows of its last iterations."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -15,6 +15,18 @@ from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
 WINDOW = 10
 
 
+_Reduction = Callable[[list[float]], "np.floating | float"]
+
+_REDUCTIONS: dict[str, _Reduction] = {
+    "avg": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "std": np.std,
+    "val": lambda values: values[-1],
+}
+_TIMES = ("data_time", "train_time")
+
+
 class TickMonitor(LoggedModel[TickTime]):
     """Times and losses of the last ``expire`` iterations.
 
@@ -24,127 +36,95 @@ class TickMonitor(LoggedModel[TickTime]):
     Args:
         time_: Counts the iterations.
         expire: How many iterations are looked back on.
+        names: Further values, in addition to the times.
     """
 
     data_time = LoggedValue(float)
     train_time = LoggedValue(float)
 
-    def __init__(self, time_: TickTime, expire: int | float) -> None:
-        super().__init__(time_, expire)
+    def __init__(self, time_: TickTime, expire: int | float, names: Sequence[str] = ()) -> None:
+        super().__init__(time_, expire, names)
         for name in self.value_names():
             for attribute, reduce in _REDUCTIONS.items():
                 self.register_attribute_value(attribute, name, partial(_reduce, self, name, reduce))
-
-    @classmethod
-    def value_names(cls) -> list[str]:
-        """Names of the logged values."""
-        return [
-            name
-            for kind in reversed(cls.__mro__)
-            for name, value in vars(kind).items()
-            if isinstance(value, LoggedValue)
-        ]
-
-
-_Reduction = Callable[[list[np.floating]], np.floating]
-
-_REDUCTIONS: dict[str, _Reduction] = {
-    "avg": np.mean,
-    "max": np.max,
-    "min": np.min,
-    "std": np.std,
-    "val": lambda values: values[-1],
-}
 
 
 def _reduce(monitor: TickMonitor, name: str, reduce: _Reduction) -> float:
     """One figure of the window; 0 while it is empty."""
     values = [value for _, value in monitor.range_values[name]()]
-    return float(reduce([np.mean(value) for value in values])) if values else 0.0
+    return float(reduce(values)) if values else 0.0
 
 
 def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]:
     """A monitor class with further values, by name."""
-    if not properties:
-        return TickMonitor
-    values = {name: LoggedValue(float) for name in dict.fromkeys(properties)}
-    return type("SimpleTickMonitor", (TickMonitor,), values)
+
+    class SimpleTickMonitor(TickMonitor):
+        def __init__(self, time_: TickTime, expire: int | float) -> None:
+            super().__init__(time_, expire, properties)
+
+    return SimpleTickMonitor
 
 
 class MonitorFeed:
-    """A monitor that is filled when it is looked at, not at each iteration.
+    """What the last iterations logged; monitors are made of it when they are looked at.
 
     Args:
-        names: Values to monitor, beside ``train_time`` and ``data_time``.
-        every_number: Monitor all other numbers that come as well.
+        names: Values to monitor, in addition to ``train_time`` and ``data_time``.
+        every_number: Whether to monitor all other numbers, too.
     """
 
     def __init__(self, names: Sequence[str], every_number: bool = False) -> None:
-        self._wanted = list(names)
+        self._wanted = list(dict.fromkeys(names))
         self._every_number = every_number
         # One more than the window: ranges include the value before them.
         self._recent: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
-        self._make_monitor()
-
-    def _make_monitor(self) -> None:
-        """An empty one of what is wanted; all that is remembered is for it to read."""
-        self._tick = TickTime()
-        self._monitor = get_simple_monitor_type(self._wanted)(self._tick, expire=WINDOW)
-        self._names = frozenset(self._monitor.value_names())
-        self._unread = len(self._recent)
 
     def names(self) -> list[str]:
-        """What is monitored and has come at all, but for the times; those asked for first."""
-        monitor = self.monitor
-        return [name for name in self._wanted if monitor.ranged_data(name).history()]
+        """What is monitored and has come, without the times; those asked for first."""
+        came = {name for values in self.window() for name in values}
+        return [name for name in self._monitored() if name in came and name not in _TIMES]
 
     def add(self, values: Mapping[str, object]) -> None:
         """Take the values of one iteration; those that are not monitored are left out."""
         self._recent.append(values)
-        self._unread += 1
 
     @property
     def monitor(self) -> TickMonitor:
-        if not self._unread:
-            return self._monitor
-        if self._every_number and (new := self._new_names()):
-            self._wanted += new
-            self._make_monitor()
-        unread = list(self._recent)[-self._unread :]
-        if self._unread > len(unread):
-            self._tick.step(self._unread - len(unread))
-        for values in unread:
-            for name, value in self._monitored(values):
-                setattr(self._monitor, name, value)
-            self._tick.step()
-        self._unread = 0
-        return self._monitor
+        """A monitor of the last iterations; later ones do not change it."""
+        clock = TickTime()
+        monitor = TickMonitor(clock, WINDOW, self._monitored())
+        for values in self.window():
+            for name, value in values.items():
+                monitor.ranged_data(name).append(value)
+            clock.step()
+        return monitor
 
-    def _monitored(self, values: Mapping[str, object]) -> Iterable[tuple[str, Any]]:
-        for name, value in values.items():
-            if name in self._names and value is not None:
-                # Of the values of a batch, as some policies log them, the mean.
-                yield name, float(np.mean(value)) if isinstance(value, list) else value
-
-    def _new_names(self) -> list[str]:
-        found = (item for values in self._recent for item in values.items())
-        return list(dict.fromkeys(n for n, v in found if n not in self._names and _is_number(v)))
+    def _monitored(self) -> list[str]:
+        names = [*self._wanted, *_TIMES]
+        if self._every_number:
+            found = (item for values in self._recent for item in values.items())
+            names += [name for name, value in found if _is_number(value)]
+        return list(dict.fromkeys(names))
 
     # ------------------------------------------------------------------ state
 
     def window(self) -> list[dict[str, float]]:
-        """What the last iterations have brought of what is monitored, in plain numbers."""
-        _ = self.monitor  # knows all names
+        """What the last iterations logged of what is monitored, in plain numbers."""
+        names = frozenset(self._monitored())
         return [
-            {name: float(np.mean(value)) for name, value in self._monitored(values)}
+            {name: _number(v) for name, v in values.items() if name in names and v is not None}
             for values in self._recent
         ]
 
     def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
-        """Go on from what `window` gave."""
+        """Go on from what `window` returned."""
         self._recent.clear()
         self._recent.extend(window)
-        self._make_monitor()
+
+
+def _number(value: Any) -> float:
+    # Of the values of a batch, as some policies log them, the mean.
+    return value.float().mean().item() if isinstance(value, torch.Tensor) else float(np.mean(value))
 
 
 def _is_number(value: object) -> bool:

@@ -1,87 +1,25 @@
-"""What connects a learner to the rest of a run, whatever messages and data travel by."""
+"""Learner workers whose samples and weights travel by methods of the user's."""
 
-import os
-import threading
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping
-from functools import partial
-from typing import Any, TypeVar, cast
 
-import torch
 from easydict import EasyDict
 
-from ding.data import Columns
-from ding.envs.running_statistics import merged
-from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
-from ding.policy import create_policy
-from ding.torch_utils.threads import fit_threads
-from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
-from ding.utils.errors import ConfigError, DingError
-from ding.worker.comm_worker import CommWorker
-from ding.worker.engines.shared_folder import FolderArtifacts
-from ding.worker.error_report import ErrorReport
-from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
-from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
+from ding.utils import COMM_LEARNER_REGISTRY, import_module
 from ding.worker.learner.comm.learn_report import LearnInfo
-from ding.worker.learner.comm.learner_group import LearnerGroup
-from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook, Version
-from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
+from ding.worker.learner.comm.learner_service import LearnerService
+from ding.worker.learner.comm.policy_publisher import Version
 from ding.worker.learner.learner_hook import LearnerHook
-from ding.worker.messages import (
-    Demand,
-    DemandRequest,
-    Kind,
-    Request,
-    Resources,
-    Task,
-    TaskReport,
-    TrainAnswer,
-    TrainRequest,
-)
-from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
-from ding.worker.seams import Artifacts, Samples
-
-Answer = TypeVar("Answer")
-#: In a task's feed: a batch that the learner may draw from its replay buffer.
-OWN = object()
 
 
-class BaseCommLearner(CommWorker):
-    """A worker that trains on what a coordinator names, and gives weights and results back.
-
-    A comm type of one's own defines the abstract methods, which say what samples and weights travel
-    by.
+class BaseCommLearner(LearnerService):
+    """Base class of comm types: methods in place of a run's sample and weight stores.
 
     Args:
-        cfg: ``name``; ``exp_name``, the run's folder; ``send_policy_freq``; ``prefetch``, batches
-            that wait ready; ``iteration_timeout`` in seconds; ``multi_gpu``: whether this is one of
-            several processes that train together; the environment says which, and they meet anew
-            for each task; and for HTTP what `ding.worker.engines.http_worker.HttpWorker` reads.
+        cfg: As `LearnerService` takes it, and what the comm type reads.
     """
 
-    kind: Kind = "learner"
-
     def __init__(self, cfg: EasyDict) -> None:
-        super().__init__(cfg, str(cfg.get("name") or "learner"))
-        self._learner_uid = get_task_uid()
-        self._timer = EasyTimer()  # for subclasses
-        self._multi_gpu = bool(cfg.get("multi_gpu", False))
-        self._group = LearnerGroup() if self._multi_gpu else None
-        self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
-        #: Where the state is kept; in the run's folder, unless a subclass knows better.
-        self._artifacts: Artifacts = FolderArtifacts(cfg.get("exp_name", "default_experiment"))
-        self._lock = threading.Lock()
-        self._task: TrainingTask | None = None  # the one that the coordinator works with
-        self._last_task: TrainingTask | None = None  # perhaps still at its end
-        #: Reads samples as soon as they are named; else `next_batch` does when they are trained on.
-        self._read_now: Callable[[str], Samples] | None = None
-        self._reader: BatchReader | None = None
-        #: Replay buffers by their ids; they outlive their tasks.
-        self.replays: dict[str, ChunkReplay] = {}
-
-    # ------------------------------------------------------------------ what the learner calls
+        super().__init__(cfg)
 
     @abstractmethod
     def send_policy(self, state_dict: Version) -> None:
@@ -103,309 +41,15 @@ class BaseCommLearner(CommWorker):
 
     @abstractmethod
     def send_learn_info(self, learn_info: LearnInfo) -> None:
-        """Take the results of an update.
-
-        Call it by ``super()`` to leave them until the coordinator asks for them.
-        """
-        task = self._last_task
-        if task is None:
-            return
-        replay = task.replay
-        if replay is not None:
-            # Its samples have their priorities here; the coordinator knows none of them.
-            learn_info = dict(learn_info)
-            priorities = learn_info.pop("priority_info", None)
-            if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
-                replay.update(priorities)
-        task.report.add(learn_info)
+        """Take the results of an update; ``super()`` keeps them until the coordinator asks."""
+        super().send_learn_info(learn_info)
 
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
-        """Hooks to register in a learner that was made, so that it gives what it has learned.
-
-        Those of ``super()`` publish the policy before the first and after every
-        ``send_policy_freq``-th update and at the end, and give every result.
-        """
-        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
-        return [
-            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
-            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
-            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
-            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
-        ]
-
-    @property
-    def task(self) -> TrainingTask | None:
-        """The task that runs."""
-        return self._task
-
-    @property
-    def policy_id(self) -> str:
-        """Name under which collectors look for the task's policy."""
-        return self._any_task().info.policy_id
-
-    def next_batch(self, read: Callable[[str], Samples] | None = None) -> Samples | None:
-        """The next batch that the coordinator has permitted; waits until there is one, and is
-        ``None`` if there will be no more. For `get_data`, in the training thread.
-
-        Args:
-            read: Reads the samples that a collector has sent under a name; raises `ChunkError` if
-                they cannot be read. They are kept: it is asked once for each. Without, they were
-                read when they were named.
-        """
-        task = self._any_task()
-        if self._reader is None and read is not None:
-            self._reader = self._make_reader(task, read)
-        for named in task.feed:
-            batch: Samples | None = named
-            if named is OWN:
-                batch = self._draw(task, read)
-            elif read is not None and self._reader is not None:
-                batch = self._reader.batch(named)
-            if batch is not None:
-                return batch
-        return None
-
-    def _draw(self, task: TrainingTask, read: Callable[[str], Samples] | None) -> Samples | None:
-        """A batch of the replay buffer; waits until it gives one, and is ``None`` if the task ends
-        instead.
-
-        Args:
-            read: Reads chunks, if nobody else does.
-        """
-        replay, learner = self._replay(task), task.learner
-        batch_size = learner.policy.get_attribute("batch_size")
-        while not task.feed.closed:
-            if read is not None:
-                replay.take_in(partial(read_rows, read))
-            batch, seen = replay.sample(batch_size, learner.train_iter)
-            if batch is not None:
-                return batch
-            with task.feed.waiting_within():
-                replay.wait_for_more(seen)
-        return None
-
-    def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
-        """What `get_data` gives the learner of a task, until there is no more."""
-        batch_size = task.learner.policy.get_attribute("batch_size")
-        while (data := self.get_data(batch_size)) is not None:
-            # Columns stay columns only as long as nobody looks at their rows.
-            if isinstance(data, Columns) or not isinstance(data, list):
-                yield data
-            else:
-                yield [load() for load in data] if data and all(map(callable, data)) else data
-
-    def _replay(self, task: TrainingTask) -> ChunkReplay:
-        """The task's buffer; it outlives the task, for the next one that names it."""
-        if task.replay is None:
-            name, info = task.info.buffer_id or "", task.info
-            replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
-            if task.replay_state is not None:
-                replay.load_state_dict(task.replay_state)
-            task.replay = self.replays[name] = replay
-        return task.replay
-
-    def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
-        return BatchReader(
-            lambda meta: sample_of(list(read(str(meta.get("data_id")))), meta), task.report
-        )
-
-    # ------------------------------------------------------------------ requests
-
-    def _answer_in_task(self, request: Request[Answer]) -> object:
-        match request:
-            case DemandRequest():
-                return self._demand(request)
-            case TrainRequest():
-                return self._train(request)
-        return super()._answer_in_task(request)
-
-    def _resources(self) -> Resources:
-        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        return Resources(os.cpu_count() or 1, gpus)
-
-    def _start_task(self, given: Task) -> None:
-        """Begin a task; what is left of another one ends first."""
-        self._leave_task()
-        if self._last_task is not None:
-            self._give_up_if_hung(self._last_task)  # its state has to be saved
-        group = self._group if self._world_size > 1 else None
-        try:
-            task = TrainingTask(
-                LearnerTaskInfo.of(given),
-                self._name,
-                self._cfg,
-                self.send_policy,
-                self._is_in_touch,
-                None if group is None else group.leave,
-            )
-            with self._lock:
-                self._task = self._last_task = task
-            try:
-                self._begin(task)
-            except BaseException:
-                self._leave_task()
-                task.abort()
-                raise
-        except DingError as error:
-            raise ErrorReport.of(error).task_fail() from error
-
-    def _begin(self, task: TrainingTask) -> None:
-        info = task.info
-        task.replay = self.replays.get(info.buffer_id or "")
-        self._reader = self._read_now and self._make_reader(task, self._read_now)
-        keeper = StateKeeper(
-            self._artifacts,
-            info.artifact(),
-            task.report.warn,
-            self._rank == 0,
-            lambda: None if task.replay is None else task.replay.state_dict(),
-        )
-        if self._group is not None:
-            self._group.meet(info.meeting or str(info.task_id))
-        learner = self._create_learner(vars(info), self._batches(task))
-        learner.send_policy = task.send_policy  # type: ignore[attr-defined]
-        for hook in self.hooks4call:
-            learner.register_hook(hook)
-        task.start(learner, keeper)
-
-    def _demand(self, request: DemandRequest) -> Demand:
-        task = self._require_task()
-        task.check()
-        number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
-        return Demand(
-            task.info.task_id,
-            batch_size=task.learner.policy.get_attribute("batch_size"),
-            train_iter=task.learner.train_iter,
-            batch_num=number,
-            done=bool(task.learner.learn_info["learner_done"]),
-            buffer_id=task.info.buffer_id,
-        )
-
-    def _train(self, request: TrainRequest) -> TrainAnswer:
-        task = self._require_task()
-        task.check()
-        if request.rows is not None:
-            number = self._take(task, request.rows)
-            if number is not None:
-                task.feed.wait_trained(number, task.iteration_timeout)
-        else:
-            if request.envstep:
-                task.learner.collector_envstep = request.envstep
-            if request.env_statistics:
-                known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
-                task.learner.policy.set_attribute("env_statistics", known)
-            if request.chunks:
-                self._replay(task).name_chunks(request.chunks, request.envstep)
-            if self._read_now is not None and task.replay is not None:
-                # The answer must not take long, however much a learner has to read again.
-                deadline = time.monotonic() + durations.POLL
-                read = partial(read_rows, self._read_now)
-                task.replay.take_in(read, lambda: time.monotonic() > deadline)
-            for _ in range(request.draws):
-                task.feed.put(OWN)
-        return task.results(self._wanted(task, request.wait or 0.0))
-
-    def _take(self, task: TrainingTask, rows: Rows) -> int | None:
-        """Hand a batch to training; its number there, ``None`` if it is of no use."""
-        if self._reader is None or self._read_now is None:
-            return task.feed.put(rows)
-        batch = self._reader.batch(rows)
-        if batch is None:
-            task.feed.skip()  # the feed asks for another one
-            return None
-        return task.feed.put(batch)
-
-    def _close_task(self) -> TaskReport:
-        task = self._require_task()
-        self._leave_task(abandon=False)
-        self._give_up_if_hung(task)
-        if task.failure is not None:
-            raise task.failure.task_fail()
-        return task.final_report()
-
-    def _wanted(self, task: TrainingTask, wait: float) -> int:
-        """How many batches are wanted; waits until some are."""
-        wait = min(wait, durations.LEARNER_LONGEST_WAIT)
-        if task.end_was_reported:
-            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
-        number = task.feed.demand(wait)
-        task.check()
-        return number
-
-    # ------------------------------------------------------------------ tasks
-
-    def _require_task(self) -> TrainingTask:
-        task = self._task
-        if task is None:
-            text = "no learner task is being worked on: none was started, or its master was lost"
-            raise ErrorReport("NoTask", text).task_fail()
-        return task
-
-    def _any_task(self) -> TrainingTask:
-        if self._last_task is None:
-            raise ConfigError("there is no learner task: StartTask has to come first")
-        return self._last_task
-
-    def _leave_task(self, abandon: bool = True) -> None:
-        """Ask the current task to end, and forget it."""
-        with self._lock:
-            task, self._task = self._task, None
-        if task is not None:
-            task.stop(abandon)
-
-    def _give_up_if_hung(self, task: TrainingTask) -> None:
-        hung = task.join(durations.LEARNER_STOP)
-        if hung is not None:
-            self._fail(str(hung))
-            raise hung.task_fail()
-
-    def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
-        """Make the learner of a task; its hooks are the caller's to register.
-
-        Args:
-            task_info: ``learner_cfg`` (with ``exp_name``) and ``policy``.
-            loader: What gives it whole batches, if not ``get_data``.
-        """
-        learner_cfg = EasyDict(task_info["learner_cfg"])
-        learner = create_learner(
-            learner_cfg,
-            dist_info=(self._rank, self._world_size),
-            exp_name=learner_cfg.get("exp_name", "default_experiment"),
-        )
-        for name in ("get_data", "send_policy", "send_learn_info"):
-            setattr(learner, name, getattr(self, name))
-        policy_cfg = EasyDict(task_info["policy"])
-        if self._world_size > 1:
-            policy_cfg.multi_gpu = True
-        learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
-        fit_threads(learner.policy.get_attribute("model"))
-        learner.setup_dataloader(loader)
-        return learner
-
-    # ------------------------------------------------------------------ life
-
-    def _give_up_task(self, cause: str) -> None:
-        self._leave_task()
-
-    def _ask_to_end(self) -> None:
-        self._leave_task()
-
-    def _finish(self) -> None:
-        if self._last_task is not None:
-            self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
-        if self._group is not None:
-            self._group.close()
-        for replay in self.replays.values():
-            replay.close()
-
-    def _is_in_touch(self) -> bool:
-        """Whether the coordinator may be taken to know of this learner, and of no other."""
-        if self._http is None:
-            return True
-        tolerance = self._cfg.get("heartbeat_tolerance")
-        return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
+        """Hooks to register in a learner that was made; those of ``super()`` call the methods above
+        when they are due."""
+        return super().hooks4call
 
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:

@@ -42,7 +42,7 @@ class BatchFeed(Generic[Batch]):
         self._ready: deque[Batch] = deque()
         self._changed = threading.Condition()
         self._closed = self._draining = False
-        self._taken = self._trained = self._given = self._skipped = 0
+        self._taken = self._trained = self._given = 0
         self._began_waiting: float | None = None
         self._waited = 0.0
         self._created = time.monotonic()
@@ -156,14 +156,10 @@ class BatchFeed(Generic[Batch]):
         enough = (durations.BATCHES_AHEAD + 2 * self._latency) / self._step_seconds
         return min(max(self._least, int(enough)), self._most)
 
-    def skip(self) -> None:
-        """A batch that was given cannot be used: it counts as finished."""
-        self._skipped += 1
-
     @property
     def finished(self) -> int:
-        """Batches that were trained on or skipped."""
-        return self._trained + self._skipped
+        """Batches that were trained on, or could not be used."""
+        return self._trained
 
     @property
     def waiting(self) -> bool:

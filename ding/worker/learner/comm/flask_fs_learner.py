@@ -9,17 +9,13 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction.slave import TaskFail
 from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
-from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
-from ding.worker.engines.shared_folder import (
-    FolderArtifacts,
-    SharedFolderSamples,
-    SharedFolderWeights,
-)
-from ding.worker.learner.comm.batch_reader import BatchReader, sample_of
-from ding.worker.learner.comm.learner_service import LearnerService
+from ding.worker.engines.http_messages import request_from_json
+from ding.worker.engines.http_worker import CallbackSlave
+from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
+from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.worker.learner.comm.batch_reader import sample_of
+from ding.worker.learner.comm.learner_service import LearnerService, ReadSamples
 from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook
-from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.messages import (
     CloseTask,
     DemandRequest,
@@ -30,7 +26,6 @@ from ding.worker.messages import (
     Task,
     TrainRequest,
 )
-from ding.worker.seams import Samples
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
 
@@ -72,8 +67,8 @@ class LearnerSlave(CallbackSlave):
 
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
-class FlaskFileSystemLearner(LearnerService):
-    """Takes tasks as an HTTP slave, reads data from and writes weights to shared folders.
+class FlaskFileSystemLearner(BaseCommLearner):
+    """A learner worker over folders that it shares with collectors, with a method per request.
 
     Args:
         cfg: ``host``, ``port`` (``'auto'``, 0 or ``None``: any free one, told to ``coordinator``),
@@ -82,25 +77,19 @@ class FlaskFileSystemLearner(LearnerService):
             in seconds ``iteration_timeout``, ``heartbeat_span`` and ``heartbeat_tolerance``.
     """
 
+    slave_type = LearnerSlave
+
     def __init__(self, cfg: EasyDict) -> None:
         self._data_folder = SharedFolderSamples(cfg.path_data)
-        super().__init__(
-            cfg,
-            self._data_folder,
-            SharedFolderWeights(cfg.path_policy),
-            FolderArtifacts(cfg.get("exp_name", "default_experiment")),
-        )
+        weights = SharedFolderWeights(cfg.path_policy)
+        LearnerService.__init__(self, cfg, self._data_folder, weights)
 
-    def _listener(self) -> HttpWorker:
-        return HttpWorker(self, self._cfg, self._fail, LearnerSlave.of)
+    send_policy = LearnerService.send_policy
+    get_data = LearnerService.get_data
+    send_learn_info = LearnerService.send_learn_info
+    hooks4call = LearnerService.hooks4call
 
-    def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
-        reader = super()._make_reader(task, read)
-        reader.read_sample = self._load_sample
-        return reader
-
-    def _load_sample(self, meta: Mapping[str, Json]) -> object:
-        """Read one sample's file as `load_data_fn` does."""
+    def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
         decompressor = get_data_decompressor(str(meta.get("compressor", "none")))
         path = self._data_folder.file(str(meta.get("data_id")))
         return self.load_data_fn(path, dict(meta), decompressor)
@@ -130,7 +119,7 @@ class FlaskFileSystemLearner(LearnerService):
 
     def deal_with_resource(self, ours: bool = False) -> Json:
         """How many processors there are."""
-        return self._answer(ResourceRequest(ours))
+        return self._answer_json(ResourceRequest(ours))
 
     def deal_with_learner_start(self, task_info: Task) -> None:
         """Begin a task; what is left of another one ends first.
@@ -147,7 +136,7 @@ class FlaskFileSystemLearner(LearnerService):
         Args:
             wait: Seconds to wait at most.
         """
-        return self._answer(DemandRequest(wait))
+        return self._answer_json(DemandRequest(wait))
 
     def deal_with_learner_learn(self, data: object, wait: float | None = None) -> Json:
         """Take batches to train on.
@@ -163,7 +152,7 @@ class FlaskFileSystemLearner(LearnerService):
             What happened since the last answer; ``batch_num``: how many batches are wanted.
         """
         body = {"name": "learner_learn_task", "data": data, "wait": wait}
-        answer = self._answer(request_from_json("learner", body))
+        answer = self._answer_json(request_from_json("learner", body))
         return answer["info"] if isinstance(answer, dict) else None
 
     def deal_with_learner_close(self) -> Json:
@@ -175,7 +164,4 @@ class FlaskFileSystemLearner(LearnerService):
         Raises:
             TaskFail: Training does not end; names the place.
         """
-        return self._answer(CloseTask("learner"))
-
-    def _answer(self, request: Request[Any]) -> Json:
-        return answer_to_json(request, self.handle(request))
+        return self._answer_json(CloseTask("learner"))

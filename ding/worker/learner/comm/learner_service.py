@@ -1,51 +1,111 @@
-"""The learner that takes samples from a sample store and publishes policies in a weight store."""
+"""The worker that trains: its tasks, and how samples reach it and policies leave it."""
 
-from collections.abc import Mapping
-from typing import cast
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
 
+import torch
 from easydict import EasyDict
 
-from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.data import Columns
+from ding.envs.running_statistics import merged
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
+from ding.policy import create_policy
+from ding.torch_utils.threads import fit_threads
+from ding.utils import EasyTimer, durations, get_task_uid
+from ding.utils.errors import ConfigError, DingError
+from ding.worker.comm_worker import CommWorker
+from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.error_report import ErrorReport
+from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
+from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learn_report import LearnInfo
-from ding.worker.learner.comm.policy_publisher import PUBLISHED, Version
-from ding.worker.learner.comm.training_task import TrainingTask
+from ding.worker.learner.comm.learner_group import LearnerGroup
+from ding.worker.learner.comm.policy_publisher import (
+    PUBLISHED,
+    SendLearnInfoHook,
+    SendPolicyHook,
+    Version,
+)
+from ding.worker.learner.comm.state_keeper import StateKeeper
+from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
-from ding.worker.messages import Json
+from ding.worker.messages import (
+    Demand,
+    DemandRequest,
+    Json,
+    Kind,
+    Request,
+    Resources,
+    Task,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+)
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 from ding.worker.seams import Artifacts, Samples, SampleStore, Weights, WeightStore
 
+Answer = TypeVar("Answer")
+ReadSamples = Callable[[str], Samples]
+#: In a task's feed: a batch that the learner may draw from its replay buffer.
+OWN = object()
 
-class LearnerService(BaseCommLearner):
-    """Works on learner tasks over the stores of an engine.
+
+class LearnerService(CommWorker):
+    """Trains on the samples that a coordinator names, and publishes weights and results.
 
     Args:
-        cfg: As `BaseCommLearner` takes it.
-        samples: Where samples come from.
-        weights: Where policies go.
-        artifacts: Where the state is kept.
+        cfg: ``name``; ``exp_name``, the run's folder; ``send_policy_freq``; ``prefetch``, batches
+            that wait ready; ``iteration_timeout`` in seconds; ``multi_gpu``: whether this is one of
+            several processes that train together; the environment says which, and they form a new
+            group for each task; and for HTTP what `ding.worker.engines.http_worker.HttpWorker`
+            reads.
+        samples: Where samples come from, read as soon as they are named; ``None`` if a subclass
+            defines `get_data`.
+        weights: Where policies go; ``None`` if it defines `send_policy`.
+        artifacts: Where the state is kept; without it in the run's folder.
     """
+
+    kind: Kind = "learner"
 
     def __init__(
         self,
         cfg: Mapping[str, object],
-        samples: SampleStore,
-        weights: WeightStore,
-        artifacts: Artifacts,
+        samples: SampleStore | None = None,
+        weights: WeightStore | None = None,
+        artifacts: Artifacts | None = None,
     ) -> None:
-        super().__init__(EasyDict(cfg))
-        self._read_now, self._weights, self._artifacts = samples.get, weights, artifacts
+        super().__init__(cfg, str(cfg.get("name") or "learner"))
+        self._learner_uid = get_task_uid()
+        self._timer = EasyTimer()  # for subclasses
+        self._multi_gpu = bool(cfg.get("multi_gpu", False))
+        self._group = LearnerGroup() if self._multi_gpu else None
+        self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
+        exp_name = str(cfg.get("exp_name", "default_experiment"))
+        self._artifacts = artifacts or FolderArtifacts(exp_name)
+        self._read: ReadSamples | None = None if samples is None else samples.get
+        self._weights = weights
+        self._lock = threading.Lock()
+        self._task: TrainingTask | None = None  # the one that the coordinator works with
+        self._last_task: TrainingTask | None = None  # perhaps still at its end
+        #: Replay buffers by their ids; they outlive their tasks.
+        self.replays: dict[str, ChunkReplay] = {}
 
-    def _begin(self, task: TrainingTask) -> None:
-        self._weights.version(task.info.policy_id)  # a name that cannot be used is found now
-        super()._begin(task)
-
-    # What the learner calls
+    # ------------------------------------------------------------------ what the learner calls
 
     def send_policy(self, state_dict: Version) -> None:
-        """Publish a version of the policy for the collectors.
+        """Publish a version of the policy for the collectors; called in a thread of its own.
 
         Args:
-            state_dict: ``model`` and ``env_statistics``, beside facts of the version.
+            state_dict: ``model`` and ``env_statistics``, with facts of the version.
+
+        Raises:
+            OSError: It cannot be stored now; it will be tried again.
         """
+        assert self._weights is not None, "defined by subclasses without a weight store"
         facts: dict[str, Json] = {
             "policy_iter": cast(Json, state_dict.get("iter")),
             **{n: cast(Json, state_dict.get(n)) for n in ("envstep", "time", "learner")},
@@ -53,15 +113,298 @@ class LearnerService(BaseCommLearner):
         state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
         self._weights.publish(self.policy_id, Weights(state, facts))
 
-    def get_data(self, batch_size: int) -> Samples | None:
+    def get_data(self, batch_size: int) -> object:
         """The next batch; waits until there is one, and is ``None`` if there will be no more."""
         return self.next_batch()
 
     def send_learn_info(self, learn_info: LearnInfo) -> None:
-        """Keep results until the coordinator asks."""
-        super().send_learn_info(learn_info)
+        """Keep the results of an update until the coordinator asks for them."""
+        task = self._last_task
+        if task is None:
+            return
+        replay = task.replay
+        if replay is not None:
+            # Its samples have their priorities here; the coordinator knows none of them.
+            learn_info = dict(learn_info)
+            priorities = learn_info.pop("priority_info", None)
+            if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
+                replay.update(priorities)
+        task.report.add(learn_info)
 
     @property
     def hooks4call(self) -> list[LearnerHook]:
-        """Publish before the first and after every update and at the end; give every result."""
-        return super().hooks4call
+        """Publish before the first and after every ``send_policy_freq``-th update and at the end;
+        report every result."""
+        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
+        return [
+            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
+            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
+            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
+            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
+        ]
+
+    @property
+    def task(self) -> TrainingTask | None:
+        """The task that runs."""
+        return self._task
+
+    @property
+    def policy_id(self) -> str:
+        """Name under which collectors look for the task's policy."""
+        return self._any_task().info.policy_id
+
+    def next_batch(self, read: ReadSamples | None = None) -> Samples | None:
+        """The next batch that the coordinator has permitted; waits until there is one, and is
+        ``None`` if there will be no more. For `get_data`, in the training thread.
+
+        Args:
+            read: Reads the samples that a collector has sent under a name, once for each name;
+                raises `ChunkError` if they cannot be read. Not needed with a sample store.
+        """
+        task = self._any_task()
+        for named in task.feed:
+            if named is OWN:
+                batch = self._draw(task, read)
+            else:
+                batch = self._read_batch(task, named, read or self._read)
+            if batch is not None:
+                return batch
+        return None
+
+    def _draw(self, task: TrainingTask, read: ReadSamples | None) -> Samples | None:
+        """A batch of the replay buffer; waits until it gives one, and is ``None`` if the task ends
+        instead.
+
+        Args:
+            read: Reads chunks, if the serving thread does not.
+        """
+        replay, learner = self._replay(task), task.learner
+        batch_size = learner.policy.get_attribute("batch_size")
+        while not task.feed.closed:
+            if read is not None:
+                replay.take_in(partial(read_rows, read))
+            batch, seen = replay.sample(batch_size, learner.train_iter)
+            if batch is not None:
+                return batch
+            with task.feed.waiting_within():
+                replay.wait_for_more(seen)
+        return None
+
+    def _read_batch(
+        self, task: TrainingTask, rows: Rows, read: ReadSamples | None
+    ) -> Samples | None:
+        """The samples that a foreign coordinator names; ``None`` if none of them is readable."""
+        if read is None:
+            raise ConfigError(
+                "get_data() called next_batch() without a function that reads samples"
+            )
+        return BatchReader(lambda meta: self._read_sample(meta, read), task.report).batch(rows)
+
+    def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
+        return sample_of(list(read(str(meta.get("data_id")))), meta)
+
+    def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
+        """What `get_data` returns to the learner of a task, until there is no more."""
+        batch_size = task.learner.policy.get_attribute("batch_size")
+        while (data := self.get_data(batch_size)) is not None:
+            # Columns stay columns only as long as their rows are not read.
+            if isinstance(data, Columns) or not isinstance(data, list):
+                yield data
+            else:
+                yield [load() for load in data] if data and all(map(callable, data)) else data
+
+    def _replay(self, task: TrainingTask) -> ChunkReplay:
+        """The task's buffer; it outlives the task, for the next one that names it."""
+        if task.replay is None:
+            name, info = task.info.buffer_id or "", task.info
+            replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
+            if task.replay_state is not None:
+                replay.load_state_dict(task.replay_state)
+            task.replay = self.replays[name] = replay
+        return task.replay
+
+    # ------------------------------------------------------------------ requests
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        match request:
+            case DemandRequest():
+                return self._demand(request)
+            case TrainRequest():
+                return self._train(request)
+        return super()._answer_in_task(request)
+
+    def _resources(self) -> Resources:
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return Resources(os.cpu_count() or 1, gpus)
+
+    def _start_task(self, given: Task) -> None:
+        """Begin a task; what is left of another one ends first."""
+        self._leave_task()
+        if self._last_task is not None:
+            self._give_up_if_hung(self._last_task)  # its state has to be saved
+        group = self._group if self._world_size > 1 else None
+        try:
+            task = TrainingTask(
+                LearnerTaskInfo.of(given),
+                self._name,
+                self._cfg,
+                self.send_policy,
+                self._is_in_touch,
+                None if group is None else group.leave,
+            )
+            with self._lock:
+                self._task = self._last_task = task
+            try:
+                self._begin(task)
+            except BaseException:
+                self._leave_task()
+                task.abort()
+                raise
+        except DingError as error:
+            raise ErrorReport.of(error).task_fail() from error
+
+    def _begin(self, task: TrainingTask) -> None:
+        info = task.info
+        if self._weights is not None:
+            self._weights.version(info.policy_id)  # a name that cannot be used is found now
+        task.replay = self.replays.get(info.buffer_id or "")
+        keeper = StateKeeper(
+            self._artifacts,
+            info.artifact(),
+            task.report.warn,
+            self._rank == 0,
+            lambda: None if task.replay is None else task.replay.state_dict(),
+        )
+        if self._group is not None:
+            self._group.meet(info.meeting or str(info.task_id))
+        learner = self._create_learner(vars(info), self._batches(task))
+        learner.send_policy = task.send_policy  # type: ignore[attr-defined]
+        for hook in self.hooks4call:
+            learner.register_hook(hook)
+        task.start(learner, keeper)
+
+    def _demand(self, request: DemandRequest) -> Demand:
+        task = self._require_task()
+        task.check()
+        number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
+        return Demand(
+            task.info.task_id,
+            batch_size=task.learner.policy.get_attribute("batch_size"),
+            train_iter=task.learner.train_iter,
+            batch_num=number,
+            done=bool(task.learner.learn_info["learner_done"]),
+            buffer_id=task.info.buffer_id,
+        )
+
+    def _train(self, request: TrainRequest) -> TrainAnswer:
+        task = self._require_task()
+        task.check()
+        if request.rows is not None:
+            task.feed.wait_trained(task.feed.put(request.rows), task.iteration_timeout)
+        else:
+            if request.envstep:
+                task.learner.collector_envstep = request.envstep
+            if request.env_statistics:
+                known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
+                task.learner.policy.set_attribute("env_statistics", known)
+            if request.chunks:
+                self._replay(task).name_chunks(request.chunks, request.envstep)
+            if self._read is not None and task.replay is not None:
+                # The answer must not take long, however much a learner has to read again.
+                deadline = time.monotonic() + durations.POLL
+                task.replay.take_in(
+                    partial(read_rows, self._read), lambda: time.monotonic() > deadline
+                )
+            for _ in range(request.draws):
+                task.feed.put(OWN)
+        return task.results(self._wanted(task, request.wait or 0.0))
+
+    def _close_task(self) -> TaskReport:
+        task = self._require_task()
+        self._leave_task(abandon=False)
+        self._give_up_if_hung(task)
+        if task.failure is not None:
+            raise task.failure.task_fail()
+        return task.final_report()
+
+    def _wanted(self, task: TrainingTask, wait: float) -> int:
+        """How many batches are wanted; waits until some are."""
+        wait = min(wait, durations.LEARNER_LONGEST_WAIT)
+        if task.end_was_reported:
+            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
+        number = task.feed.demand(wait)
+        task.check()
+        return number
+
+    # ------------------------------------------------------------------ tasks
+
+    def _require_task(self) -> TrainingTask:
+        task = self._task
+        if task is None:
+            text = "no learner task is being worked on: none was started, or its master was lost"
+            raise ErrorReport("NoTask", text).task_fail()
+        return task
+
+    def _any_task(self) -> TrainingTask:
+        if self._last_task is None:
+            raise ConfigError("there is no learner task: StartTask has to come first")
+        return self._last_task
+
+    def _leave_task(self, abandon: bool = True) -> None:
+        """Ask the current task to end, and forget it."""
+        with self._lock:
+            task, self._task = self._task, None
+        if task is not None:
+            task.stop(abandon)
+
+    def _give_up_if_hung(self, task: TrainingTask) -> None:
+        hung = task.join(durations.LEARNER_STOP)
+        if hung is not None:
+            self._fail(str(hung))
+            raise hung.task_fail()
+
+    def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
+        """Make the learner of a task; its hooks are the caller's to register.
+
+        Args:
+            task_info: ``learner_cfg`` (with ``exp_name``) and ``policy``.
+            loader: What gives it whole batches, if not ``get_data``.
+        """
+        learner_cfg = EasyDict(task_info["learner_cfg"])
+        learner = create_learner(
+            learner_cfg,
+            dist_info=(self._rank, self._world_size),
+            exp_name=learner_cfg.get("exp_name", "default_experiment"),
+        )
+        for name in ("get_data", "send_policy", "send_learn_info"):
+            setattr(learner, name, getattr(self, name))
+        policy_cfg = EasyDict(task_info["policy"])
+        if self._world_size > 1:
+            policy_cfg.multi_gpu = True
+        learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
+        fit_threads(learner.policy.get_attribute("model"))
+        learner.setup_dataloader(loader)
+        return learner
+
+    # ------------------------------------------------------------------ life
+
+    def _give_up_task(self, cause: str) -> None:
+        self._leave_task()
+
+    def _ask_to_end(self) -> None:
+        self._leave_task()
+
+    def _finish(self) -> None:
+        if self._last_task is not None:
+            self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
+        if self._group is not None:
+            self._group.close()
+        for replay in self.replays.values():
+            replay.close()
+
+    def _is_in_touch(self) -> bool:
+        """Whether the coordinator may be taken to know of this learner, and of no other."""
+        if self._http is None:
+            return True
+        tolerance = self._cfg.get("heartbeat_tolerance")
+        return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
