@@ -19,14 +19,6 @@ from .serial_entry_dqfd import (
     serial_pipeline_r2d3 as serial_pipeline_r2d3,
     serial_pipeline_sqil as serial_pipeline_sqil,
 )
-from .serial_entry_imitation import (
-    serial_pipeline_gail as serial_pipeline_gail,
-    serial_pipeline_guided_cost as serial_pipeline_guided_cost,
-    serial_pipeline_preference_based_irl as serial_pipeline_preference_based_irl,
-    serial_pipeline_trex as serial_pipeline_trex,
-    serial_pipeline_trex_onpolicy as serial_pipeline_trex_onpolicy,
-    trex_collecting_data as trex_collecting_data,
-)
 from .serial_entry_offline import (
     serial_pipeline_bc as serial_pipeline_bc,
     serial_pipeline_dt as serial_pipeline_dt,
@@ -37,8 +29,14 @@ from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
 from .serial_entry_reward_model import (
+    serial_pipeline_gail as serial_pipeline_gail,
+    serial_pipeline_guided_cost as serial_pipeline_guided_cost,
+    serial_pipeline_preference_based_irl as serial_pipeline_preference_based_irl,
     serial_pipeline_reward_model_offpolicy as serial_pipeline_reward_model_offpolicy,
     serial_pipeline_reward_model_onpolicy as serial_pipeline_reward_model_onpolicy,
+    serial_pipeline_trex as serial_pipeline_trex,
+    serial_pipeline_trex_onpolicy as serial_pipeline_trex_onpolicy,
+    trex_collecting_data as trex_collecting_data,
 )
 from .trained_policy import (
     export_checkpoint as export_checkpoint,

@@ -28,11 +28,6 @@ from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_entry_bco import ObservationPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
-from ding.entry.serial_entry_imitation import (
-    GuidedCostPipeline,
-    ImitationPipeline,
-    TrexPipeline,
-)
 from ding.entry.serial_entry_offline import (
     CloningPipeline,
     OfflinePipeline,
@@ -40,8 +35,11 @@ from ding.entry.serial_entry_offline import (
 )
 from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
 from ding.entry.serial_entry_reward_model import (
+    GailPipeline,
+    GuidedCostPipeline,
     OnPolicyRewardModelPipeline,
     RewardModelPipeline,
+    TrexPipeline,
 )
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
@@ -49,7 +47,7 @@ from ding.utils.errors import ConfigError
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
 _Configs = list[dict[str, Any]]
-_IMITATIONS = (ImitationPipeline, GuidedCostPipeline, TrexPipeline)
+_IMITATIONS = (GailPipeline, GuidedCostPipeline, TrexPipeline)
 _PIPELINES: dict[str, type[SerialPipeline]] = {
     **{f"{one.mode}_onpolicy": one for one in _IMITATIONS},
     **{

@@ -232,7 +232,7 @@ def _reward_model(
             f"reward_model.type={type_!r} learns from what one process collects: start the run "
             "with one learner"
         )
-    model = create_reward_model(cfg.reward_model, env, policy._device, writer)
+    model = create_reward_model(cfg.reward_model, policy._device, writer, env)
     collect = cfg.policy.collect
     if model.needs_replay and cfg.policy.on_policy:
         raise ConfigError(

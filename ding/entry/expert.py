@@ -12,7 +12,7 @@ from easydict import EasyDict
 
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
-from ding.data.offline.trajectories import trajectories
+from ding.data.offline.trajectories import in_trajectories
 from ding.data.offline.transition_dataset import transitions_of
 from ding.entry.components import (
     InputConfig,
@@ -147,19 +147,6 @@ def read_transitions(
     if columns is None:
         raise DataError(f"{source} holds transitions of different shapes; expected one shape")
     return Columns({name: columns[name] for name in required})
-
-
-def in_trajectories(data: Columns) -> tuple[dict[str, Any], np.ndarray]:
-    """Transitions of a data set, trajectory by trajectory, and the lengths of these.
-
-    ``reward`` becomes float32 ``[N]``, ``done`` bool ``[N]``.
-    """
-    order, lengths = trajectories(data)
-    columns = data.take(order).columns
-    for name, kind in (("reward", np.float32), ("done", bool)):
-        if name in columns:
-            columns[name] = np.asarray(columns[name]).reshape(len(data), -1)[:, 0].astype(kind)
-    return columns, lengths
 
 
 def as_samples(data: Columns, cut: Cut) -> Columns:

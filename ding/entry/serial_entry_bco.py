@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from easydict import EasyDict
+from torch.nn import functional as F
 
 from ding.config.complete import Strict
 from ding.data import Columns
@@ -14,8 +15,12 @@ from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.utils import random_collect
 from ding.policy import Policy
-from ding.reward_model.base_reward_model import shapes_of
-from ding.reward_model.inverse_dynamics import InverseDynamics
+from ding.reward_model.base_reward_model import (
+    BaseRewardModel,
+    RecentSteps,
+    Transitions,
+    shapes_of,
+)
 from ding.utils import deep_merge_dicts
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
@@ -134,6 +139,78 @@ class ObservationPipeline(SerialPipeline):
             order = np.random.permutation(len(labelled))
             for start in range(0, len(order), learn.batch_size):
                 run.learn(labelled.take(order[start : start + learn.batch_size]))
+
+
+class InverseDynamics(BaseRewardModel):
+    """Learns from the policy's own steps which action leads from one observation to the next.
+
+    It changes no reward; `label` gives the actions of an expert whose observations are known.
+    """
+
+    config: dict[str, Any] = dict(
+        learn=dict(
+            idm_batch_size=64,
+            idm_learning_rate=1e-3,
+            idm_weight_decay=0.0,
+            # Passes over all own steps after each collection.
+            idm_train_epoch=10,
+        ),
+        # The kind of the actions is the environments'; `action_space` is not read.
+        model=dict(idm_encoder_hidden_size_list=[64, 64], action_space=None),
+        # Own steps of a round, as a share of those before the first one.
+        alpha=0.2,
+    )
+
+    def build(self) -> None:
+        shapes, learn = self._shapes, self._cfg.learn
+        if not isinstance(shapes.obs_shape, int) or shapes.action_shape is None:
+            raise ConfigError(
+                "serial_pipeline_bco needs observations that are vectors, and one choice or one "
+                f"vector as action; the environments have {shapes}"
+            )
+        layers: list[torch.nn.Module] = []
+        width = 2 * shapes.obs_shape
+        for size in self._cfg.model.idm_encoder_hidden_size_list:
+            layers += [torch.nn.Linear(width, size), torch.nn.ReLU()]
+            width = size
+        self._network = torch.nn.Sequential(*layers, torch.nn.Linear(width, shapes.action_shape))
+        self._optimize(
+            self._network, lr=learn.idm_learning_rate, weight_decay=learn.idm_weight_decay
+        )
+        self._steps = self.networks["steps"] = RecentSteps()
+
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        self._steps.add(self._columns(transitions, "obs", "next_obs", "action"))
+
+    def train(self, train_iter: int = 0, envstep: int = 0) -> None:
+        learn, losses = self._cfg.learn, []
+        batches = -(-len(self._steps) // learn.idm_batch_size)
+        for _ in range(learn.idm_train_epoch * batches):
+            steps = self._steps.sample(learn.idm_batch_size)
+            loss = self._loss(self._predict(steps["obs"], steps["next_obs"]), steps["action"])
+            losses.append(self._descend(loss))
+        if losses:
+            self._log({"loss": losses}, train_iter, envstep)
+
+    def _loss(self, predicted: torch.Tensor, action: np.ndarray) -> torch.Tensor:
+        """Cross-entropy of choices, squared error of vectors."""
+        wanted = self._tensor(action)
+        if self._shapes.discrete:
+            return F.cross_entropy(predicted, wanted.long().reshape(-1))
+        return F.mse_loss(torch.tanh(predicted), wanted.reshape(predicted.shape))
+
+    def _predict(self, obs: Any, next_obs: Any) -> torch.Tensor:
+        seen = torch.cat([self._tensor(obs), self._tensor(next_obs)], 1)
+        found: torch.Tensor = self._network(seen)
+        return found
+
+    def label(self, obs: Any, next_obs: Any) -> np.ndarray:
+        """The likeliest actions: int64 ``[N, 1]``, or float32 ``[N, A]`` in (-1, 1)."""
+        with torch.no_grad():
+            predicted = self._predict(obs, next_obs)
+            if self._shapes.discrete:
+                return predicted.argmax(-1, keepdim=True).cpu().numpy()
+            return torch.tanh(predicted).cpu().numpy()
 
 
 class _Unkept:

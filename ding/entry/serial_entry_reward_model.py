@@ -1,17 +1,29 @@
-"""Training with the rewards of a reward model, in one process."""
+"""Training with the rewards of a reward model, in one process; some learn from demonstrations."""
 
+import argparse
+import os
 from typing import Any
 
+import numpy as np
 import torch
 
 from ding.config.complete import Strict
-from ding.entry.components import InputConfig
-from ding.entry.serial_entry import SerialPipeline
-from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
-from ding.policy import Policy
+from ding.data import Columns
+from ding.data.dataset import offline_data_save_type
+from ding.data.offline.trajectories import in_trajectories
+from ding.entry.components import Components, InputConfig
+from ding.entry.expert import bare, load_expert, play, read_transitions
+from ding.entry.run.serial import SerialRun
+from ding.entry.serial_entry import SerialPipeline, off_policy_round
+from ding.entry.serial_entry_onpolicy import on_policy_round
+from ding.policy import Policy, create_policy
+from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
+
+#: Name of the file of demonstrations where configs name a folder.
+_FILE = "demonstrations.pkl"
 
 
 def serial_pipeline_reward_model_offpolicy(
@@ -50,23 +62,286 @@ def serial_pipeline_reward_model_onpolicy(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-class _WithRewardModel(SerialPipeline):
-    """Refuses a config without a reward model; every serial pipeline uses the one of its config."""
+def serial_pipeline_gail(
+    input_cfg: InputConfig,
+    expert_cfg: InputConfig | None = None,
+    seed: int = 0,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    collect_data: bool = True,
+    env_setting: list[Any] | None = None,
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Train a policy by the rewards of a discriminator, against an expert (Ho and Ermon 2016).
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not self.cfg.get("reward_model"):
-            known = ", ".join(sorted(REWARD_MODEL_REGISTRY.query()))
-            raise ConfigError(f"missing section reward_model: its type is one of {known}")
+    The policy may be on-policy or off-policy; the rewards of the environments are not used.
+
+    Args:
+        input_cfg: Of the policy that is trained, with ``reward_model.type='gail'``.
+        expert_cfg: Of the expert whose checkpoint is ``reward_model.expert_model_path`` (or
+            ``policy.collect.model_path``); by default that of the run that the checkpoint
+            belongs to.
+        collect_data: Let the expert play ``reward_model.collect_count`` steps, and save them as
+            ``reward_model.data_path`` if that is set. If False, or if there is no expert, they
+            are read from that file.
+
+    The other arguments, the return value and the errors are those of
+    `ding.entry.serial_pipeline`.
+
+    Raises:
+        DataError: The file's transitions lack a column, have NaN, or do not fit the policy.
+    """
+    pipeline = GailPipeline(input_cfg, seed, env_setting, model, strict)
+    pipeline.find_demonstrations(expert_cfg, collects=collect_data)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-class RewardModelPipeline(_WithRewardModel):
-    """Trains off-policy with a reward model."""
+def serial_pipeline_guided_cost(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    expert_model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Train a policy by a cost that is learned from an expert's steps (Finn et al. 2016).
+
+    As `serial_pipeline_gail` with ``reward_model.type='guided_cost'``, for policies whose samples
+    hold the probabilities of their actions.
+    """
+    pipeline = GuidedCostPipeline(input_cfg, seed, env_setting, model, strict)
+    pipeline.find_demonstrations(model=expert_model)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
+
+
+def serial_pipeline_trex(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Train a policy by rewards that are learned from ranked trajectories (Brown et al. 2019).
+
+    The trajectories are those of ``reward_model.data_path``, which `trex_collecting_data` saves;
+    without such a file they are played as it does. With ``reward_model.type='drex'`` they are
+    ranked by the noise that was added to the expert (Brown et al. 2020).
+
+    The arguments, the return value and the errors are those of `serial_pipeline_gail`.
+    """
+    pipeline = TrexPipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
+
+
+#: The policy's config settles whether it learns from a buffer or from what it has just collected.
+serial_pipeline_trex_onpolicy = serial_pipeline_preference_based_irl = serial_pipeline_trex
+
+
+def trex_collecting_data(args: Any = None) -> None:
+    """Save the trajectories that `serial_pipeline_trex` learns from.
+
+    ``reward_model.expert_model_path`` is the folder of a run whose checkpoints of the updates
+    ``checkpoint_min`` to ``checkpoint_max`` play, in steps of ``checkpoint_step``; or, without
+    ``checkpoint_max``, one expert, which plays with each share of ``eps_list`` of random actions.
+    In all ``collect_count`` steps are played.
+
+    Args:
+        args: An object with ``cfg``, a config or the path of its file, and ``seed``; by default
+            they are read from the command line, as ``--cfg`` and ``--seed``.
+    """
+    if args is None:
+        parser = argparse.ArgumentParser(description="Save ranked trajectories for T-REX.")
+        parser.add_argument("--cfg", required=True, help="Config file.")
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--device", help="Not read: policy.cuda counts.")
+        args = parser.parse_args()
+    pipeline = TrexPipeline(args.cfg, getattr(args, "seed", 0))
+    path = pipeline.data_path
+    if path is None:
+        raise ConfigError("reward_model.data_path is missing: the file to save trajectories in")
+    data = pipeline.ranked()
+    _save(data, path)
+    print(f"saved {len(data)} transitions to {os.path.abspath(path)}")
+
+
+class RewardModelPipeline(SerialPipeline):
+    """Trains with a reward model, which is given demonstrations before the first round if it needs
+    them. A class whose `on_policy` is None does as its policy wants.
+
+    Attributes:
+        types: Of the reward models that it is for; empty: all.
+    """
 
     mode = "serial_reward_model"
+    types: tuple[str, ...] = ()
+    _expert: Any = None
+    _is_given = False
+
+    def __init__(self, input_cfg: InputConfig, *args: Any, **kwargs: Any) -> None:
+        super().__init__(input_cfg, *args, **kwargs)
+        self._input_cfg = input_cfg
+        if not self.cfg.get("reward_model"):
+            known = ", ".join(self.types or sorted(REWARD_MODEL_REGISTRY.query()))
+            raise ConfigError(f"missing section reward_model: its type is one of {known}")
+        type_ = self.cfg.reward_model.get("type")
+        if self.types and type_ not in self.types:
+            raise ConfigError(
+                f"reward_model.type is {type_!r}; this pipeline is for {' and '.join(self.types)}"
+            )
+        if self.on_policy is None and self.cfg.policy.on_policy:
+            self.mode = f"{self.mode}_onpolicy"
+
+    @property
+    def data_path(self) -> str | None:
+        """The file of demonstrations, if the config names one."""
+        model = self.cfg.reward_model
+        path = model.get("data_path") or model.get("offline_data_path")
+        if not path or os.path.splitext(path)[1]:
+            return path or None
+        return os.path.join(path, _FILE)
+
+    def find_demonstrations(
+        self,
+        expert_cfg: InputConfig | None = None,
+        model: torch.nn.Module | None = None,
+        collects: bool = True,
+    ) -> None:
+        """Load the expert, or read the file; without a call it is done before training."""
+        self._is_given = expert_cfg is not None or model is not None
+        path, file = self._expert_path, self.data_path
+        ranks = self._model_class.ranks
+        if ranks and file and os.path.exists(file):
+            self._expert = self._read()
+        elif collects and (path or model is not None):
+            self._expert = self.ranked() if ranks else self._load_expert(path, expert_cfg, model)
+        elif file:
+            self._expert = self._read()
+        else:
+            raise ConfigError(
+                "no demonstrations: set reward_model.expert_model_path, such as "
+                "'zoo:cartpole_ppo', or reward_model.data_path"
+            )
+
+    @property
+    def _expert_path(self) -> str | None:
+        path = self.cfg.reward_model.get("expert_model_path")
+        return path or self.cfg.policy.collect.get("model_path")
+
+    def _read(self) -> Columns:
+        columns = self._model_class.columns
+        return read_transitions(str(self.data_path), "reward_model.data_path", self.cfg, columns)
+
+    @property
+    def _learns_from_experts(self) -> bool:
+        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+        return isinstance(kind, type) and issubclass(kind, DemonstratedRewardModel)
+
+    @property
+    def _model_class(self) -> type[DemonstratedRewardModel]:
+        found: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+        return found
+
+    def _load_expert(
+        self,
+        path: str | None,
+        expert_cfg: InputConfig | None = None,
+        model: torch.nn.Module | None = None,
+    ) -> Any:
+        return load_expert(
+            path,
+            "reward_model.expert_model_path",
+            expert_cfg,
+            self.cfg.seed,
+            self.env_setting,
+            model,
+            self._input_cfg,
+        )
+
+    def outfit(self, parts: Components) -> None:
+        if self._expert is None and self._learns_from_experts:
+            self.find_demonstrations()
+        if self._is_given:
+            parts.mode = ""  # no command can resume it
+
+    def prepare(self, parts: Components) -> None:
+        if self._expert is not None:
+            data = self._expert
+            if not isinstance(data, Columns):
+                data = self._play(data, parts.policy, self.cfg.reward_model.collect_count)
+                if self.data_path:
+                    _save(data, self.data_path)
+            model: Any = parts.reward_model
+            model.demonstrate(*in_trajectories(data))
+        super().prepare(parts)
+
+    def _play(self, expert: Any, policy: Any, count: int, noise: float = 0.0) -> Columns:
+        """Transitions of an expert that plays with a share of random actions."""
+
+        def transitions(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+            found = {name: columns[name] for name in ("obs", "action", "next_obs", "done")}
+            shares = np.full((len(columns["reward"]), 1), noise, np.float32)
+            return {**found, "reward": columns["reward"][:, None], "noise": shares}
+
+        return play(
+            *(self.cfg, expert, bare(policy.collect_mode), count, self.env_setting, None),
+            *(transitions, noise),
+        )
+
+    def ranked(self) -> Columns:
+        """Trajectories of several checkpoints of an expert, or with several shares of noise."""
+        cfg, path = self.cfg.reward_model, self._expert_path
+        if not path:
+            raise ConfigError(
+                "no demonstrations: set reward_model.expert_model_path, or reward_model.data_path"
+            )
+        players: list[tuple[str, float]] = [(path, float(eps)) for eps in cfg.eps_list]
+        if cfg.checkpoint_max is not None and os.path.isdir(path):
+            updates = range(cfg.checkpoint_min, cfg.checkpoint_max + 1, cfg.checkpoint_step or 100)
+            folder = os.path.join(path, "ckpt") if "ckpt" in os.listdir(path) else path
+            players = [(os.path.join(folder, f"iteration_{n}.pth.tar"), 0.0) for n in updates]
+        policy = create_policy(self.cfg.policy, enable_field=["learn", "collect"])
+        count = max(1, cfg.collect_count // len(players))
+        return Columns.concat(
+            [self._play(self._load_expert(one), policy, count, noise) for one, noise in players]
+        )
+
+    def round(self, parts: Components, run: SerialRun) -> None:
+        one_round = on_policy_round if self.cfg.policy.on_policy else off_policy_round
+        one_round(parts, run)
 
 
-class OnPolicyRewardModelPipeline(_WithRewardModel, OnPolicyPipeline):
+class OnPolicyRewardModelPipeline(RewardModelPipeline):
     """Trains on-policy with a reward model."""
 
-    mode = "serial_reward_model_onpolicy"
+    mode, on_policy = "serial_reward_model_onpolicy", True
+
+
+class GailPipeline(RewardModelPipeline):
+    """Trains with a discriminator, in the way that its policy wants."""
+
+    mode, on_policy, types = "serial_gail", None, ("gail",)
+
+
+class GuidedCostPipeline(RewardModelPipeline):
+    """The same with a learned cost."""
+
+    mode, on_policy, types = "serial_guided_cost", None, ("guided_cost",)
+
+
+class TrexPipeline(RewardModelPipeline):
+    """The same with rewards that are learned once, from ranked trajectories."""
+
+    mode, on_policy, types = "serial_trex", None, ("trex", "drex")
+
+
+def _save(data: Columns, path: str) -> None:
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    offline_data_save_type(data, path, "naive")

@@ -154,7 +154,7 @@ class DTPolicy(Policy):
     def eval_mode(self) -> Any:
         mode: Any = super().eval_mode
         if mode.batched is not None:
-            mode.batched = replace(mode.batched, see_rewards=self._see_rewards)
+            mode.batched = replace(mode.batched, see_rewards=self.see_rewards)
         return mode
 
     def _init_eval(self) -> None:
@@ -167,7 +167,7 @@ class DTPolicy(Policy):
         for env_id in list(self._episodes) if data_id is None else data_id:
             self._episodes.pop(env_id, None)
 
-    def _see_rewards(self, env_ids: Sequence[int], rewards: np.ndarray) -> None:
+    def see_rewards(self, env_ids: Sequence[int], rewards: np.ndarray) -> None:
         """Subtract rewards from the returns that are left to reach."""
         for env_id, reward in zip(env_ids, rewards):
             episode = self._episodes.get(int(env_id))
@@ -209,7 +209,7 @@ class DTPolicy(Policy):
             raise ConfigError(
                 "DTPolicy does not see rewards here, and acts for the return that is left: let it "
                 "act in an evaluator (ding eval), or call reset() before each episode and "
-                "policy._see_rewards after each step"
+                "policy.see_rewards after each step"
             )
         most: Any = self._model.context_len
         episode.obs = [*episode.obs, obs][-most:]

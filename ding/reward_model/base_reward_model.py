@@ -1,5 +1,6 @@
-"""The seam between a serial run and the models that rewrite its rewards."""
+"""The seam between a run and the models that rewrite its rewards."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -8,11 +9,13 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns
+from ding.data import Columns, as_columns
+from ding.data.offline.trajectories import in_trajectories
 from ding.policy.fit import action_space_of, model_shapes
-from ding.utils import REWARD_MODEL_REGISTRY, import_module
+from ding.policy.train_columns import flatten_numbers
+from ding.utils import REWARD_MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import Configurable
-from ding.utils.errors import ConfigError, require_entries
+from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import ScalarWriter
 
 #: Transitions by name: an array ``[N, ...]``, or a nested mapping of such.
@@ -36,15 +39,54 @@ class Shapes:
     discrete: bool
 
 
+class RecentSteps:
+    """The newest transitions as arrays, from which batches are drawn uniformly.
+
+    Args:
+        capacity: The most transitions that are kept.
+    """
+
+    def __init__(self, capacity: int = 2**62) -> None:
+        self._capacity = capacity
+        self.columns: dict[str, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def add(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Append transitions; the oldest make room."""
+        if self.columns:
+            columns = {n: np.concatenate([self.columns[n], new]) for n, new in columns.items()}
+        self.columns = {name: column[-self._capacity :] for name, column in columns.items()}
+
+    def sample(self, size: int) -> dict[str, np.ndarray]:
+        """A batch, drawn with replacement by numpy's global generator."""
+        rows = np.random.randint(0, len(self), size)
+        return {name: column[rows] for name, column in self.columns.items()}
+
+    def clear(self) -> None:
+        self.columns = {}
+
+    def state_dict(self) -> State:
+        return dict(self.columns)
+
+    def load_state_dict(self, state_dict: State) -> None:
+        self.columns = dict(state_dict)
+
+
 class BaseRewardModel(Configurable):
     """Base class of reward models. Override the methods you need; all do nothing here.
 
     In each round of a run the order is: `collected` (may be called several times), `train`, and
     `drawn` before each update of the policy.
 
-    A model whose reward depends on a transition alone, and changes little, overrides `collected`:
-    returns over several steps and advantages are computed from its rewards. A model whose reward
-    changes quickly may override `drawn`, for off-policy policies with one-step samples.
+    A model whose reward depends on a transition alone, and changes little, overrides `observe` and
+    `rewarded`: returns over several steps and advantages are computed from its rewards. A model
+    whose reward changes quickly may override `drawn`, for off-policy policies with one-step
+    samples.
+
+    A training loop of your own calls `collect_data`, `train`, `estimate` and `clear_data`, with
+    lists of transitions.
 
     Args:
         cfg: The section ``reward_model`` of the config.
@@ -53,7 +95,7 @@ class BaseRewardModel(Configurable):
         tb_logger: Writer of scalars.
 
     Attributes:
-        networks: Named modules and optimisers that are part of `state_dict`; subclasses fill it.
+        networks: Named parts of `state_dict`: modules, optimisers and what else has a state.
     """
 
     config: dict[str, Any] = dict(type="")
@@ -61,13 +103,19 @@ class BaseRewardModel(Configurable):
     needs_episodes = False
     #: Whether its transitions are not those of the policy, so that only a replay buffer takes them.
     needs_replay = False
+    #: Attributes with plain values that are part of `state_dict`.
+    kept: tuple[str, ...] = ()
 
     def __init__(
         self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
     ) -> None:
         self._cfg, self._shapes, self._device = cfg, shapes, device
         self._tb_logger = tb_logger
-        self.networks: dict[str, torch.nn.Module | torch.optim.Optimizer] = {}
+        self.networks: dict[str, Any] = {}
+        self.build()
+
+    def build(self) -> None:
+        """Make networks, when the config and the shapes are known."""
 
     def collected(
         self, transitions: Transitions, lengths: np.ndarray
@@ -83,9 +131,19 @@ class BaseRewardModel(Configurable):
         Returns:
             Both in the same form; there may be more transitions or fewer.
         """
+        self.observe(transitions, lengths)
+        return self.rewarded(transitions, lengths)
+
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        """Keep what is needed of new transitions, to train on; the arguments of `collected`."""
+
+    def rewarded(
+        self, transitions: Transitions, lengths: np.ndarray
+    ) -> tuple[Transitions, np.ndarray]:
+        """Transitions with the rewards of this model; arguments and result of `collected`."""
         return transitions, lengths
 
-    def train(self, train_iter: int, envstep: int) -> None:
+    def train(self, train_iter: int = 0, envstep: int = 0) -> None:
         """Train, if it is time to; called once after each collection.
 
         Args:
@@ -97,66 +155,159 @@ class BaseRewardModel(Configurable):
         """Rewrite a batch of training samples just before the policy learns from it."""
         return batch
 
+    # ------------------------------------------------------------------ custom training loops
+
+    def collect_data(self, data: Sequence[Mapping[str, Any]]) -> None:
+        """`observe` a list of transitions, as a collector returns them."""
+        self.observe(*of_rows(data))
+
+    def estimate(self, data: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Copies of transitions with the rewards of this model, one number each."""
+        transitions, _ = self.rewarded(*of_rows(data))
+        reward = np.asarray(transitions["reward"], np.float32).reshape(-1, 1)
+        rows = Columns({**transitions, "reward": reward})
+        if len(rows) != len(data):
+            return list(rows)
+        return [{**row, "reward": new["reward"]} for row, new in zip(data, rows)]
+
+    def clear_data(self, iter: int = 0) -> None:
+        """Drop the transitions that it trains on."""
+        for part in self.networks.values():
+            if isinstance(part, RecentSteps):
+                part.clear()
+
+    # ------------------------------------------------------------------ state
+
     def state_dict(self) -> State:
-        """All that a resumed run needs. Subclasses add what is not in `networks`."""
+        """All that a resumed run needs: `networks` and the attributes `kept`."""
         return {
             "networks": {name: one.state_dict() for name, one in self.networks.items()},
+            "kept": {name: copy.copy(getattr(self, name)) for name in self.kept},
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Continue from a saved state.
+        """Continue from a saved state, or from a `checkpoint`.
 
         Raises:
             CheckpointError: It is no state of this kind of reward model.
         """
-        require_entries("a reward model", state_dict, ("networks",))
-        require_entries("the reward model's networks", state_dict["networks"], (*self.networks,))
-        for name, one in self.networks.items():
-            one.load_state_dict(state_dict["networks"][name])
+        require_entries("a reward model", state_dict, ("networks", "kept"))
+        networks, values = state_dict["networks"], state_dict["kept"]
+        needed = [name for name, one in self.networks.items() if not isinstance(one, RecentSteps)]
+        require_entries("the reward model's networks", networks, needed)
+        require_entries("the reward model's values", values, self.kept)
+        for name in self.networks.keys() & networks.keys():
+            self.networks[name].load_state_dict(networks[name])
+        for name in self.kept:
+            setattr(self, name, values[name])
 
     def checkpoint(self) -> State:
         """What a checkpoint of the policy holds, for `load_state_dict`: the state without data."""
-        return self.state_dict()
+        state = self.state_dict()
+        for name, one in self.networks.items():
+            if isinstance(one, RecentSteps):
+                del state["networks"][name]
+        return state
 
-    def _log(self, figures: dict[str, float], train_iter: int, envstep: int) -> None:
-        """Log figures by name, against updates and against environment steps."""
-        if self._tb_logger is None:
+    # ------------------------------------------------------------------ for subclasses
+
+    def _columns(self, transitions: Transitions, *names: str) -> dict[str, np.ndarray]:
+        """Columns that must be one array each; numbers ``[N, 1]`` become ``[N]``."""
+        flat = flatten_numbers(transitions)
+        for name in names:
+            if not isinstance(flat[name], np.ndarray | torch.Tensor):
+                raise DataError(
+                    f"reward_model.type={self._cfg.type!r}: {name!r} of a transition must be one "
+                    f"array, got {type(flat[name]).__name__}"
+                )
+        return {name: np.asarray(flat[name]) for name in names}
+
+    def _tensor(self, column: Any) -> torch.Tensor:
+        return torch.as_tensor(np.asarray(column), dtype=torch.float32, device=self._device)
+
+    def _optimize(self, module: torch.nn.Module, **options: Any) -> None:
+        """Make a module and its optimiser part of the state, for `_descend`."""
+        optimizer = torch.optim.Adam(module.to(self._device).parameters(), **options)
+        self.networks.update(network=module, optimizer=optimizer)
+
+    def _descend(self, loss: torch.Tensor) -> float:
+        optimizer = self.networks["optimizer"]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    def _log(
+        self, figures: Mapping[str, float | list[float]], train_iter: int, envstep: int
+    ) -> None:
+        """Log figures by name, of lists the mean, against updates and environment steps."""
+        if (writer := self._tb_logger) is None:
             return
         for name, value in figures.items():
-            self._tb_logger.add_scalar(f"reward_model_iter/{name}", value, train_iter)
-            self._tb_logger.add_scalar(f"reward_model_step/{name}", value, envstep)
+            mean = float(np.mean(value))
+            writer.add_scalar(f"reward_model_iter/{name}", mean, train_iter)
+            writer.add_scalar(f"reward_model_step/{name}", mean, envstep)
+
+    def _require_obs(self) -> Any:
+        """The shape of an observation that is a vector or an image."""
+        if self._shapes.obs_shape is None:
+            raise ConfigError(
+                f"reward_model.type={self._cfg.type!r} needs observations that are vectors or "
+                "images [C, H, W]: set reward_model.obs_shape if they are"
+            )
+        return self._shapes.obs_shape
+
+    def _require_actions(self) -> int:
+        """Choices, or the length of an action."""
+        if self._shapes.action_shape is None:
+            raise ConfigError(
+                f"reward_model.type={self._cfg.type!r} needs actions that are one choice or one "
+                "vector: set reward_model.action_shape if they are"
+            )
+        return self._shapes.action_shape
+
+    def _as_input(self, action: Any) -> torch.Tensor:
+        """Actions as a network's input ``[N, A]``: choices as one-hot vectors."""
+        rows = self._tensor(action)
+        if not self._shapes.discrete:
+            return rows.reshape(len(rows), -1)
+        choices = rows.reshape(len(rows)).long()
+        return torch.nn.functional.one_hot(choices, self._require_actions()).float()
 
 
 def create_reward_model(
-    cfg: EasyDict, env: Any, device: str, tb_logger: ScalarWriter | None = None
+    cfg: EasyDict, device: str = "cpu", tb_logger: ScalarWriter | None = None, env: Any = None
 ) -> BaseRewardModel:
     """Build the registered reward model ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
         cfg: The section ``reward_model`` of the config; its ``obs_shape`` and ``action_shape``
             win over those of the environments.
-        env: An environment, or a manager of some, with its spaces.
         device: Where networks are computed.
         tb_logger: Writer of scalars.
+        env: An environment, or a manager of some, with its spaces. Without it actions are choices,
+            unless ``cfg.continuous`` is true.
     """
     import_module(cfg.get("import_names", []))
-    shapes = shapes_of(env, cfg)
-    model: BaseRewardModel = REWARD_MODEL_REGISTRY.build(cfg.type, cfg, shapes, device, tb_logger)
+    kind: Any = REWARD_MODEL_REGISTRY.get(cfg.type)
+    full = EasyDict(deep_merge_dicts(kind.default_config(), cfg))
+    model: BaseRewardModel = kind(full, shapes_of(env, cfg), device, tb_logger)
     return model
 
 
 def shapes_of(env: Any, cfg: Mapping[str, Any] = {}) -> Shapes:
-    """The shapes of an environment; ``obs_shape`` and ``action_shape`` of ``cfg`` win."""
-    found = model_shapes(env.observation_space, env.action_space)
+    """The shapes of an environment, if any; ``obs_shape`` and ``action_shape`` of ``cfg`` win."""
+    found = {} if env is None else model_shapes(env.observation_space, env.action_space)
     obs_shape, action_shape = (
         found.get(name) if cfg.get(name) is None else cfg[name]
         for name in ("obs_shape", "action_shape")
     )
-    kind = action_space_of(env.action_space)
+    discrete = not cfg.get("continuous")
+    if env is not None:
+        discrete = action_space_of(env.action_space) == "discrete"
+    action_shape = _as_size(action_shape)
     return Shapes(
-        _as_size(obs_shape),
-        action_shape if isinstance(action_shape, int) else None,
-        kind == "discrete",
+        _as_size(obs_shape), action_shape if isinstance(action_shape, int) else None, discrete
     )
 
 
@@ -165,15 +316,8 @@ def _as_size(shape: Any) -> Any:
     return shape[0] if is_vector else shape
 
 
-def require_obs_shape(shapes: Shapes, type_: str) -> int | Sequence[int]:
-    """The shape of an observation.
-
-    Raises:
-        ConfigError: Observations are neither vectors nor images.
-    """
-    if shapes.obs_shape is None:
-        raise ConfigError(
-            f"reward_model.type={type_!r} needs observations that are vectors or images "
-            "[C, H, W]: set reward_model.obs_shape if they are"
-        )
-    return shapes.obs_shape
+def of_rows(data: Sequence[Mapping[str, Any]]) -> tuple[Transitions, np.ndarray]:
+    columns = as_columns(data)
+    if columns is None:
+        raise DataError(f"expected transitions of the same keys and shapes, got {data!r:.200}")
+    return in_trajectories(columns, keeps_order=True)

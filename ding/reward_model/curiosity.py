@@ -1,24 +1,19 @@
-"""What bonuses for novelty share: normalising, adding to the reward, and training on a schedule."""
+"""Bonuses for novelty: random network distillation and the intrinsic curiosity module."""
 
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from ding.policy.train_columns import flatten_numbers
-from ding.reward_model.base_reward_model import (
-    BaseRewardModel,
-    Shapes,
-    State,
-    Transitions,
-    require_obs_shape,
-)
-from ding.reward_model.recent_steps import RecentSteps
+from ding.model.common.encoder import build_encoder
+from ding.reward_model.base_reward_model import BaseRewardModel, RecentSteps, Transitions
 from ding.rl_utils.columnar import gae_columns
-from ding.utils.errors import ConfigError, DataError
-from ding.utils.log_writer import ScalarWriter
+from ding.torch_utils.network import MLP
+from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.errors import ConfigError
 from ding.utils.running_mean_std import RunningMeanStd
 
 #: Discount of the returns whose standard deviation bonuses are divided by (Burda et al. 2018).
@@ -33,13 +28,12 @@ class CuriosityRewardModel(BaseRewardModel):
 
     A bonus is divided by the running standard deviation of the discounted sums of bonuses within
     a trajectory, multiplied by ``intrinsic_reward_weight``, and used as `intrinsic_reward_type`
-    says. A subclass defines `_bonus` and `_loss`, and adds its networks and the optimiser
-    ``optimizer`` to `networks`.
+    says. A subclass defines `_bonus` and `_loss`, and makes its networks in `build`.
     """
 
     config: dict[str, Any] = dict(
-        # What becomes of a bonus: "add" to the reward, "assign" in place of it, or a column of
-        # its own named "intrinsic_reward" ("new").
+        # What becomes of a bonus: "add" to the reward, "assign" in place of it, or a separate
+        # column "intrinsic_reward" ("new").
         intrinsic_reward_type="add",
         # Multiplies normalised bonuses; None is 1.
         intrinsic_reward_weight=None,
@@ -59,54 +53,50 @@ class CuriosityRewardModel(BaseRewardModel):
         clear_buffer_per_iters=1,
         buffer_size=10000,
     )
+    kept = ("_cleared_at",)
 
-    def __init__(
-        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
-    ) -> None:
-        super().__init__(cfg, shapes, device, tb_logger)
+    def build(self) -> None:
+        cfg = self._cfg
         if cfg.intrinsic_reward_type not in _KINDS:
             raise ConfigError(
                 f"reward_model.intrinsic_reward_type must be one of {_KINDS}, got "
                 f"{cfg.intrinsic_reward_type!r}"
             )
-        require_obs_shape(shapes, cfg.type)
         weight = cfg.intrinsic_reward_weight
         self._weight = 1.0 if weight is None else float(weight)
-        self._recent = RecentSteps(cfg.buffer_size)
-        self._returns = RunningMeanStd()
+        self._recent, self._returns = RecentSteps(cfg.buffer_size), RunningMeanStd()
+        self.networks.update(recent=self._recent, returns=self._returns)
         self._cleared_at = 0
         self._figures: dict[str, float] = {}
 
     @abstractmethod
-    def _bonus(self, steps: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Bonuses of transitions, ``[N]``.
-
-        Args:
-            steps: ``obs`` and ``next_obs`` ``[N, *obs_shape]``, ``action``.
-        """
+    def _bonus(self, steps: dict[str, Tensor]) -> Tensor:
+        """Bonuses ``[N]`` of transitions: ``obs``, ``next_obs`` and ``action``."""
 
     @abstractmethod
-    def _loss(self, steps: dict[str, torch.Tensor]) -> tuple[torch.Tensor, dict[str, float]]:
+    def _loss(self, steps: dict[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
         """The loss of a batch, and what to log of it."""
 
-    def _see(self, transitions: Transitions) -> None:
-        """Take note of new transitions, after their bonuses were computed."""
+    def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
+        return self._columns(transitions, "obs", "next_obs", "action")
 
-    def collected(
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        self._recent.add(self._steps(transitions))
+
+    def rewarded(
         self, transitions: Transitions, lengths: np.ndarray
     ) -> tuple[Transitions, np.ndarray]:
-        steps = _seen(transitions, self._cfg.type)
-        with torch.no_grad():
-            parts = [self._bonus(self._tensors(part)) for part in _chunks(steps)]
-        raw = torch.cat(parts).cpu().numpy()
+        steps, raw = self._steps(transitions), np.zeros(len(transitions["obs"]), np.float32)
+        for start in range(0, len(raw), _CHUNK):
+            part = {name: column[start : start + _CHUNK] for name, column in steps.items()}
+            with torch.no_grad():
+                raw[start : start + _CHUNK] = self._bonus(self._tensors(part)).cpu().numpy()
         zeros = np.zeros_like(raw)
         # Bonuses do not end with an episode: what is new remains new in the next one.
         self._returns.update(gae_columns(zeros, zeros, raw, zeros, lengths, _DISCOUNT, 1.0))
-        bonus = self._weight * raw / float(self._returns.std)
-        self._see(steps)
-        self._recent.add(steps)
+        bonus = (self._weight * raw / float(self._returns.std)).astype(np.float32)
         self._figures = {"bonus_mean": float(bonus.mean()), "bonus_max": float(bonus.max())}
-        return self._combined(transitions, bonus.astype(np.float32)), lengths
+        return self._combined(transitions, bonus), lengths
 
     def _combined(self, transitions: Transitions, bonus: np.ndarray) -> Transitions:
         cfg, reward = self._cfg, np.asarray(transitions["reward"])
@@ -118,62 +108,111 @@ class CuriosityRewardModel(BaseRewardModel):
             return {**transitions, "reward": reward, "intrinsic_reward": bonus}
         return {**transitions, "reward": reward + bonus.reshape(reward.shape)}
 
-    def train(self, train_iter: int, envstep: int) -> None:
+    def train(self, train_iter: int = 0, envstep: int = 0) -> None:
         cfg, losses = self._cfg, []
-        optimizer: Any = self.networks["optimizer"]
         facts: dict[str, float] = {}
         for _ in range(cfg.update_per_collect if len(self._recent) else 0):
             loss, facts = self._loss(self._tensors(self._recent.sample(cfg.batch_size)))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(float(loss.detach()))
-        if losses:
-            self._figures["loss"] = float(np.mean(losses))
-        self._log({**self._figures, **facts}, train_iter, envstep)
+            losses.append(self._descend(loss))
+        figures = {**self._figures, **facts, **({"loss": float(np.mean(losses))} if losses else {})}
+        self._log(figures, train_iter, envstep)
         if train_iter - self._cleared_at >= cfg.clear_buffer_per_iters:
             self._recent.clear()
             self._cleared_at = train_iter
 
-    def _tensors(self, steps: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-        found = {name: torch.as_tensor(col, device=self._device) for name, col in steps.items()}
-        return {
-            name: col if name == "action" and self._shapes.discrete else col.float()
-            for name, col in found.items()
-        }
-
-    def state_dict(self) -> State:
-        return {
-            **super().state_dict(),
-            "recent": self._recent.state_dict(),
-            "returns": self._returns.state_dict(),
-            "cleared_at": self._cleared_at,
-        }
-
-    def checkpoint(self) -> State:
-        return {name: part for name, part in self.state_dict().items() if name != "recent"}
-
-    def load_state_dict(self, state_dict: State) -> None:
-        super().load_state_dict(state_dict)
-        if "recent" in state_dict:
-            self._recent.load_state_dict(state_dict["recent"])
-        self._returns.load_state_dict(state_dict["returns"])
-        self._cleared_at = state_dict["cleared_at"]
+    def _tensors(self, steps: dict[str, np.ndarray]) -> dict[str, Tensor]:
+        return {name: self._tensor(column) for name, column in steps.items()}
 
 
-def _seen(transitions: Transitions, type_: str) -> dict[str, np.ndarray]:
-    """The columns that bonuses depend on."""
-    flat = flatten_numbers(transitions)
-    steps = {name: flat[name] for name in ("obs", "next_obs", "action")}
-    for name, column in steps.items():
-        if not isinstance(column, np.ndarray):
-            raise DataError(
-                f"reward_model.type={type_!r}: {name!r} of a transition must be one array, got "
-                f"{type(column).__name__}"
-            )
-    return steps
+@REWARD_MODEL_REGISTRY.register("rnd")
+class RndRewardModel(CuriosityRewardModel):
+    """Random network distillation (Burda et al. 2018).
+
+    Pays for observations whose random features a network cannot predict yet: the bonus is the
+    squared error of the prediction at ``next_obs``, averaged over the features. Both networks see
+    observations normalised by running moments and clipped.
+    """
+
+    config: dict[str, Any] = dict(
+        obs_norm=True,
+        obs_norm_clamp_min=-5.0,
+        obs_norm_clamp_max=5.0,
+    )
+
+    def build(self) -> None:
+        super().build()
+        shape, sizes = self._require_obs(), self._cfg.hidden_size_list
+        target, predictor = (_features(shape, sizes).to(self._device) for _ in range(2))
+        self._target, self._predictor = target.requires_grad_(False), predictor
+        self._optimize(predictor, lr=self._cfg.learning_rate)
+        self._moments = RunningMeanStd(shape=(shape,) if isinstance(shape, int) else tuple(shape))
+        self.networks.update(target=target, moments=self._moments)
+
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        super().observe(transitions, lengths)
+        # The paper takes the first moments from a random agent; here from the first collection.
+        if self._cfg.obs_norm:
+            self._moments.update(self._steps(transitions)["next_obs"])
+
+    def _bonus(self, steps: dict[str, Tensor]) -> Tensor:
+        obs, cfg = steps["next_obs"], self._cfg
+        if cfg.obs_norm:
+            mean, std = self._tensor(self._moments.mean), self._tensor(self._moments.std)
+            obs = ((obs - mean) / std).clamp(cfg.obs_norm_clamp_min, cfg.obs_norm_clamp_max)
+        errors: Tensor = (self._predictor(obs) - self._target(obs)).pow(2).mean(-1)
+        return errors
+
+    def _loss(self, steps: dict[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
+        return self._bonus(steps).mean(), {}
 
 
-def _chunks(steps: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    starts = range(0, len(steps["obs"]), _CHUNK)
-    return [{name: col[i : i + _CHUNK] for name, col in steps.items()} for i in starts]
+@REWARD_MODEL_REGISTRY.register("icm")
+class ICMRewardModel(CuriosityRewardModel):
+    """The intrinsic curiosity module (Pathak et al. 2017).
+
+    Pays for transitions whose outcome a network cannot predict in a learned feature space.
+    Features φ are learned by predicting the action from ``φ(obs)`` and ``φ(next_obs)`` (the inverse
+    model). The bonus of a transition is half the squared error of the predicted ``φ(next_obs)``
+    (the forward model), eq. 6 of the paper; η is ``intrinsic_reward_weight``. The loss is
+    ``reverse_scale`` times that of the inverse model, plus that of the forward model: eq. 7 with
+    β = 0.2 where ``reverse_scale`` is 4.
+    """
+
+    config: dict[str, Any] = dict(reverse_scale=4.0)
+
+    def build(self) -> None:
+        super().build()
+        actions = self._require_actions()
+        self._encoder = _features(self._require_obs(), self._cfg.hidden_size_list)
+        size: Any = self._encoder[-1].out_features
+        self._inverse = MLP(2 * size, size, actions, 2, output_activation=False)
+        self._forward = MLP(size + actions, size, size, 2, output_activation=False)
+        parts = nn.ModuleList([self._encoder, self._inverse, self._forward])
+        self._optimize(parts, lr=self._cfg.learning_rate)
+
+    def _bonus(self, steps: dict[str, Tensor]) -> Tensor:
+        features, outcome = self._encoder(steps["obs"]), self._encoder(steps["next_obs"])
+        return self._forward_error(features, outcome, steps["action"])
+
+    def _forward_error(self, features: Tensor, outcome: Tensor, action: Tensor) -> Tensor:
+        predicted = self._forward(torch.cat([features, self._as_input(action)], dim=-1))
+        error: Tensor = 0.5 * (predicted - outcome).pow(2).sum(-1)
+        return error
+
+    def _loss(self, steps: dict[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
+        features, outcome = self._encoder(steps["obs"]), self._encoder(steps["next_obs"])
+        action = steps["action"]
+        guess = self._inverse(torch.cat([features, outcome], dim=-1))
+        if self._shapes.discrete:
+            inverse = F.cross_entropy(guess, action.long().reshape(-1))
+        else:
+            inverse = F.mse_loss(guess, action.reshape(guess.shape))
+        forward = self._forward_error(features, outcome, action).mean()
+        facts = {"inverse_loss": float(inverse.detach()), "forward_loss": float(forward.detach())}
+        return self._cfg.reverse_scale * inverse + forward, facts
+
+
+def _features(shape: Any, sizes: list[int]) -> nn.Sequential:
+    encoder = build_encoder(shape, sizes)
+    # Without an activation at the end, whose zeros would hide errors.
+    return nn.Sequential(encoder, nn.Linear(encoder.output_size, encoder.output_size))

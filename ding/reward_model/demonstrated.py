@@ -1,25 +1,16 @@
 """What models share that learn a reward from demonstrations: their network and their data."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ding.model.common.encoder import build_encoder
-from ding.policy.train_columns import flatten_numbers
-from ding.reward_model.base_reward_model import (
-    BaseRewardModel,
-    Shapes,
-    Transitions,
-    require_obs_shape,
-)
-from ding.utils.errors import ConfigError, DataError
-from ding.utils.log_writer import ScalarWriter
+from ding.reward_model.base_reward_model import BaseRewardModel, Transitions, of_rows
+from ding.utils.errors import ConfigError
 
 #: Widths of an image's convolutions where a config has fewer.
 _IMAGE_SIZES = [32, 64, 64]
@@ -29,35 +20,28 @@ class RewardNetwork(nn.Module):
     """One number for an observation, or for an observation and an action: ``[N]``.
 
     Args:
+        shape: Of an observation.
         sizes: Widths of the hidden layers.
-        sees_actions: Whether actions are an input; discrete ones as one-hot vectors.
+        actions: Width of an action as an input; 0 if actions are none.
     """
 
-    def __init__(self, shapes: Shapes, sizes: Sequence[int], sees_actions: bool) -> None:
+    def __init__(self, shape: Any, sizes: Sequence[int], actions: int = 0) -> None:
         super().__init__()
-        self._discrete, self._actions = shapes.discrete, 0
-        if sees_actions:
-            if shapes.action_shape is None:
-                raise ConfigError("reward_model.action_shape is missing: the actions are unusual")
-            self._actions = shapes.action_shape
-        shape: Any = shapes.obs_shape
-        is_image = not isinstance(shape, int)
-        widths = list(sizes) if len(sizes) >= len(_IMAGE_SIZES) else _IMAGE_SIZES
-        self.encoder = build_encoder(shape, widths) if is_image else None
-        width = self.encoder.output_size if self.encoder is not None else shape
+        is_image, width = not isinstance(shape, int), shape
+        if is_image:
+            widths = list(sizes) if len(sizes) >= len(_IMAGE_SIZES) else _IMAGE_SIZES
+            self.encoder: nn.Module = build_encoder(shape, widths)
+            width = self.encoder.output_size
+        else:
+            self.encoder = nn.Identity()
         layers: list[nn.Module] = []
         for size in [sizes[-1]] if is_image else sizes:
-            layers += [nn.Linear(width + (0 if layers else self._actions), size), nn.Tanh()]
+            layers += [nn.Linear(width + (0 if layers else actions), size), nn.Tanh()]
             width = size
         self.head = nn.Sequential(*layers, nn.Linear(width, 1))
 
-    def forward(self, obs: Tensor, action: Tensor | None = None) -> Tensor:
-        seen = obs if self.encoder is None else self.encoder(obs)
-        if self._actions and action is not None:
-            if self._discrete:
-                action = F.one_hot(action.long().reshape(len(obs)), self._actions)
-            seen = torch.cat([seen, action.reshape(len(obs), -1).float()], 1)
-        found: Tensor = self.head(seen).squeeze(-1)
+    def forward(self, obs: Tensor, *action: Tensor) -> Tensor:
+        found: Tensor = self.head(torch.cat([self.encoder(obs), *action], 1)).squeeze(-1)
         return found
 
 
@@ -82,12 +66,10 @@ class DemonstratedRewardModel(BaseRewardModel):
     )
     #: Columns of the demonstrations.
     columns: tuple[str, ...] = ("obs", "action", "next_obs", "done")
-
-    def __init__(
-        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
-    ) -> None:
-        super().__init__(cfg, shapes, device, tb_logger)
-        require_obs_shape(shapes, cfg.type)
+    #: Whether it learns from trajectories some of which are better than others.
+    ranks = False
+    #: Name of the entry that brings them.
+    entry = "serial_pipeline_reward_model_onpolicy or _offpolicy"
 
     @abstractmethod
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
@@ -98,31 +80,13 @@ class DemonstratedRewardModel(BaseRewardModel):
             lengths: Number of transitions of each trajectory.
         """
 
-    def _train_on(self, network: nn.Module) -> torch.optim.Optimizer:
-        """Make a network and its optimiser part of the state."""
-        network.to(self._device)
-        optimizer = torch.optim.Adam(network.parameters(), self._cfg.learning_rate)
-        self.networks.update(reward=network, optimizer=optimizer)
-        return optimizer
+    def load_expert_data(self, data: Sequence[Mapping[str, Any]]) -> None:
+        """`demonstrate` a list of transitions."""
+        self.demonstrate(*of_rows(data))
 
-    def _steps(self, transitions: Transitions, *others: str) -> dict[str, np.ndarray]:
-        """Observations, actions and other columns as arrays."""
-        flat = flatten_numbers(transitions)
-        steps = {name: flat[name] for name in ("obs", "action", *others)}
-        for name, column in steps.items():
-            if not isinstance(column, np.ndarray | Tensor):
-                raise DataError(
-                    f"reward_model.type={self._cfg.type!r}: {name!r} of a transition must be one "
-                    f"array, got {type(column).__name__}"
-                )
-        return {name: np.asarray(column) for name, column in steps.items()}
-
-    def _tensor(self, column: Any) -> Tensor:
-        return torch.as_tensor(np.asarray(column), dtype=torch.float32, device=self._device)
-
-    def _descend(self, loss: Tensor) -> float:
-        optimizer: Any = self.networks["optimizer"]
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return float(loss.detach())
+    def _require_demonstrations(self, found: object) -> None:
+        if not found:
+            raise ConfigError(
+                f"reward_model.type={self._cfg.type!r} has no demonstrations: use {self.entry}, "
+                "which brings them, or load_expert_data"
+            )

@@ -5,18 +5,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import Columns
-from ding.reward_model.base_reward_model import Shapes, State, Transitions
+from ding.reward_model.base_reward_model import RecentSteps, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
-from ding.reward_model.recent_steps import RecentSteps
 from ding.rl_utils._log_prob import log_prob
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
-from ding.utils.log_writer import ScalarWriter
 
 
 class _ComparedSteps(DemonstratedRewardModel):
@@ -30,96 +27,86 @@ class _ComparedSteps(DemonstratedRewardModel):
         buffer_size=5000,
     )
 
-    def __init__(
-        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
-    ) -> None:
-        super().__init__(cfg, shapes, device, tb_logger)
-        self._network = RewardNetwork(shapes, [cfg.hidden_size] * 2, sees_actions=True)
-        self._train_on(self._network)
-        self._recent = RecentSteps(cfg.buffer_size)
-        self._expert = RecentSteps(2**62)
+    def build(self) -> None:
+        sizes = [self._cfg.hidden_size] * 2
+        self._network = RewardNetwork(self._require_obs(), sizes, self._require_actions())
+        self._optimize(self._network, lr=self._cfg.learning_rate)
+        self._recent, self._expert = RecentSteps(self._cfg.buffer_size), RecentSteps()
+        self.networks.update(recent=self._recent, expert=self._expert)
 
     @abstractmethod
-    def _reward(self, obs: Tensor, action: Tensor) -> Tensor:
-        """Rewards ``[N]``."""
+    def _reward(self, output: Tensor) -> Tensor:
+        """Rewards by the network's output, ``[N]``."""
 
     @abstractmethod
     def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
         """The loss of two batches, and what to log."""
 
-    def _own_steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
-        return self._steps(transitions)
+    def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
+        return self._columns(transitions, "obs", "action")
 
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
         self._expert.clear()
         self._expert.add(self._steps(transitions))
 
-    def collected(
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        self._recent.add(self._steps(transitions))
+
+    def rewarded(
         self, transitions: Transitions, lengths: np.ndarray
     ) -> tuple[Transitions, np.ndarray]:
-        steps = self._own_steps(transitions)
-        self._recent.add(steps)
-        reward = np.asarray(transitions["reward"])
-        new = self._rewards(steps["obs"], steps["action"])
-        return {**transitions, "reward": new.reshape(reward.shape)}, lengths
+        return {**transitions, "reward": self._rewards(transitions)}, lengths
 
-    def _rewards(self, obs: Any, action: Any) -> np.ndarray:
+    def _rewards(self, columns: Transitions) -> np.ndarray:
+        """Rewards in the shape of those that the columns have."""
+        steps = self._columns(columns, "obs", "action")
         with torch.no_grad():
-            return self._reward(self._tensor(obs), self._tensor(action)).cpu().numpy()
+            reward: np.ndarray = self._reward(self._output(steps)).cpu().numpy()
+        return reward.reshape(np.shape(columns["reward"]))
+
+    def _output(self, steps: Transitions) -> Tensor:
+        found: Tensor = self._network(self._tensor(steps["obs"]), self._as_input(steps["action"]))
+        return found
 
     def drawn(self, batch: Columns) -> Columns:
         """Rewards by the model of today, where a sample is one step; advantages stay."""
         if not isinstance(batch, Columns) or "adv" in batch.columns:
             return batch
-        columns = batch.columns
-        reward = torch.as_tensor(columns["reward"])
-        if reward.numel() != len(batch):
+        if torch.as_tensor(batch.columns["reward"]).numel() != len(batch):
             return batch
-        new = torch.as_tensor(self._rewards(columns["obs"], columns["action"]))
-        return batch.with_columns(reward=new.reshape(reward.shape))
+        return batch.with_columns(reward=torch.as_tensor(self._rewards(batch.columns)))
 
-    def train(self, train_iter: int, envstep: int) -> None:
-        if not len(self._expert):
-            raise ConfigError(
-                f"reward_model.type={self._cfg.type!r} has no demonstrations: use "
-                "serial_pipeline_gail or serial_pipeline_guided_cost, which bring them"
-            )
-        rows, size = [], self._cfg.batch_size
+    def train(self, train_iter: int = 0, envstep: int = 0) -> None:
+        self._require_demonstrations(len(self._expert))
+        figures: dict[str, list[float]] = {}
         for _ in range(self._cfg.update_per_collect):
-            loss, facts = self._loss(*map(self._batch, (self._recent, self._expert), (size, size)))
-            rows.append({"loss": self._descend(loss), **facts})
-        if rows:
-            means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-            self._log(means, train_iter, envstep)
+            own, expert = self._batch(self._recent), self._batch(self._expert)
+            loss, facts = self._loss(own, expert)
+            for name, value in {"loss": self._descend(loss), **facts}.items():
+                figures.setdefault(name, []).append(value)
+        self._log(figures, train_iter, envstep)
 
-    def _batch(self, steps: RecentSteps, size: int) -> dict[str, Tensor]:
-        return {name: self._tensor(column) for name, column in steps.sample(size).items()}
-
-    def state_dict(self) -> State:
-        steps = {"recent": self._recent.state_dict(), "expert": self._expert.state_dict()}
-        return {**super().state_dict(), **steps}
-
-    def load_state_dict(self, state_dict: State) -> None:
-        super().load_state_dict(state_dict)
-        self._recent.load_state_dict(state_dict["recent"])
-        self._expert.load_state_dict(state_dict["expert"])
+    def _batch(self, steps: RecentSteps) -> dict[str, Tensor]:
+        drawn = steps.sample(self._cfg.batch_size)
+        return {name: self._tensor(column) for name, column in drawn.items()}
 
 
 @REWARD_MODEL_REGISTRY.register("gail")
 class GailRewardModel(_ComparedSteps):
     """Generative adversarial imitation learning (Ho and Ermon 2016).
 
-    A discriminator D tells the expert's steps (1) from the policy's (0); a step's reward is
+    A discriminator D separates the expert's steps (1) from the policy's (0); a step's reward is
     ``-log(1 - D)``.
     """
 
     config: dict[str, Any] = dict(type="gail")
+    entry = "serial_pipeline_gail"
 
-    def _reward(self, obs: Tensor, action: Tensor) -> Tensor:
-        return F.softplus(self._network(obs, action))
+    def _reward(self, output: Tensor) -> Tensor:
+        return F.softplus(output)
 
     def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
-        of_own, of_expert = (self._network(one["obs"], one["action"]) for one in (own, expert))
+        of_own, of_expert = self._output(own), self._output(expert)
         # -log(1 - D) of own steps and -log D of the expert's, by the logit of D.
         loss = F.softplus(of_own).mean() + F.softplus(-of_expert).mean()
         right = (of_own < 0).float().mean() + (of_expert > 0).float().mean()
@@ -143,6 +130,10 @@ class GuidedCostRewardModel(_ComparedSteps):
         log_every_n_train=None,
         store_model_every_n_train=None,
     )
+    entry = "serial_pipeline_guided_cost"
+
+    def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
+        self._recent.add(self._own_steps(transitions))
 
     def _own_steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
         if "logit" not in transitions:
@@ -155,16 +146,14 @@ class GuidedCostRewardModel(_ComparedSteps):
         return {**steps, "prob": _probability(transitions["logit"], steps["action"])}
 
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
-        prob = np.ones(int(lengths.sum()), np.float32)
-        self._expert.clear()
-        self._expert.add({**self._steps(transitions), "prob": prob})
+        super().demonstrate(transitions, lengths)
+        self._expert.columns["prob"] = np.ones(len(self._expert), np.float32)
 
-    def _reward(self, obs: Tensor, action: Tensor) -> Tensor:
-        cost: Tensor = self._network(obs, action)
-        return -cost
+    def _reward(self, output: Tensor) -> Tensor:
+        return -output
 
     def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
-        of_own, of_expert = (self._network(one["obs"], one["action"]) for one in (own, expert))
+        of_own, of_expert = self._output(own), self._output(expert)
         cost = torch.cat([of_own, of_expert])
         log_prob_ = torch.cat([own["prob"], expert["prob"]]).clamp(min=1e-6).log()
         partition = torch.logsumexp(-cost - log_prob_, 0) - np.log(len(cost))

@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.data import tree_join, tree_take
-from ding.reward_model.base_reward_model import BaseRewardModel, Shapes, Transitions
+from ding.reward_model.base_reward_model import BaseRewardModel, Transitions
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError, DataError
-from ding.utils.log_writer import ScalarWriter
 
 _STRATEGIES = ("future", "final", "episode")
 
@@ -39,20 +37,17 @@ class HerRewardModel(BaseRewardModel):
     needs_episodes = True
     needs_replay = True
 
-    def __init__(
-        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
-    ) -> None:
-        super().__init__(cfg, shapes, device, tb_logger)
+    def build(self) -> None:
+        cfg, size = self._cfg, self._shapes.obs_shape
         if cfg.her_strategy not in _STRATEGIES:
             raise ConfigError(
                 f"reward_model.her_strategy must be one of {_STRATEGIES}, got {cfg.her_strategy!r}"
             )
-        if not isinstance(shapes.obs_shape, int):
+        if not isinstance(size, int):
             raise ConfigError(
                 "reward_model.type='her' needs observations that are vectors, with what is "
-                f"achieved and the goal in them; got the shape {shapes.obs_shape}"
+                f"achieved and the goal in them; got the shape {size}"
             )
-        size = shapes.obs_shape
         self._achieved = _section("achieved", cfg.achieved, [0, size // 2], size)
         self._goal = _section("goal", cfg.goal, [size - size // 2, size], size)
         lengths = [part.stop - part.start for part in (self._achieved, self._goal)]
@@ -63,7 +58,7 @@ class HerRewardModel(BaseRewardModel):
             )
         self._figures: dict[str, float] = {}
 
-    def collected(
+    def rewarded(
         self, transitions: Transitions, lengths: np.ndarray
     ) -> tuple[Transitions, np.ndarray]:
         if not isinstance(transitions["obs"], np.ndarray):
@@ -88,7 +83,7 @@ class HerRewardModel(BaseRewardModel):
         # Each has a goal of its own, so that none is followed by another.
         return joined, np.concatenate([lengths, np.ones(len(rows), np.int64)])
 
-    def train(self, train_iter: int, envstep: int) -> None:
+    def train(self, train_iter: int = 0, envstep: int = 0) -> None:
         self._log(self._figures, train_iter, envstep)
 
     def _succeeds(self, reached: np.ndarray, goals: np.ndarray) -> np.ndarray:

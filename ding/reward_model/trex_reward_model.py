@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 from torch import Tensor
 from torch.nn import functional as F
 
-from ding.reward_model.base_reward_model import Shapes, State, Transitions
+from ding.reward_model.base_reward_model import Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
 from ding.utils import REWARD_MODEL_REGISTRY
-from ding.utils.errors import ConfigError, DataError
-from ding.utils.log_writer import ScalarWriter
+from ding.utils.errors import DataError
 
 
 @REWARD_MODEL_REGISTRY.register("trex")
@@ -49,14 +47,14 @@ class TrexRewardModel(DemonstratedRewardModel):
     )
     columns = ("obs", "action", "next_obs", "done", "reward")
 
-    def __init__(
-        self, cfg: EasyDict, shapes: Shapes, device: str, tb_logger: ScalarWriter | None = None
-    ) -> None:
-        super().__init__(cfg, shapes, device, tb_logger)
-        sizes = list(cfg.hidden_size_list)
+    ranks, entry = True, "serial_pipeline_trex"
+    kept = ("_is_trained",)
+
+    def build(self) -> None:
+        sizes = list(self._cfg.hidden_size_list)
         sizes = sizes[:-1] if sizes[-1] == 1 else sizes
-        self._network = RewardNetwork(shapes, sizes, sees_actions=False)
-        self._train_on(self._network)
+        self._network = RewardNetwork(self._require_obs(), sizes)
+        self._optimize(self._network, lr=self._cfg.learning_rate)
         self._is_trained = False
 
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
@@ -71,18 +69,16 @@ class TrexRewardModel(DemonstratedRewardModel):
                 f"min_snippet_length={cfg.min_snippet_length} steps, none better than another: "
                 "demonstrations of different returns are needed"
             )
-        obs, rows = self._tensor(transitions["obs"]), []
+        obs = self._tensor(self._columns(transitions, "obs")["obs"])
+        losses, right = [], []
         count = max(1, cfg.num_snippets * cfg.update_per_collect // cfg.batch_size)
-        for step in range(count):
-            worse, better = self._snippets(starts, lengths, levels)
-            sums = [self._sums(obs, one) for one in (worse, better)]
-            loss = F.softplus(sums[0] - sums[1]).mean()
-            right = float((sums[1] > sums[0]).float().mean())
-            rows.append({"loss": self._descend(loss), "accuracy": right})
-            if step % 10 == 9 or step == count - 1:
-                means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-                self._log(means, step, 0)
-                rows = []
+        for step in range(1, count + 1):
+            sums = [self._sums(obs, one) for one in self._snippets(starts, lengths, levels)]
+            losses.append(self._descend(F.softplus(sums[0] - sums[1]).mean()))
+            right.append(float((sums[1] > sums[0]).float().mean()))
+            if step % 10 == 0 or step == count:
+                self._log({"loss": losses, "accuracy": right}, step, 0)
+                losses, right = [], []
         self._is_trained = True
 
     def _levels(self, transitions: Transitions, starts: np.ndarray) -> np.ndarray:
@@ -117,27 +113,14 @@ class TrexRewardModel(DemonstratedRewardModel):
         """Predicted returns of snippets, ``[B]``."""
         return self._network(obs[torch.as_tensor(index.reshape(-1))]).view(index.shape).sum(1)
 
-    def collected(
+    def rewarded(
         self, transitions: Transitions, lengths: np.ndarray
     ) -> tuple[Transitions, np.ndarray]:
-        if not self._is_trained:
-            raise ConfigError(
-                f"reward_model.type={self._cfg.type!r} has no demonstrations: use "
-                "serial_pipeline_trex, which brings them"
-            )
+        self._require_demonstrations(self._is_trained)
+        obs = self._tensor(self._columns(transitions, "obs")["obs"])
         with torch.no_grad():
-            reward = torch.sigmoid(self._network(self._tensor(transitions["obs"]))).cpu().numpy()
-        return {
-            **transitions,
-            "reward": reward.reshape(np.shape(transitions["reward"])),
-        }, lengths
-
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "is_trained": self._is_trained}
-
-    def load_state_dict(self, state_dict: State) -> None:
-        super().load_state_dict(state_dict)
-        self._is_trained = state_dict["is_trained"]
+            reward = torch.sigmoid(self._network(obs)).cpu().numpy()
+        return {**transitions, "reward": reward.reshape(np.shape(transitions["reward"]))}, lengths
 
 
 @REWARD_MODEL_REGISTRY.register("drex")

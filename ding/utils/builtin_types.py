@@ -99,7 +99,8 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
     "reward_model": {
         f"{_REWARDS}.gail_reward_model": "gail guided_cost",
         f"{_REWARDS}.trex_reward_model": "trex drex",
-        **{f"{_REWARDS}.{name}_reward_model": name for name in ("rnd", "icm", "her")},
+        f"{_REWARDS}.curiosity": "rnd icm",
+        **{f"{_REWARDS}.{name}_reward_model": name for name in ("pwil", "her")},
     },
     "engine": {
         "ding.worker.engines.flask_fs": "flask_fs",

@@ -8,8 +8,8 @@ import torch
 from easydict import EasyDict
 
 from ding.entry import serial_pipeline_bco
+from ding.entry.serial_entry_bco import InverseDynamics
 from ding.reward_model import Shapes
-from ding.reward_model.inverse_dynamics import InverseDynamics
 from ding.utils import save_file
 from ding.utils.errors import ConfigError, DataError
 from tests.entry.runs import walk_config

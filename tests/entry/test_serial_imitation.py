@@ -10,6 +10,8 @@ from easydict import EasyDict
 from ding.entry import (
     serial_pipeline_gail,
     serial_pipeline_guided_cost,
+    serial_pipeline_reward_model_offpolicy,
+    serial_pipeline_reward_model_onpolicy,
     serial_pipeline_trex,
     trex_collecting_data,
 )
@@ -22,11 +24,25 @@ from tests.entry.test_serial_sqil import Ones, RepeatedWalkEnv, step
 SMALL = dict(
     gail=dict(hidden_size=8, batch_size=8, update_per_collect=2, collect_count=40),
     guided_cost=dict(hidden_size=8, batch_size=8, update_per_collect=2, collect_count=40),
+    pwil=dict(collect_count=40, subsample=4),
     trex=dict(hidden_size_list=[8, 1], num_snippets=64, collect_count=400, min_snippet_length=2),
 )
+SMALL["drex"] = SMALL["trex"]
 ENTRIES = dict(
     gail=serial_pipeline_gail, guided_cost=serial_pipeline_guided_cost, trex=serial_pipeline_trex
 )
+ENTRIES["drex"] = serial_pipeline_trex
+
+
+def entry(type_, policy="dqn"):
+    """The pipeline of a type; PWIL has those of all reward models."""
+    onpolicy = policy == "ppo"
+    usual = (
+        serial_pipeline_reward_model_onpolicy
+        if onpolicy
+        else serial_pipeline_reward_model_offpolicy
+    )
+    return ENTRIES.get(type_, usual)
 
 
 def config(folder, type_, policy="ppo", **reward_model):
@@ -51,14 +67,15 @@ def end(folder):
 
 
 @pytest.mark.parametrize("policy", ["ppo", "dqn"])
-@pytest.mark.parametrize("type_", ["gail", "trex"])
+@pytest.mark.parametrize("type_", ["gail", "trex", "drex", "pwil"])
 def test_trains_on_and_off_policy(tmp_path, type_, policy):
-    ENTRIES[type_](config(tmp_path / "run", type_, policy), max_train_iter=4)
+    entry(type_, policy)(config(tmp_path / "run", type_, policy), max_train_iter=4)
     facts = end(tmp_path / "run")
     assert facts["train_iter"] >= 4
     assert "unknown_keys" not in facts
     assert "unused_keys" not in facts
-    assert "reward_model_iter/loss" in (tmp_path / "run" / "metrics.jsonl").read_text()
+    tag = "reward_model_iter/" + ("reward" if type_ == "pwil" else "loss")
+    assert tag in (tmp_path / "run" / "metrics.jsonl").read_text()
 
 
 def test_guided_cost_needs_the_policys_probabilities(tmp_path):
@@ -92,7 +109,7 @@ def test_demonstrations_are_saved_and_read_again(tmp_path):
         (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
     ],
 )
-@pytest.mark.parametrize("type_", ["gail", "trex"])
+@pytest.mark.parametrize("type_", ["gail", "trex", "pwil"])
 def test_demonstrations_that_do_not_fit_are_refused(tmp_path, type_, change, message):
     rows = [step(i) for i in range(8)]
     for row in rows:
@@ -101,7 +118,7 @@ def test_demonstrations_that_do_not_fit_are_refused(tmp_path, type_, change, mes
     save_file(path, rows)
     wrong = config(tmp_path / "run", type_, data_path=path, expert_model_path=None)
     with pytest.raises(DataError, match=message):
-        ENTRIES[type_](wrong, max_train_iter=1)
+        entry(type_, "ppo")(wrong, max_train_iter=1)
 
 
 def test_trajectories_of_a_runs_checkpoints(tmp_path):
@@ -129,11 +146,14 @@ def test_trajectories_of_a_runs_checkpoints(tmp_path):
     assert end(tmp_path / "run")["train_iter"] >= 4
 
 
-@pytest.mark.parametrize("type_", ["gail", "trex"])
+@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil"])
 def test_a_resumed_run_goes_on_in_the_same_way(tmp_path, type_):
     def part(folder, limit, resume=False):
-        main, create = walk_config(tmp_path / folder, nstep=1)
-        main.policy.update(nstep=1)
+        # Guided cost needs the probabilities of the policy's actions.
+        policy = "ppo_offpolicy" if type_ == "guided_cost" else "dqn"
+        main, create = walk_config(tmp_path / folder, policy=policy)
+        if policy == "dqn":
+            main.policy.update(nstep=1)
         main.policy.collect.n_sample = 20
         main.policy.learn.update(update_per_collect=2, resume_training=resume)
         path = str(tmp_path / "demonstrations.pkl")
@@ -141,7 +161,7 @@ def test_a_resumed_run_goes_on_in_the_same_way(tmp_path, type_):
         main.reward_model = dict(type=type_, data_path=path, **SMALL[type_])
         create.reward_model = dict(type=type_)
         environments = [RepeatedWalkEnv, [{}, {}], [{}]]
-        policy = ENTRIES[type_]((main, create), env_setting=environments, max_train_iter=limit)
+        policy = entry(type_)((main, create), env_setting=environments, max_train_iter=limit)
         return policy.learn_mode.state_dict()["model"]
 
     one = part("whole", 8)
@@ -161,6 +181,7 @@ def walked():
             "action": np.array([i % 2]),
             "reward": np.array([float(i > 10)], np.float32),
             "done": i in (9, 20),
+            "noise": np.array([float(i < 10)], np.float32),
         }
         for i in first
     ]

@@ -9,6 +9,8 @@ from ding.entry import (
     serial_pipeline_bco,
     serial_pipeline_dt,
     serial_pipeline_gail,
+    serial_pipeline_guided_cost,
+    serial_pipeline_reward_model_onpolicy,
     serial_pipeline_sqil,
     serial_pipeline_trex,
 )
@@ -25,6 +27,16 @@ def test_sqil(tmp_path, learned):
 def test_gail(tmp_path, learned):
     config = "cartpole/cartpole_gail_config.py"
     train(serial_pipeline_gail, config, 195, 60_000, tmp_path, learned)
+
+
+def test_pwil(tmp_path, learned):
+    config = "cartpole/cartpole_pwil_config.py"
+    train(serial_pipeline_reward_model_onpolicy, config, 195, 60_000, tmp_path, learned)
+
+
+def test_guided_cost(tmp_path, learned):
+    config = "cartpole/cartpole_guided_cost_config.py"
+    train(serial_pipeline_guided_cost, config, 195, 60_000, tmp_path, learned)
 
 
 def test_trex(tmp_path, learned):

@@ -9,7 +9,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns
-from ding.reward_model import Shapes
+from ding.reward_model import Shapes, create_reward_model
 from ding.reward_model.demonstrated import RewardNetwork
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError, DataError
@@ -42,14 +42,18 @@ def batch(count, **columns):
     return {"obs": torch.zeros(count, 2), "action": torch.zeros(count), **columns}
 
 
+def reward_at(one, output):
+    """The reward of a step for which the network has this output."""
+    return answering(one, [output]).rewarded(transitions([[0, 0]]), [1])[0]["reward"].item()
+
+
 def test_gail_by_hand():
     """D is 0.8 of an own step and 0.6 of an expert's: -log 0.2 - log 0.6; the reward -log 0.2."""
     logit = math.log(0.8 / 0.2), math.log(0.6 / 0.4)
     loss, facts = answering(model("gail"), [logit[0]], [logit[1]])._loss(batch(1), batch(1))
     assert loss.item() == pytest.approx(-math.log(0.2) - math.log(0.6))
     assert facts["accuracy"] == 0.5
-    reward = answering(model("gail"), [logit[0]])._reward(torch.zeros(1, 2), torch.zeros(1))
-    assert reward.item() == pytest.approx(-math.log(0.2))
+    assert reward_at(model("gail"), logit[0]) == pytest.approx(-math.log(0.2))
 
 
 def test_guided_cost_by_hand():
@@ -57,8 +61,7 @@ def test_guided_cost_by_hand():
     own, expert = batch(1, prob=torch.tensor([0.5])), batch(1, prob=torch.tensor([1.0]))
     loss, _ = answering(model("guided_cost"), [2.0], [1.0])._loss(own, expert)
     assert loss.item() == pytest.approx(1 + math.log((math.exp(-2) / 0.5 + math.exp(-1)) / 2))
-    reward = answering(model("guided_cost"), [2.0])._reward(torch.zeros(1, 2), torch.zeros(1))
-    assert reward.item() == -2
+    assert reward_at(model("guided_cost"), 2.0) == -2
 
 
 def test_guided_cost_knows_the_probability_of_own_actions():
@@ -136,6 +139,90 @@ def test_snippets_are_of_their_trajectories_and_the_better_one_begins_no_earlier
         assert (better[:, -1] < ends[of_better[:, 0]]).all()
 
 
+def pwil(**changes):
+    """PWIL with two steps of an expert, at (0, 0) and (4, 0), whose actions are alike."""
+    mine = model("pwil", Shapes(2, 1, False), subsample=1, **changes)
+    mine.demonstrate(transitions([[0, 0], [4, 0]], np.zeros((2, 1), np.float32)), np.array([2]))
+    return mine
+
+
+def test_pwil_by_hand():
+    """Deviations are 2, 0 and 0, so that the expert's steps are at 0 and 2, and T is 2.
+
+    Of steps at 1 (x = 2) and 0.5 (x = 1), with the weight 1/2 each, the first takes the atom at 0,
+    the nearer by order, at the distance 1: c = 1/2. The other one is left the atom at 2: c = 3/4.
+    """
+    own = transitions([[2, 0], [1, 0]], np.zeros((2, 1), np.float32))
+    found, _ = pwil(alpha=3.0, beta=1.0).collected(own, np.array([2]))
+    expected = [3 * math.exp(-2 * cost / math.sqrt(3)) for cost in (0.5, 0.75)]
+    assert found["reward"].tolist() == pytest.approx(expected)
+
+
+def test_pwil_divides_a_step_among_atoms():
+    """With T = 1 a step has the weight of both atoms: c = 0.5 * 0 + 0.5 * 2; the next has none."""
+    own = transitions([[0, 0], [0, 0]], np.zeros((2, 1), np.float32))
+    mine = pwil(alpha=1.0, beta=1.0, episode_length=1)
+    found, _ = mine.collected(own, np.array([2]))
+    assert found["reward"].tolist() == pytest.approx([math.exp(-1 / math.sqrt(3)), 0])
+
+
+def test_an_episode_of_pwil_goes_on_in_the_next_collection():
+    obs, action = np.array([[2, 0], [1, 0], [9, 9]], np.float32), np.zeros((2, 1), np.float32)
+    whole = {**transitions(obs[:2], action), "next_obs": obs[1:]}
+    expected = pwil().collected(whole, np.array([2]))[0]["reward"]
+    parts, mine = [], pwil()
+    for row in range(2):
+        part = {name: column[row : row + 1] for name, column in whole.items()}
+        parts += mine.collected(part, np.array([1]))[0]["reward"].tolist()
+    assert parts == expected.tolist()
+    ended = {**whole, "done": np.ones(2, bool)}
+    mine = pwil()
+    for row in (0, 1):
+        part = {name: column[row : row + 1] for name, column in ended.items()}
+        parts = mine.collected(part, np.array([1]))[0]["reward"].tolist()
+    assert parts != expected[1:].tolist()  # a new episode has all weights
+
+
+def test_pwil_compares_choices_and_uses_each_twentieth_step():
+    mine = model("pwil", Shapes(2, 3, True))
+    rng = np.random.default_rng(0)
+    data = transitions(rng.normal(size=(50, 2)), rng.integers(3, size=(50, 1)))
+    mine.demonstrate(data, np.array([30, 20]))
+    assert len(mine.state_dict()["kept"]["_atoms"]) == 3  # steps 0 and 20, and 0
+    first = {name: column[:1] for name, column in data.items()}
+    other = {**first, "action": (first["action"] + 1) % 3}
+    rewards = [mine.rewarded(one, np.array([1]))[0]["reward"].item() for one in (first, other)]
+    assert rewards[0] > rewards[1]
+
+
+@pytest.mark.parametrize("type_", ["gail", "trex", "pwil"])
+def test_a_custom_loop_hands_over_rows(type_):
+    """collect_data, train, estimate and clear_data take rows, and leave those as they are."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "obs": torch.tensor(rng.normal(size=2), dtype=torch.float32),
+            "next_obs": torch.zeros(2),
+            "action": torch.tensor([number % 3]),
+            "reward": torch.tensor([float(number)]),
+            "done": number % 10 == 9,
+            "extra": number,
+        }
+        for number in range(40)
+    ]
+    cfg = EasyDict(type=type_, obs_shape=2, action_shape=3, num_snippets=64, min_snippet_length=1)
+    mine = create_reward_model(cfg, "cpu", None)
+    mine.load_expert_data(rows)
+    mine.collect_data(rows)
+    mine.train()
+    found = mine.estimate(rows)
+    assert [row["reward"].item() for row in rows] == list(range(40))
+    assert [row["extra"] for row in found] == list(range(40))
+    assert [row["reward"].shape for row in found] == [(1,)] * 40
+    assert found[0]["reward"].item() != 0
+    mine.clear_data()
+
+
 @pytest.mark.parametrize("type_", ["trex", "drex"])
 def test_ranks_are_learned(type_, learned):
     """The more of the first number a trajectory shows, the better it is ranked."""
@@ -163,20 +250,21 @@ def test_demonstrations_that_no_rank_can_be_learned_from_are_refused():
 
 
 def test_networks_of_images_and_of_vectors_of_actions():
-    image = RewardNetwork(Shapes([3, 64, 64], 4, True), [16, 16], sees_actions=True)
-    assert image(torch.zeros(2, 3, 64, 64), torch.zeros(2, 1)).shape == (2,)
-    vector = RewardNetwork(Shapes(5, 2, False), [16], sees_actions=True)
+    image = RewardNetwork([3, 64, 64], [16, 16], actions=4)
+    assert image(torch.zeros(2, 3, 64, 64), torch.zeros(2, 4)).shape == (2,)
+    vector = RewardNetwork(5, [16], actions=2)
     assert vector(torch.zeros(3, 5), torch.zeros(3, 2)).shape == (3,)
     with pytest.raises(ConfigError, match="action_shape"):
-        RewardNetwork(Shapes(5, None, False), [16], sees_actions=True)
+        model("gail", Shapes(5, None, False))
 
 
-@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex"])
+@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil"])
 def test_a_state_holds_all(type_):
     rng = np.random.default_rng(0)
     logit = np.zeros((40, 3), np.float32)
     data = transitions(rng.normal(size=(40, 2)), rng.integers(3, size=(40, 1)), logit=logit)
     data["reward"] = np.arange(40, dtype=np.float32)
+    data["noise"] = np.repeat([0.0, 1.0], 20)
     one, two = model(type_), model(type_)
     one.demonstrate(data, np.array([20, 20]))
     one.collected(data, np.array([20, 20]))

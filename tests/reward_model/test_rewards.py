@@ -62,8 +62,8 @@ def test_rnd_normalises_and_clips_observations():
     model = rnd(obs_norm_clamp_min=-0.5, obs_norm_clamp_max=1.0)
     seen = transitions([[0, 0]] * 2, [[0, 0], [2, 200]])
     model._moments = RunningMeanStd(epsilon=0, shape=(2,))
-    model.collected(seen, np.array([2]))
-    errors = model._errors(model._tensors(seen))
+    model.observe(seen, np.array([2]))
+    errors = model._bonus(model._tensors(model._steps(seen)))
     assert errors.tolist() == pytest.approx([0.125, 0.5])
 
 
@@ -109,13 +109,14 @@ def test_icm_pays_half_the_squared_error_of_the_outcome():
     # Action 0: predicted (1, 4 + 5), errors 1 and 3: (1 + 9) / 2.
     model = icm()
     seen = transitions([[1, 2]] * 2, [[2, 3]] * 2, action=[1, 0])
-    assert model._bonus(model._tensors(seen)).tolist() == [4.0, 5.0]
+    assert model._bonus(model._tensors(model._steps(seen))).tolist() == [4.0, 5.0]
 
 
 def test_loss_of_icm():
     # The inverse model says (2, 0) for φ' = (2, 6), and the action was 1: log(1 + e^2).
     model = icm(reverse_scale=3.0)
-    loss, facts = model._loss(model._tensors(transitions([[1, 2]], [[2, 3]], action=np.array([1]))))
+    seen = transitions([[1, 2]], [[2, 3]], action=np.array([1]))
+    loss, facts = model._loss(model._tensors(model._steps(seen)))
     inverse = np.log(1 + np.exp(2))
     assert facts == pytest.approx({"inverse_loss": inverse, "forward_loss": 4.0}, rel=1e-5)
     assert loss.item() == pytest.approx(3 * inverse + 4, rel=1e-5)

@@ -169,7 +169,7 @@ def test_a_checkpoint_brings_its_reward_model():
     serial_pipeline_reward_model_offpolicy(config(**settings), 0, walk_envs(), max_env_step=80)
     path = "run/ckpt/iteration_20.pth.tar"
     saved = read_file(path)["reward_model"]
-    assert saved["moments"]["count"] > 1
+    assert saved["networks"]["moments"]["count"] > 1
     other = config(**settings)
     other[0].policy.learn.learner.hook.load_ckpt_before_run = path
     cfg = load_config(other, 1, walk_envs())
@@ -177,8 +177,8 @@ def test_a_checkpoint_brings_its_reward_model():
     parts.learner.call_hook("before_run")
     loaded = parts.reward_model.checkpoint()
     parts.close()
-    assert loaded["moments"]["count"] == saved["moments"]["count"]
-    weights, before = (one["networks"]["predictor"] for one in (loaded, saved))
+    assert loaded["networks"]["moments"]["count"] == saved["networks"]["moments"]["count"]
+    weights, before = (one["networks"]["network"] for one in (loaded, saved))
     assert all(torch.equal(weights[name], before[name]) for name in before)
     # Whoever evaluates the policy does not need it.
     evaluated = ding.entry.eval(config(**settings), 0, walk_envs(), load_path=path)

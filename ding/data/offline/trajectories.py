@@ -36,6 +36,30 @@ def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
     return order, np.unique(first, return_counts=True)[1]
 
 
+def in_trajectories(data: Columns, keeps_order: bool = False) -> tuple[dict[str, Any], np.ndarray]:
+    """Transitions of a data set, trajectory by trajectory, and the lengths of these.
+
+    ``reward`` becomes float32 ``[N]``, ``done`` bool ``[N]``.
+
+    Args:
+        keeps_order: Take as a trajectory what follows each other without a break, and leave the
+            transitions where they are.
+    """
+    if keeps_order:
+        obs, next_obs = _prints(data.column("obs")), _prints(data.column("next_obs"))
+        done = np.asarray(data.column("done")).reshape(len(data)).astype(bool)
+        breaks = np.flatnonzero((next_obs[:-1] != obs[1:]) | done[:-1]) + 1
+        columns, lengths = data.columns, np.diff(np.concatenate([[0], breaks, [len(data)]]))
+    else:
+        order, lengths = trajectories(data)
+        columns = data.take(order).columns
+    columns = {**columns}
+    for name, kind in (("reward", np.float32), ("done", bool)):
+        if name in columns:
+            columns[name] = np.asarray(columns[name]).reshape(len(data), -1)[:, 0].astype(kind)
+    return columns, lengths
+
+
 def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.ndarray:
     """For each transition the one that follows, -1 for none; always a later one."""
     count = len(obs)
