@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from ding.data import tree_join, tree_map
+from ding.policy._types import Obs
 
 #: Larger memories are no part of a checkpoint.
 _MOST_BYTES = 1 << 26
@@ -18,7 +19,7 @@ class AuxiliaryMemory:
         #: How many policy phases there were since the last auxiliary phase.
         self.phases = 0
 
-    def add(self, obs: Any, returns: torch.Tensor) -> None:
+    def add(self, obs: Obs, returns: torch.Tensor) -> None:
         """Copy the observations and returns of one policy phase."""
         part = {"obs": obs, "return": returns}
         self._parts.append(tree_map(lambda leaf: torch.as_tensor(leaf).cpu().clone(), part))

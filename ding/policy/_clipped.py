@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.policy._ppo_setup import init_parameters
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Losses, Output, RolloutBatch
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils import (
     ppo_info,
@@ -43,7 +43,7 @@ class Clipped(PolicyGradient):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         policy, info = self._clipped_error(batch, output, adv)
         facts = info._asdict()
         if self._cfg.action_space == "continuous":
@@ -54,7 +54,7 @@ class Clipped(PolicyGradient):
         return losses, facts
 
     def _clipped_error(
-        self, batch: Batch, output: Output, adv: Tensor
+        self, batch: RolloutBatch, output: Output, adv: Tensor
     ) -> tuple[ppo_policy_loss, ppo_info]:
         """What `ppo_policy_error` says of a batch, by the action space."""
         pretrained = None

@@ -1,10 +1,8 @@
 """Advantage actor-critic (Mnih et al. 2016), synchronous."""
 
-from typing import Any
-
 from torch import Tensor
 
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Log, Losses, Output, RolloutBatch
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.rl_utils import a2c_data, a2c_error
 from ding.torch_utils import Adam
@@ -17,7 +15,7 @@ class A2CPolicy(AdvantageActorCritic):
 
     paper = "Mnih et al. 2016"
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "multi-agent")
-    config: dict[str, Any] = dict(
+    config = dict(
         type="a2c",
         learn=dict(
             update_per_collect=1,
@@ -44,12 +42,12 @@ class A2CPolicy(AdvantageActorCritic):
         )
         self._init_returns()
 
-    def _learn(self, batch: Batch) -> dict[str, float]:
+    def _learn(self, batch: RolloutBatch) -> Log:
         """One pass; returns one log, the means of the minibatches' ones."""
         logs = super()._learn(batch)
         return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0]}
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         data = a2c_data(
             output["logit"],
             batch["action"],

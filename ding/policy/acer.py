@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ding.policy._types import Log, Obs, Sequences
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -35,7 +36,7 @@ class ACERPolicy(UnrolledPolicy):
         )
     }
     network_parts: tuple[str, ...] = ("actor", "critic")
-    config: dict[str, Any] = dict(
+    config = dict(
         type="acer",
         learn=dict(
             # Another place of `unroll_len`.
@@ -85,7 +86,7 @@ class ACERPolicy(UnrolledPolicy):
         )
         self._target_model = self._follower(cfg.target_theta)
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: Sequences) -> Log:
         """One update of actor and critic, and of the average policy."""
         cfg = self._cfg.learn
         batch["action"] = batch["action"].long()
@@ -145,8 +146,8 @@ class ACERPolicy(UnrolledPolicy):
         self,
         loss: torch.Tensor,
         logit: torch.Tensor,
-        obs: Any,
-        batch: dict[str, Any],
+        obs: Obs,
+        batch: Sequences,
         share: float,
     ) -> None:
         """Gradients of the actor's parameters, each state's within the trust region.
@@ -170,7 +171,7 @@ class ACERPolicy(UnrolledPolicy):
             descent[:-1] *= batch["weight"].unsqueeze(-1)
         logit.backward(descent * (share / batch["mask"].numel()))
 
-    def _mean(self, loss: torch.Tensor, batch: dict[str, Any]) -> torch.Tensor:
+    def _mean(self, loss: torch.Tensor, batch: Sequences) -> torch.Tensor:
         """Mean of ``[T, B, 1]`` over what is no padding."""
         loss = loss.squeeze(-1)
         return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()

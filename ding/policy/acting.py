@@ -1,14 +1,13 @@
 """How most policies act: through a wrapper of their network that explores, and a greedy one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ding.model import model_wrap
-from ding.policy._types import Batch
+from ding.policy._types import Arrays, Lengths, Obs, Output
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
@@ -32,7 +31,7 @@ class ActingPolicy(Policy):
         self._unroll_len = self._get_unroll_len()
         self._collect_model = model_wrap(self._model, self._explorer)
 
-    def _forward_collect_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Actions, with the ``_transition_outputs`` that belong to them."""
         self._prepare_network(explores=True)
         return one_action(self._collect_model.forward(obs, **self._collect_options, **kwargs))
@@ -40,7 +39,7 @@ class ActingPolicy(Policy):
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, self._chooser)
 
-    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         self._prepare_network(explores=False)
         return one_action(self._eval_model.forward(obs, **self._eval_options))
 
@@ -52,7 +51,7 @@ class ActingPolicy(Policy):
 class NStepPolicy(ActingPolicy):
     """A policy whose samples hold the rewards of ``nstep`` steps, and what they lead to."""
 
-    config: dict[str, Any] = dict(
+    config = dict(
         # Draw samples with probabilities that follow their TD error.
         priority=False,
         # Weigh samples for the bias which that brings (needs `priority`).
@@ -83,38 +82,26 @@ class NStepPolicy(ActingPolicy):
         self._priority_form = self._cfg.get("priority_form", "absolute")
         check_one_of("policy.priority_form", self._priority_form, PRIORITY_FORMS)
 
-    def _priority_of(self, squared_error: Tensor) -> Tensor:
-        """Priorities of squared TD errors, in the same shape, without gradient."""
-        squared_error = squared_error.detach()
-        return squared_error if self._priority_form == "squared" else squared_error.sqrt()
-
-    def _batch(self, data: Any, use_nstep: bool = True) -> dict[str, Any]:
-        return super()._batch(data, use_nstep)
-
-    def _nstep_error(
-        self, error: Callable[..., Any], batch: Batch, *values: Any, more: Any = (), **options: Any
-    ) -> Any:
-        """What a TD error of `ding.rl_utils` says of a batch.
-
-        Args:
-            values: What its data begin with: values, and the actions that they are of.
-            more: What they hold before the weights besides.
-            options: Of that function.
-        """
-        data = (*values, batch["reward"], batch["done"], *more, batch["weight"])
-        value_gamma = batch.get("value_gamma")
-        return error(data, self._gamma, nstep=self._nstep, value_gamma=value_gamma, **options)
-
     def _init_collect(self) -> None:
         super()._init_collect()
         self._set_horizon()
 
     @takes_indexed
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 
 
-def one_action(output: Mapping[str, Any]) -> dict[str, Any]:
+def priorities(squared_error: Tensor, form: str) -> Tensor:
+    """Priorities of squared TD errors, in the same shape, without gradient.
+
+    Args:
+        form: One of `PRIORITY_FORMS`.
+    """
+    squared_error = squared_error.detach()
+    return squared_error if form == "squared" else squared_error.sqrt()
+
+
+def one_action(output: Mapping[str, Any]) -> Output:
     """Actions and logits of several choices, where they come as lists, as one tensor each.
 
     Other lists, which are of a network's parts, are left out.
@@ -127,5 +114,5 @@ def one_action(output: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _is_list(part: Any) -> bool:
+def _is_list(part: object) -> bool:
     return isinstance(part, list | tuple)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import tree_map, tree_take
+from ding.policy._types import Arrays, Lengths, Obs, Output, RolloutBatch
 from ding.policy.joint import joint_moments
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
@@ -28,7 +29,7 @@ class AdvantageActorCritic(PolicyGradient):
     it), and wherever ``step_id`` does not go on by one.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         priority=False,
         priority_IS_weight=False,
         multi_agent=False,
@@ -71,7 +72,7 @@ class AdvantageActorCritic(PolicyGradient):
         """The critic's present unit, in units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
 
-    def _learn(self, batch: dict[str, Any]) -> Any:
+    def _learn(self, batch: RolloutBatch) -> Any:
         """One pass; returns one log for each minibatch.
 
         Args:
@@ -80,7 +81,7 @@ class AdvantageActorCritic(PolicyGradient):
         self._estimate_returns(batch, first=True)
         return self._pass_over(batch)
 
-    def _estimate_returns(self, batch: dict[str, Any], first: bool) -> None:
+    def _estimate_returns(self, batch: RolloutBatch, first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
 
         With several agents all that the critic says is ``[N, agents]``, and so are advantages.
@@ -99,7 +100,7 @@ class AdvantageActorCritic(PolicyGradient):
             batch["adv"] = torch.from_numpy(adv).to(self._device)
         self._set_returns(batch, slice(None) if first else None)
 
-    def _set_returns(self, batch: dict[str, Any], new: torch.Tensor | slice | None) -> None:
+    def _set_returns(self, batch: RolloutBatch, new: torch.Tensor | slice | None) -> None:
         """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit.
 
         Args:
@@ -114,19 +115,19 @@ class AdvantageActorCritic(PolicyGradient):
         batch["return"] = returns / self._value_std
         batch["value"] = batch["value"] / self._value_std
 
-    def _critic(self, obs: Any) -> torch.Tensor:
+    def _critic(self, obs: Obs) -> torch.Tensor:
         """What the critic predicts, in its unit."""
         return self._model(obs, mode="compute_critic")["value"]
 
     @torch.no_grad()
-    def _values(self, obs: Any) -> torch.Tensor:
+    def _values(self, obs: Obs) -> torch.Tensor:
         """The same in the unit of the reward, without gradient."""
         return self._critic(obs) * self._value_std
 
     def _advantages(
         self,
         value: np.ndarray,
-        next_obs: Any,
+        next_obs: Obs,
         reward: np.ndarray,
         done: np.ndarray,
         ends: np.ndarray,
@@ -151,13 +152,13 @@ class AdvantageActorCritic(PolicyGradient):
         super()._init_collect()
         self._init_returns()
 
-    def _forward_collect_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         output = super()._forward_collect_batch(obs, *args, **kwargs)
         if "value" in output:
             output["value"] = output["value"] * self._value_std
         return output
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         ends = np.cumsum(lengths) - 1
         done = columns["done"]
         traj_flag = np.zeros(len(done), dtype=bool)

@@ -19,6 +19,8 @@ from ding.model.common.encoder import FCEncoder
 from ding.model.common.head import DiscreteHead, DuelingHead
 from ding.model.template.q_learning import DQN
 from ding.model.wrapper.target import TargetNetworkWrapper
+from ding.policy._types import Log, StepBatch
+from ding.policy.acting import priorities
 from ding.policy.checks import check_loss
 
 #: Rows times parameters beyond which the arithmetic costs more than the calls.
@@ -33,7 +35,7 @@ _GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS]
 _ZERO = np.zeros((), np.float32)  # an array: a number would have to become one in each call
 #: Methods of a policy that this computes in place of.
 _REPLACED = (
-    *("_target_output", "_value_loss", "_branch_loss", "_nstep_error"),
+    *("_target_output", "_value_loss", "_branch_loss"),
     *("_update", "_descend", "sync_gradients"),
 )
 #: Classes whose update this is, with those methods as they were written.
@@ -47,7 +49,7 @@ def updates_on_arrays(cls: _Policy) -> _Policy:
     return cls
 
 
-def descend_on_arrays(policy: Any, batch: dict[str, Any]) -> dict[str, Any] | None:
+def descend_on_arrays(policy: Any, batch: StepBatch) -> Log | None:
     """The update of a policy that declares it, with a small plain network on the CPU.
 
     Returns:
@@ -64,7 +66,7 @@ def descend_on_arrays(policy: Any, batch: dict[str, Any]) -> dict[str, Any] | No
         return None
     if any(getattr(type(policy), name) is not method for name, method in written.items()):
         return None
-    log: dict[str, Any] | None = policy._arrays.descend(policy, batch)
+    log: Log | None = policy._arrays.descend(policy, batch)
     if log is not None:
         policy._optimizer.step()
     return log
@@ -88,7 +90,7 @@ class ArrayUpdate:
     def __reduce__(self) -> Any:
         return ArrayUpdate, ()  # a copy's views would not follow the copied parameters
 
-    def descend(self, policy: Any, batch: dict[str, Any]) -> dict[str, Any] | None:
+    def descend(self, policy: Any, batch: StepBatch) -> Log | None:
         """Gradients of double DQN with squared errors; see `descend_on_arrays`."""
         networks = self._read(policy._model, policy._target_model)
         if networks is None or not networks[0].takes(batch, policy._nstep):
@@ -117,7 +119,7 @@ class ArrayUpdate:
             "total_loss": loss,
             "q_value": float(np.add.reduce(q_values, None)) / q_values.size,
             "target_q_value": float(np.add.reduce(next_q_values, None)) / q_values.size,
-            "priority": policy._priority_of(torch.from_numpy(error * error)),
+            "priority": priorities(torch.from_numpy(error * error), policy._priority_form),
         }
 
     def _read(self, online: Any, target: Any) -> "tuple[_Network, _Network] | None":
@@ -163,7 +165,7 @@ class _Network:
             for p in self._trained
         )
 
-    def takes(self, batch: dict[str, Any], nstep: int) -> bool:
+    def takes(self, batch: StepBatch, nstep: int) -> bool:
         """Whether a batch is one of float32 vectors with one action each, on the CPU."""
         obs, action, reward = batch["obs"], batch.get("action"), batch["reward"]
         size = len(obs)
@@ -227,7 +229,7 @@ def _is_plain(model: Any) -> bool:
     )
 
 
-def _targets(batch: dict[str, Any], next_value: np.ndarray, gamma: float) -> np.ndarray:
+def _targets(batch: StepBatch, next_value: np.ndarray, gamma: float) -> np.ndarray:
     """n-step returns ``[B]`` (see `nstep_return`)."""
     reward = batch["reward"].numpy()
     value_gamma = batch.get("value_gamma")

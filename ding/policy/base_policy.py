@@ -18,6 +18,7 @@ from easydict import EasyDict
 from ding.data import tree_length, tree_map
 from ding.model import model_wrap
 from ding.policy import modes
+from ding.policy._types import Action, Arrays, Lengths, Log, Obs, Output, Samples, State
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.layout import PER_AGENT, check_samples, layout_of
@@ -393,7 +394,7 @@ class Policy(RowAdapter, NetworkOwner):
             return [self._renamed(part) for part in log]
         return self._renamed(log) if isinstance(log, dict) else log
 
-    def _renamed(self, log: dict[str, Any]) -> dict[str, Any]:
+    def _renamed(self, log: dict[str, Any]) -> Log:
         """A log under the names that dashboards know."""
         if self._logs_grad_norm:
             log["grad_norm"] = self._grad_norm
@@ -418,13 +419,13 @@ class Policy(RowAdapter, NetworkOwner):
     def _learn(self, batch: Any) -> Any:
         """Update the model; returns what `_forward_learn` does."""
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> Any:
         """What to learn from samples; see `default_preprocess_learn`."""
         batch = default_preprocess_learn(
             data,
             use_priority_IS_weight=self._priority_IS_weight,
             use_priority=self._priority,
-            use_nstep=use_nstep,
+            use_nstep=self._rewards_per_sample is not None,
             ignore_done=self._cfg.learn.ignore_done,
             device=self._device,
         )
@@ -436,7 +437,7 @@ class Policy(RowAdapter, NetworkOwner):
                     batch[name] = batch[name].unsqueeze(-1)
         return batch
 
-    def _shaped_action(self, action: Any, leading: int = 1) -> Any:
+    def _shaped_action(self, action: Action, leading: int = 1) -> Any:
         """Actions of one number: without a dimension of 1 if they are indices, with one if vectors.
 
         Args:
@@ -542,7 +543,7 @@ class Policy(RowAdapter, NetworkOwner):
         names = dict.fromkeys(self._log_name_of.get(name, name) for name in own)
         return [name for name in names if name is not None]
 
-    def _state_dict_learn(self) -> dict[str, Any]:
+    def _state_dict_learn(self) -> State:
         state = {"model": self._model.state_dict()}
         target = getattr(self, "_target_model", None)
         if self._saves_target and target is not None:
@@ -550,7 +551,7 @@ class Policy(RowAdapter, NetworkOwner):
             state |= {"target_model": target.state_dict(), "target_update_count": count}
         return {**state, **save_state(self, self._learned)}
 
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+    def _load_state_dict_learn(self, state_dict: State) -> None:
         self._model.load_state_dict(state_dict["model"])
         target = getattr(self, "_target_model", None)
         if self._saves_target and target is not None:
@@ -564,9 +565,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _init_collect(self) -> None:
         """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
 
-    def _forward_collect_batch(
-        self, obs: Any, *args: Any, **kwargs: Any
-    ) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Act on a batch, exploring.
 
         Args:
@@ -579,7 +578,7 @@ class Policy(RowAdapter, NetworkOwner):
         raise NotImplementedError(f"{type(self).__name__} cannot collect: no _forward_collect")
 
     @modes.takes_indexed
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         """Turn trajectories into training samples.
 
         Args:
@@ -601,7 +600,7 @@ class Policy(RowAdapter, NetworkOwner):
         """How many samples `_get_train_columns` makes of each trajectory."""
         return lengths
 
-    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _collect_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         try:
             with torch.no_grad():
                 output = self._forward_collect_batch(self._model_input(obs), *args, **kwargs)
@@ -612,10 +611,10 @@ class Policy(RowAdapter, NetworkOwner):
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
 
-    def _state_dict_collect(self) -> dict[str, Any]:
+    def _state_dict_collect(self) -> State:
         return {"model": self._model.state_dict(), **save_state(self, self._acted_with)}
 
-    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
+    def _load_state_dict_collect(self, state_dict: State) -> None:
         self._model.load_state_dict(state_dict["model"], strict=True)
         load_state(self, self._acted_with, state_dict)
 
@@ -624,11 +623,11 @@ class Policy(RowAdapter, NetworkOwner):
     def _init_eval(self) -> None:
         """Set up what evaluation needs: a greedy wrapper of the model."""
 
-    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Act on a batch, greedily; arguments as of `_forward_collect_batch`."""
         raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
 
-    def _eval_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _eval_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         try:
             with torch.no_grad():
                 return self._to_cpu(
@@ -640,10 +639,10 @@ class Policy(RowAdapter, NetworkOwner):
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
 
-    def _state_dict_eval(self) -> dict[str, Any]:
+    def _state_dict_eval(self) -> State:
         return {"model": self._model.state_dict()}
 
-    def _load_state_dict_eval(self, state_dict: dict[str, Any]) -> None:
+    def _load_state_dict_eval(self, state_dict: State) -> None:
         self._model.load_state_dict(state_dict["model"], strict=True)
 
     # ------------------------------------------------------------------ models and devices
@@ -653,7 +652,7 @@ class Policy(RowAdapter, NetworkOwner):
         if self._model.training is not training:
             set_training(self._model, training)
 
-    def _model_input(self, obs: Any) -> Any:
+    def _model_input(self, obs: Obs) -> Any:
         def convert(leaf: Any) -> torch.Tensor:
             tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
             return tensor.to(self._device, torch.float32)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
-from ding.policy._types import LoggedLoss
+from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch
 from ding.policy.joint import joint_mean
@@ -54,7 +54,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         "reparameterization": (Call({"logit": GAUSSIAN_PAIR}),),
     }
     pipeline = "serial_bc"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="bc",
         continuous=False,
         # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
@@ -151,7 +151,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             return cfg.warmup_lr + (cfg.learning_rate - cfg.warmup_lr) * risen
         return cfg.learning_rate * cfg.decay_rate ** ((epoch - cfg.warmup_epoch) // cfg.decay_epoch)
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: dict[str, Any]) -> Log:
         """One update; the ``priority`` of a sample is its loss."""
         if self._cfg.learn.lr_decay:
             for group in self._optimizer.param_groups:
@@ -167,7 +167,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             **facts,
         }
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> dict[str, Tensor]:
         batch = flatten_numbers(as_batch(data, ("obs", "action"), self._device))
         batch["obs"] = tree_map(lambda leaf: leaf.float(), batch["obs"])
         action = batch["action"]
@@ -225,8 +225,8 @@ class BehaviourCloningPolicy(ActingPolicy):
         return "base" if self._cfg.continuous else "argmax_sample"
 
     def _forward_collect_batch(
-        self, obs: Any, eps: Any = 0.0, sigma: float | None = None
-    ) -> dict[str, Tensor]:
+        self, obs: Obs, eps: Eps = 0.0, sigma: float | None = None
+    ) -> Output:
         """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
         if not self._cfg.continuous:
             return super()._forward_collect_batch(obs, eps=eps)
@@ -256,7 +256,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             return {"sigma": sigma} if self._cfg.collect.noise else {}
         return super()._get_setting_collect(command_info)  # type: ignore[misc]
 
-    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         if not self._cfg.continuous:
             return super()._forward_eval_batch(obs)
         self._train_mode(False)

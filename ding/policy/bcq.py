@@ -3,8 +3,10 @@
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch import nn
 
+from ding.policy._types import Log, LoggedLoss, StepBatch
 from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic, start_within
@@ -39,7 +41,7 @@ class BCQPolicy(QActorCritic):
     _silent_keys = (*QActorCritic._silent_keys, "learn.learning_rate_alpha")
 
     pipeline = "serial_offline"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="bcq",
         random_collect_size=10000,
         action_space="continuous",
@@ -69,7 +71,7 @@ class BCQPolicy(QActorCritic):
     _logged: tuple[str, ...] = ("vae_loss", "recons_loss", "kld_loss")
     _log_names = {"critic_twin_loss": "twin_critic_loss"}
 
-    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+    def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
             layers = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)]
@@ -83,7 +85,7 @@ class BCQPolicy(QActorCritic):
         self._vae_parameters = list(self._model.vae.parameters())
         self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
 
-    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_critic(self, batch: StepBatch) -> Log:
         output = self._model(batch, mode="compute_vae")
         reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
         mu, variance = output["mu"], output["sigma"].pow(2)
@@ -94,14 +96,14 @@ class BCQPolicy(QActorCritic):
         log = {"vae_loss": vae_loss, **dict(zip(("recons_loss", "kld_loss"), parts))}
         return {**log, **super()._update_critic(batch)}
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: StepBatch) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
         action = self._proposed(self._target_model, obs)
         values = torch.stack(self._judge(self._target_model, obs, action))
         value = self._lmbda * values.amin(0) + (1 - self._lmbda) * values.amax(0)
         return value.view(-1, self._proposals).amax(-1)
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         action = self._proposed(self._model, batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 

@@ -1,10 +1,8 @@
 """Branching Q-learning for many action dimensions (Tavakoli et al. 2018, BDQ)."""
 
-from typing import Any
-
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
+from ding.policy._types import Loss, Output, StepBatch
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
 from ding.rl_utils import nstep_return, nstep_return_data
@@ -26,11 +24,13 @@ class BDQPolicy(DQNPolicy):
     paper = "Tavakoli et al. 2018"
     actions = ("discrete", "multi-discrete")
     networks = {"discrete": (Call({"logit": "B D K"}),)}
-    config: dict[str, Any] = dict(type="bdq")
+    config = dict(type="bdq")
 
     _network = "bdq"
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         # A single branch's actions come as [B].
         q = of_action(output["logit"], action.view(len(action), -1))  # [B, D]
         next_value = of_action(target["logit"], target["next_action"]).mean(-1)
@@ -44,4 +44,4 @@ class BDQPolicy(DQNPolicy):
         mean_square = error.square().mean(-1)
         loss = weighted_mean(mean_square, batch["weight"])
         is_squared = self._priority_form == "squared"
-        return loss, (mean_square if is_squared else error.abs().sum(-1)).detach()
+        return Loss(loss, (mean_square if is_squared else error.abs().sum(-1)).detach())

@@ -41,6 +41,11 @@ def _not_finite(batch: Mapping[str, Any], path: str = "") -> list[str]:
     return names
 
 
+def floats(values: Mapping[str, torch.Tensor]) -> dict[str, float]:
+    """Scalars for the log, by name; see `to_floats`."""
+    return dict(zip(values, to_floats(*values.values())))
+
+
 def to_floats(*values: torch.Tensor) -> list[float]:
     """Scalars for the log, in one transfer where they are on another device."""
     if values[0].device.type == "cpu":

@@ -1,10 +1,8 @@
 """CollaQ (Zhang et al. 2020): values of one's own, and of one's part in a team."""
 
-from typing import Any
-
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import LoggedLoss, Output, Sequences
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -20,7 +18,7 @@ class CollaQPolicy(QMIXPolicy):
 
     paper = "Zhang et al. 2020"
     actions = ("multi-agent",)
-    config: dict[str, Any] = dict(type="collaq", learn=dict(collaq_loss_weight=1.0))
+    config = dict(type="collaq", learn=dict(collaq_loss_weight=1.0))
 
     _needed_parts = (
         *QMIXPolicy._needed_parts,
@@ -31,7 +29,7 @@ class CollaQPolicy(QMIXPolicy):
     _logged: tuple[str, ...] = ("td_loss", "colla_loss")
 
     def _loss(
-        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         td_loss = self._mean(error.pow(2), batch)
         attribution = self._mean(judged["nobody_q"].pow(2).mean(-1), batch)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map, tree_take
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Obs, Output, Sequences, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
 from ding.rl_utils.nstep import of_action
@@ -34,7 +34,7 @@ class COMAPolicy(TeamPolicy):
 
     paper = "Foerster et al. 2018"
     actions = ("multi-agent",)
-    config: dict[str, Any] = dict(
+    config = dict(
         type="coma",
         learn=dict(
             update_per_collect=20,
@@ -65,7 +65,7 @@ class COMAPolicy(TeamPolicy):
     def _make_optimizer(self) -> Adam:
         return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
 
-    def _losses(self, batch: Batch) -> TeamLoss:
+    def _losses(self, batch: Sequences) -> TeamLoss:
         cfg, action = self._cfg.learn, batch["action"].unsqueeze(-1)
         logit = self._masked_logit(batch)  # [T + 1, B, agents, N]
         q_value = self._q_values(self._model, during(batch["obs"]), batch["action"])
@@ -89,12 +89,12 @@ class COMAPolicy(TeamPolicy):
         }
         return loss - cfg.entropy_weight * entropy_mean, error.detach().abs().mean(-1), log
 
-    def _masked_logit(self, batch: Batch) -> Tensor:
+    def _masked_logit(self, batch: Sequences) -> Tensor:
         logit = self._unroll(self._model, batch)["logit"]
         mask = batch["obs"].get("action_mask")
         return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
 
-    def _policy(self, batch: Batch, steps: slice, logit: Tensor) -> Tensor:
+    def _policy(self, batch: Sequences, steps: slice, logit: Tensor) -> Tensor:
         """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them.
 
         Args:
@@ -108,7 +108,7 @@ class COMAPolicy(TeamPolicy):
         return (1 - eps) * logit.softmax(-1) + eps * uniform
 
     @torch.no_grad()
-    def _returns(self, batch: Batch, logit: Tensor) -> Tensor:
+    def _returns(self, batch: Sequences, logit: Tensor) -> Tensor:
         """TD(λ) returns by the target critic, ``[T, B, agents]``.
 
         What was done next is known but at a sequence's end: there values are means over what the
@@ -140,8 +140,8 @@ class COMAPolicy(TeamPolicy):
         return model.compute_critic({"obs": obs, "action": action})["q_value"]
 
     def _forward_collect_batch(  # type: ignore[override]
-        self, obs: Any, env_ids: list[int], eps: float = 0.0
-    ) -> dict[str, Tensor]:
+        self, obs: Obs, env_ids: list[int], eps: float = 0.0
+    ) -> Output:
         """Draws from the policy; see the class."""
         output = self._act(self._collect_model, obs, env_ids, eps=eps)
         return {**output, "eps": torch.full((len(env_ids),), float(eps))}
@@ -174,16 +174,16 @@ def others_actions(probability: Tensor) -> tuple[Tensor, Tensor]:
     return action, done.unsqueeze(-2).masked_fill(itself, 1.0).prod(-1)
 
 
-def lambda_returns(
-    batch: dict[str, Tensor], next_value: Tensor, gamma: float, lambda_: float
-) -> Tensor:
+def lambda_returns(batch: Sequences, next_value: Tensor, gamma: float, lambda_: float) -> Tensor:
     """λ-returns (Sutton 1988) of sequences, ``[T, B, agents]``; at an end they bootstrap.
 
     Args:
         batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
         next_value: Of the observation after each step, ``[T, B, agents]``.
     """
-    reward, done = (batch[name].unsqueeze(-1).expand_as(next_value) for name in ("reward", "done"))
+    reward, done = (
+        one.unsqueeze(-1).expand_as(next_value) for one in (batch["reward"], batch["done"])
+    )
     # Beyond a step without a successor there is its value alone.
     goes_on = torch.cat([batch["mask"][1:], torch.zeros_like(batch["mask"][:1])]).unsqueeze(-1)
     values = torch.cat([next_value[:1], next_value])

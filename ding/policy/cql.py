@@ -1,13 +1,12 @@
 """Conservative Q-learning, for offline data (Kumar et al. 2020)."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ding.data import tree_map
-from ding.policy._types import Batch, CriticLoss, Loss, Output
+from ding.policy._types import CriticLoss, Loss, Output, StepBatch
 from ding.policy.joint import joint_mean
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
@@ -37,7 +36,7 @@ class CQLPolicy(SACPolicy):
     actions = ("continuous",)
     _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="cql",
         model=dict(actor_head_hidden_size=256, critic_head_hidden_size=256),
         learn=dict(
@@ -69,17 +68,13 @@ class CQLPolicy(SACPolicy):
             self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=True)
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
-    def _update_critic(self, batch: Batch) -> dict[str, Any]:
-        log = super()._update_critic(batch)
-        return {**log, "conservative_gap": batch["conservative_gap"].item()}
-
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
-        loss, priority, losses = super()._critic_loss(batch, q_values, target)
+    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+        critic = super()._critic_loss(batch, q_values, target)
         cfg = self._cfg.learn
         gap = self._soft_maximum(batch) - torch.stack(q_values)
-        batch["conservative_gap"] = gap.detach().mean()
+        critic = critic._replace(log={"conservative_gap": gap.detach().mean()})
         if not cfg.with_lagrange:
-            return _with_penalty(loss, priority, losses, cfg.min_q_weight * gap.mean(-1))
+            return _with_penalty(critic, cfg.min_q_weight * gap.mean(-1))
         # Of the sum over actions, see the class.
         gap = gap + math.log(3 * cfg.num_actions)
         excess = cfg.min_q_weight * gap - cfg.lagrange_thresh
@@ -87,9 +82,9 @@ class CQLPolicy(SACPolicy):
         self._optimizer_multiplier.zero_grad()
         (-multiplier * joint_mean(excess, self._joint)).sum().backward()
         self._optimizer_multiplier.step()
-        return _with_penalty(loss, priority, losses, multiplier.detach() * excess.mean(-1))
+        return _with_penalty(critic, multiplier.detach() * excess.mean(-1))
 
-    def _soft_maximum(self, batch: dict[str, Any]) -> Tensor:
+    def _soft_maximum(self, batch: StepBatch) -> Tensor:
         """``log ∫ exp Q(s, a) da`` of each critic and state, ``[critics, B]``."""
         with torch.no_grad():
             actions, log_density = self._proposals(batch)
@@ -99,7 +94,7 @@ class CQLPolicy(SACPolicy):
         q_values = torch.stack([value.view(size, number) for value in values])
         return torch.logsumexp(q_values - log_density, -1) - math.log(number)
 
-    def _proposals(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    def _proposals(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
         """Actions ``[B, 3 num_actions, A]``, and the logarithms of their densities
         ``[B, 3 num_actions]``: uniform ones, the policy's, the policy's at the next state."""
         number, like = self._cfg.learn.num_actions, batch["action"]
@@ -115,12 +110,10 @@ class CQLPolicy(SACPolicy):
         return torch.cat(actions, 1), torch.cat(log_densities, 1)
 
 
-def _with_penalty(
-    loss: Tensor, priority: Tensor, losses: list[Tensor], penalty: Tensor
-) -> CriticLoss:
+def _with_penalty(critic: CriticLoss, penalty: Tensor) -> CriticLoss:
     """A critics' loss with a penalty ``[critics]``."""
-    each = [own + more for own, more in zip(losses, penalty)]
-    return loss + penalty.sum(), priority, each
+    losses = [own + more for own, more in zip(critic.losses, penalty)]
+    return critic._replace(loss=critic.loss + penalty.sum(), losses=losses)
 
 
 #: A threshold that cannot be reached must not bring infinite losses.
@@ -138,14 +131,16 @@ class DiscreteCQLPolicy(QRDQNPolicy):
 
     paper = "Kumar et al. 2020"
     pipeline = "serial_offline"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="discrete_cql",
         learn=dict(update_per_collect=1, min_q_weight=1.0),
     )
     _log_names = {"target_q_value": "q_target"}
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
-        loss, priority = super()._branch_loss(batch, action, output, target)
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
+        loss, priority, log = super()._branch_loss(batch, action, output, target)
         q_value = output["logit"]
         gap = (q_value.logsumexp(-1) - of_action(q_value, action)).mean()
-        return loss + self._cfg.learn.min_q_weight * gap, priority
+        return Loss(loss + self._cfg.learn.min_q_weight * gap, priority, log)

@@ -4,10 +4,11 @@ from typing import Any
 
 import torch
 
+from ding.policy._types import Action, Log, Obs, StepBatch
 from ding.policy.ddpg import DDPGPolicy
 from ding.policy.dqn import atoms_of
 from ding.policy.networks import actor_and_q_critic
-from ding.rl_utils import dist_nstep_td_error
+from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 
 
@@ -22,7 +23,7 @@ class D4PGPolicy(DDPGPolicy):
     paper = "Barth-Maron et al. 2018"
     actions = ("continuous",)
     networks = {"continuous": actor_and_q_critic({"action": "B A"}, distribution="B n_atom")}
-    config: dict[str, Any] = dict(
+    config = dict(
         type="d4pg",
         priority=True,
         priority_IS_weight=True,
@@ -41,16 +42,18 @@ class D4PGPolicy(DDPGPolicy):
         super()._init_learn()
         self._atoms = atoms_of(self._cfg.model)
 
-    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_critic(self, batch: StepBatch) -> Log:
         now = self._judge_all(self._model, batch["obs"], batch["action"])
         with torch.no_grad():
             obs = batch["next_obs"]
             following = self._judge_all(self._target_model, obs, self._next_action(obs))
         # One action that there is a distribution of: the critic was told which.
         only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
-        distributions = (told["distribution"].unsqueeze(1) for told in (now, following))
-        loss, error = self._nstep_error(
-            dist_nstep_td_error, batch, *distributions, only, only, **self._atoms
+        q, next_q = (told["distribution"].unsqueeze(1) for told in (now, following))
+        sample = batch["reward"], batch["done"], batch["weight"]
+        data = dist_nstep_td_data(q, next_q, only, only, *sample)
+        loss, error = dist_nstep_td_error(
+            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
         )
         log = {
             "critic_loss": loss,
@@ -59,5 +62,5 @@ class D4PGPolicy(DDPGPolicy):
         }
         return self._descend_critic(batch, loss, error.detach(), log)
 
-    def _judge_all(self, model: Any, obs: Any, action: Any) -> dict[str, torch.Tensor]:
+    def _judge_all(self, model: Any, obs: Obs, action: Action) -> dict[str, torch.Tensor]:
         return model({"obs": obs, "action": action}, mode="compute_critic")

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch.nn import functional as F
 
 from ding.model import model_wrap
 from ding.model.common.head import flat_size
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, StepBatch
 from ding.policy.networks import actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
@@ -36,7 +38,7 @@ class DDPGPolicy(QActorCritic):
             {"action": {"action_args": "B A"}, "logit": "B N"},
         ),
     }
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ddpg",
         # Samples from uniform actions, before the first update.
         random_collect_size=25000,
@@ -80,7 +82,7 @@ class DDPGPolicy(QActorCritic):
     _network, _team_network = "continuous_qac", "continuous_maqac"
     _action_spaces: Mapping[str, str] = {"continuous": "regression", "hybrid": "hybrid"}
 
-    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if self._hybrid and cfg.multi_agent:
             raise ConfigError(f"{type(self).__name__}: hybrid actions are for one agent")
         return super()._create_model(cfg, model)
@@ -91,15 +93,15 @@ class DDPGPolicy(QActorCritic):
         self._target_noise = cfg.noise_sigma if cfg.noise else None
         self._noise_range = (cfg.noise_range.min, cfg.noise_range.max)
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         action = batch["action"]["action_args"] if self._hybrid else batch["action"]
         return {**super()._learn(batch), "action": action.float().mean().item()}
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: StepBatch) -> torch.Tensor:
         obs = batch["next_obs"]
         return least(self._judge(self._target_model, obs, self._next_action(obs)))
 
-    def _next_action(self, obs: Any) -> Any:
+    def _next_action(self, obs: Obs) -> Any:
         """What the target's actor does, smoothed if the config says so."""
         output = self._target_model.forward(obs, mode="compute_actor")
         if not self._hybrid:
@@ -113,7 +115,7 @@ class DDPGPolicy(QActorCritic):
         noise = torch.randn_like(action).mul_(self._target_noise).clamp_(*self._noise_range)
         return (action + noise).clamp_(-1, 1)
 
-    def _actor_action(self, obs: Any) -> Any:
+    def _actor_action(self, obs: Obs) -> Any:
         """What the actor does, with gradients."""
         output = self._model(obs, mode="compute_actor")
         if not self._hybrid:
@@ -121,11 +123,11 @@ class DDPGPolicy(QActorCritic):
         choice = F.gumbel_softmax(output["logit"], hard=True)
         return {"action_type": choice, "action_args": output["action_args"]}
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         action = self._actor_action(batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
-    def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
+    def _critic_inputs(self, obs: Obs, action: Action) -> dict[str, Any]:
         if not self._hybrid:
             return super()._critic_inputs(obs, action)
         choice = action["action_type"]
@@ -147,7 +149,7 @@ class DDPGPolicy(QActorCritic):
         if self._hybrid:
             self._collect_model = model_wrap(self._collect_model, "hybrid_eps_greedy_sample")
 
-    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:  # type: ignore[override]
+    def _forward_collect_batch(self, obs: Obs, eps: Eps = 0.0) -> Output:  # type: ignore[override]
         """Noisy actions; of hybrid ones with probability ``eps`` any."""
         return super()._forward_collect_batch(obs, **({"eps": eps} if self._hybrid else {}))
 

@@ -1,13 +1,13 @@
 """Deep Q-learning from demonstrations (Hester et al. 2018)."""
 
-from typing import Any
-
 import numpy as np
+import torch
 from torch import Tensor
 
 from ding.data import tree_map
-from ding.policy._types import Batch, Loss, Output
-from ding.policy.demonstrations import DemonstrationPolicy
+from ding.policy._types import Arrays, Lengths, Loss, Output, StepBatch
+from ding.policy.acting import priorities
+from ding.policy.base_policy import Policy
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.rl_utils.nstep import weighted_mean
@@ -16,6 +16,46 @@ from ding.utils import POLICY_REGISTRY
 #: What is added to priorities, for own samples and for demonstrations (the paper's section
 #: "Experimental Setup"): these are drawn more often at the same error.
 _PRIORITY_BONUS = (0.001, 1.0)
+
+
+class DemonstrationPolicy(Policy):
+    """Adds to Q-learning that an expert's actions are to be the best ones, by a margin.
+
+    To the n-step TD loss, ``lambda1`` times, come ``lambda_one_step_td`` times the one-step one,
+    ``lambda2`` times the margin by which the expert's action falls short of being the best by
+    ``margin_function``, and ``lambda3`` times the squared weights.
+    """
+
+    config = dict(
+        learn=dict(
+            lambda_one_step_td=1.0,
+            lambda1=1.0,
+            lambda2=1.0,
+            lambda3=1e-5,
+            margin_function=0.8,
+            # Updates from demonstrations alone, before anything is collected.
+            per_train_iter_k=10,
+        ),
+        # Checkpoint of the expert.
+        collect=dict(model_path=None),
+    )
+
+    def _squared_weights(self) -> Tensor:
+        """``lambda3`` times the sum of the squared parameters."""
+        squares = torch.stack([p.square().sum() for p in self._model.parameters()])
+        return self._cfg.learn.lambda3 * squares.sum()
+
+    def _shortfall(self, q: Tensor, action: Tensor, is_expert: Tensor) -> Tensor:
+        """How far other actions come within the margin below the expert's, or above it.
+
+        Args:
+            q: ``[*, N]``.
+            action: int64 ``[*]``.
+            is_expert: 1 where the expert acted, else 0; ``[*]`` or what broadcasts to it.
+        """
+        chosen = action.unsqueeze(-1)
+        margin = torch.full_like(q, self._cfg.learn.margin_function).scatter(-1, chosen, 0.0)
+        return ((q + margin).amax(-1) - q.gather(-1, chosen).squeeze(-1)) * is_expert
 
 
 @POLICY_REGISTRY.register("dqfd")
@@ -27,7 +67,7 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
     """
 
     paper = "Hester et al. 2018"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="dqfd",
         priority=True,
         priority_IS_weight=True,
@@ -41,7 +81,7 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
         collect=dict(pho=0.5),
     )
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         return {
             **super()._get_train_columns(columns, lengths),
             "next_obs_1step": columns["next_obs"],
@@ -49,24 +89,26 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
             "is_expert": np.zeros(len(columns["done"]), np.float32),
         }
 
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
+    def _target_output(self, batch: StepBatch) -> Output:
         next_obs = tree_map(lambda leaf: leaf.float(), batch["next_obs_1step"])
-        one_step = super()._target_output({"next_obs": next_obs})
+        one_step = super()._target_output({**batch, "next_obs": next_obs})
         return {
             **super()._target_output(batch),
             "logit_1step": one_step["logit"],
             "next_action_1step": one_step["next_action"],
         }
 
-    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
-        loss, priority = super()._value_loss(batch, output, target)
+    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+        loss, priority, log = super()._value_loss(batch, output, target)
         own, expert = _PRIORITY_BONUS
         bonus = own + (expert - own) * batch["is_expert"]
-        return loss + self._squared_weights(), priority + bonus
+        return Loss(loss + self._squared_weights(), priority + bonus, log)
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         learn = self._cfg.learn
-        nstep_loss, _ = super()._branch_loss(batch, action, output, target)
+        nstep_loss = super()._branch_loss(batch, action, output, target).loss
         done = batch["done_1step"].float() * (0.0 if learn.ignore_done else 1.0)
         data = q_nstep_td_data(
             *(output["logit"], target["logit_1step"], action, target["next_action_1step"]),
@@ -77,4 +119,4 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
             self._shortfall(output["logit"], action, batch["is_expert"]), batch["weight"]
         )
         total = learn.lambda_one_step_td * loss + learn.lambda1 * nstep_loss
-        return total + learn.lambda2 * margin, self._priority_of(error)
+        return Loss(total + learn.lambda2 * margin, priorities(error, self._priority_form))

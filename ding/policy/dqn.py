@@ -7,21 +7,24 @@ returns).
 """
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from easydict import EasyDict
 from torch import Tensor
 
 from ding.model import model_wrap
-from ding.policy._types import Batch, Loss, Output
-from ding.policy.acting import NStepPolicy
+from ding.policy._types import Eps, Log, Loss, Obs, Output, StepBatch
+from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.common_utils import set_noise_mode
 from ding.policy.networks import Call
-from ding.rl_utils import dist_nstep_td_error, q_nstep_td_error
+from ding.rl_utils import (
+    dist_nstep_td_data,
+    dist_nstep_td_error,
+    q_nstep_td_data,
+    q_nstep_td_error,
+)
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -39,7 +42,7 @@ class DQNPolicy(NStepPolicy):
     paper = "Mnih et al. 2015"
     actions: tuple[str, ...] = ("discrete", "multi-discrete")
     networks = {"discrete": (Call({"logit": "B N"}),)}
-    config: dict[str, Any] = dict(
+    config = dict(
         type="dqn",
         discount_factor=0.97,
         # Noisy layers in the network's head (`model.noise`), which explore while collecting.
@@ -88,34 +91,27 @@ class DQNPolicy(NStepPolicy):
         self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
         self._learn_model = model_wrap(self._model, "argmax_sample")
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         """One update; the ``priority`` of a sample is its TD error, see ``priority_form``."""
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
-
         log = descend_on_arrays(self, batch)  # for exactly this class and small plain networks
         if log is None:
             output = self._model(batch["obs"])
             with torch.no_grad():
                 target = self._target_output(batch)
-            loss, priority = self._value_loss(batch, output, target)
+            loss, priority, more = self._value_loss(batch, output, target)
             loss_value = self._update(loss, batch)
-            with torch.no_grad():
-                q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
-            log = {
-                "total_loss": loss_value,
-                "q_value": q_mean,
-                "target_q_value": target_q_mean,
-                "priority": priority,
+            means = {
+                "q_value": _mean(output["logit"]).detach(),
+                "target_q_value": _mean(target["logit"]),
+                **more,
             }
+            log = {"total_loss": loss_value, **floats(means), "priority": priority}
         self._target_model.update(self._model)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 
-    def _update(self, loss: Tensor, batch: Batch) -> float:
-        """One step down the loss; returns it."""
-        return self._descend(loss, batch, self._optimizer)
-
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
+    def _target_output(self, batch: StepBatch) -> Output:
         """What targets are made of: the target network's output for ``next_obs``, and more.
 
         Here ``next_action``, which the online network chooses (van Hasselt et al. 2016). Values
@@ -125,19 +121,22 @@ class DQNPolicy(NStepPolicy):
         target = self._target_model.forward(batch["next_obs"])
         return {**target, "next_action": _greedy(next_q_value)}
 
-    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
-        """Loss, and the priority of each sample ``[B]``: means over the parts of an action."""
+    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+        """Means over the parts of an action of their `_branch_loss`."""
         if not isinstance(output["logit"], list):
-            return self._branch_loss(batch, batch["action"], output, target)
-        pairs = [
-            self._branch_loss(batch, batch["action"][:, i], *branch)
-            for i, branch in enumerate(zip(_branches(output), _branches(target)))
-        ]
-        losses, priorities = zip(*pairs)
-        return torch.stack(losses).mean(), torch.stack(priorities).mean(0)
+            return Loss(*self._branch_loss(batch, batch["action"], output, target))
+        parts = zip(batch["action"].unbind(1), branches(output), branches(target))
+        losses = [Loss(*self._branch_loss(batch, *part)) for part in parts]
+        return Loss(
+            torch.stack([part.loss for part in losses]).mean(),
+            torch.stack([part.priority for part in losses]).mean(0),
+            {n: torch.stack([part.log[n] for part in losses]).mean() for n in losses[0].log},
+        )
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
-        """Loss of one discrete action, and the priority of each sample ``[B]``.
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
+        """Loss of one discrete action, the priority of each sample ``[B]``, and what to log.
 
         What subclasses override to learn more of the return than its mean.
 
@@ -146,14 +145,21 @@ class DQNPolicy(NStepPolicy):
             output: What the network says of ``obs``.
             target: See `_target_output`.
         """
+        sample = batch["reward"], batch["done"], batch["weight"]
         actions = action, target["next_action"]
-        values = output["logit"], target["logit"]
-        loss, error = self._nstep_error(q_nstep_td_error, batch, *values, *actions)
-        return loss, self._priority_of(error)
+        data = q_nstep_td_data(output["logit"], target["logit"], *actions, *sample)
+        loss, error = q_nstep_td_error(
+            data, self._gamma, self._nstep, value_gamma=batch.get("value_gamma")
+        )
+        return Loss(loss, priorities(error, self._priority_form))
+
+    def _update(self, loss: Tensor, batch: StepBatch) -> float:
+        """One step down the loss; returns it."""
+        return self._descend(loss, batch, self._optimizer)
 
     # ------------------------------------------------------------------ collect
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:  # type: ignore[override]
+    def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         return super()._forward_collect_batch(obs, eps=eps)
 
@@ -176,7 +182,7 @@ class C51Policy(DQNPolicy):
 
     paper = "Bellemare et al. 2017"
     networks = {"discrete": (Call({"logit": "B N", "distribution": "B N n_atom"}),)}
-    config: dict[str, Any] = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
+    config = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
 
     _network = "c51dqn"
 
@@ -184,16 +190,19 @@ class C51Policy(DQNPolicy):
         super()._init_learn()
         self._atoms = atoms_of(self._cfg.model)
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
+        sample = batch["reward"], batch["done"], batch["weight"]
         actions = action, target["next_action"]
-        values = output["distribution"], target["distribution"]
-        loss, error = self._nstep_error(
-            dist_nstep_td_error, batch, *values, *actions, **self._atoms
+        data = dist_nstep_td_data(output["distribution"], target["distribution"], *actions, *sample)
+        loss, error = dist_nstep_td_error(
+            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
         )
-        return loss, error.detach()
+        return Loss(loss, error.detach())
 
 
-def atoms_of(model: Mapping[str, Any]) -> dict[str, Any]:
+def atoms_of(model: EasyDict) -> tuple[float, float, int]:
     """``v_min``, ``v_max`` and ``n_atom`` of a network that tells distributions.
 
     Raises:
@@ -205,10 +214,10 @@ def atoms_of(model: Mapping[str, Any]) -> dict[str, Any]:
             f"policy.model.v_min={v_min}, v_max={v_max}, n_atom={n_atom}: the atoms need "
             "v_min < v_max and a number of at least 2"
         )
-    return {"v_min": v_min, "v_max": v_max, "n_atom": n_atom}
+    return v_min, v_max, n_atom
 
 
-def _target_update(cfg: EasyDict) -> dict[str, Any]:
+def _target_update(cfg: EasyDict) -> dict[str, object]:
     if cfg.get("target_update_freq") is not None:
         return {"update_type": "assign", "update_kwargs": {"freq": cfg.target_update_freq}}
     if cfg.get("target_theta") is not None:
@@ -219,14 +228,14 @@ def _target_update(cfg: EasyDict) -> dict[str, Any]:
     )
 
 
-def _greedy(logit: Any) -> Any:
+def _greedy(logit: Tensor | list[Tensor]) -> Tensor | list[Tensor]:
     return [part.argmax(-1) for part in logit] if isinstance(logit, list) else logit.argmax(-1)
 
 
-def _branches(output: dict[str, Any]) -> list[dict[str, Tensor]]:
+def branches(output: Output) -> list[Output]:
     """The outputs of a network with several heads, head by head."""
     return [dict(zip(output, values)) for values in zip(*output.values())]
 
 
-def _mean(q_value: Any) -> Tensor:
+def _mean(q_value: Tensor | list[Tensor]) -> Tensor:
     return torch.cat(q_value, -1).mean() if isinstance(q_value, list) else q_value.mean()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ding.policy._types import Log, Output, Samples
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import as_batch
 from ding.torch_utils import Adam
@@ -44,7 +45,7 @@ class DTPolicy(Policy):
     actions = ("discrete", "continuous")
     pipeline = "serial_dt"
     data_columns = ("obs", "action", "reward", "next_obs", "done")
-    config: dict[str, Any] = dict(
+    config = dict(
         type="dt",
         # Return to act for; None: the highest of the data set.
         rtg_target=None,
@@ -101,7 +102,7 @@ class DTPolicy(Policy):
             clip_value=cfg.clip_grad_norm_p,
         )
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: dict[str, Any]) -> Log:
         self._update_count += 1
         risen = min(1.0, self._update_count / max(1, self._cfg.warmup_steps))
         for group in self._optimizer.param_groups:
@@ -119,7 +120,7 @@ class DTPolicy(Policy):
             return F.mse_loss(predicted, action)
         return F.cross_entropy(predicted, action)
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> dict[str, Tensor]:
         """Pieces of trajectories: ``obs, action, rtg, timestep, mask``, ``[B, T, ...]`` each."""
         names = ("obs", "action", "rtg", "timestep", "mask")
         batch = as_batch(data, names, self._device)
@@ -175,7 +176,7 @@ class DTPolicy(Policy):
                 left = float(np.sum(reward)) / self._cfg.rtg_scale
                 episode.wanted = episode.returns[-1] - left
 
-    def _forward_eval_batch(self, obs: Tensor, env_ids: Sequence[int]) -> dict[str, Tensor]:
+    def _forward_eval_batch(self, obs: Tensor, env_ids: Sequence[int]) -> Output:
         self._train_mode(False)
         episodes = [self._seen(env_id, one) for env_id, one in zip(env_ids, self._normed(obs))]
         lengths = [len(episode.obs) for episode in episodes]

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, CriticLoss
+from ding.policy._types import Action, CriticLoss, Obs, StepBatch
+from ding.policy.acting import priorities
 from ding.policy.networks import GAUSSIAN_PAIR, actor_and_q_critic
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.nstep import weighted_mean
@@ -33,7 +34,7 @@ class EDACPolicy(SACPolicy):
 
     _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="edac",
         model=dict(
             ensemble_num=10,
@@ -55,20 +56,21 @@ class EDACPolicy(SACPolicy):
         self._eta = self._cfg.learn.eta
         self._entropy_in_targets = self._cfg.learn.with_q_entropy
 
-    def _judge(self, model: Any, obs: Any, action: Any) -> Any:
+    def _judge(self, model: Any, obs: Obs, action: Action) -> Any:
         """What each critic says of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
-    def _critic_loss(self, batch: Batch, q_values: Any, target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: StepBatch, q_values: Any, target: Tensor) -> CriticLoss:
         error = q_values - target
         squares = error.pow(2)
         losses = [weighted_mean(one, batch["weight"]) for one in squares]
         loss = torch.stack(losses).sum()
         if self._eta > 0 and len(error) > 1:
             loss = loss + self._eta * self._similarity(batch, len(error))
-        return loss, self._priority_of(squares).mean(0), losses
+        priority = priorities(squares, self._priority_form).mean(0)
+        return CriticLoss(loss, priority, losses)
 
-    def _similarity(self, batch: dict[str, Any], number: int) -> Tensor:
+    def _similarity(self, batch: StepBatch, number: int) -> Tensor:
         """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
         mean over samples."""
         obs, action = (batch[name].expand(number, -1, -1) for name in ("obs", "action"))

@@ -1,12 +1,10 @@
 """Distributional Q-learning on learned quantiles (Yang et al. 2019, FQF)."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
-from ding.policy.dqn import _branches
+from ding.policy._types import Log, Loss, Output, StepBatch
+from ding.policy.dqn import branches
 from ding.policy.networks import Call
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.torch_utils import Adam
@@ -37,7 +35,7 @@ class FQFPolicy(QRDQNPolicy):
             ),
         )
     }
-    config: dict[str, Any] = dict(
+    config = dict(
         type="fqf",
         learn=dict(
             # Of the proposed shares; everything else learns with the second one.
@@ -60,7 +58,6 @@ class FQFPolicy(QRDQNPolicy):
         "cur_lr_fraction": "cur_lr_fraction_loss",
         "q_value": "logit",
     }
-    _fraction_loss_value = 0.0
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -79,27 +76,23 @@ class FQFPolicy(QRDQNPolicy):
             proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
         )
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         log = super()._learn(batch)
-        return {
-            **log,
-            "cur_lr_fraction": self._fraction_optimizer.param_groups[0]["lr"],
-            "fraction_loss": self._fraction_loss_value,
-            "quantile_loss": log["total_loss"] - self._fraction_loss_value,
-        }
+        log["cur_lr_fraction"] = self._fraction_optimizer.param_groups[0]["lr"]
+        log["quantile_loss"] = log["total_loss"] - log["fraction_loss"]
+        return log
 
-    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
-        loss, priority = super()._value_loss(batch, output, target)
+    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+        loss, priority, _ = super()._value_loss(batch, output, target)
         if isinstance(output["logit"], list):
-            parts = zip(_branches(output), batch["action"].unbind(1))
+            parts = zip(branches(output), batch["action"].unbind(1))
             fraction_loss = torch.stack([self._fraction_loss(*part) for part in parts]).mean()
         else:
             fraction_loss = self._fraction_loss(output, batch["action"])
-        self._fraction_loss_value = fraction_loss.item()
         # They have no parameter in common: one backward pass does for both.
-        return loss + fraction_loss, priority
+        return Loss(loss + fraction_loss, priority, {"fraction_loss": fraction_loss.detach()})
 
-    def _fraction_loss(self, output: dict[str, Tensor], action: Tensor) -> Tensor:
+    def _fraction_loss(self, output: Output, action: Tensor) -> Tensor:
         """What has the distance's gradient by the shares' ends."""
         row = torch.arange(len(action), device=action.device)
         at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
@@ -108,7 +101,7 @@ class FQFPolicy(QRDQNPolicy):
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
-    def _update(self, loss: Tensor, batch: Batch) -> float:
+    def _update(self, loss: Tensor, batch: StepBatch) -> float:
         self._fraction_optimizer.zero_grad()
         value = super()._update(loss, batch)
         self._fraction_optimizer.step()

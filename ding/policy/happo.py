@@ -9,7 +9,7 @@ from torch import Tensor
 from ding.data import tree_map
 from ding.model import HAVAC
 from ding.policy._ppo_setup import init_parameters
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Log, Losses, Output, RolloutBatch
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils._log_prob import log_prob
@@ -30,7 +30,7 @@ class HAPPOPolicy(PPOPolicy):
     actions = ("multi-agent",)
     networks = {}
     # The rest is PPO's.
-    config: dict[str, Any] = dict(
+    config = dict(
         type="happo",
         multi_agent=True,
         # None: as policy.model says.
@@ -92,7 +92,7 @@ class HAPPOPolicy(PPOPolicy):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _learn(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    def _learn(self, batch: RolloutBatch) -> list[Log]:
         """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
         factor = torch.ones(len(batch["done"]), device=self._device)
         logs = []
@@ -100,7 +100,8 @@ class HAPPOPolicy(PPOPolicy):
             self._turn = agent
             if place == 0 or self._recompute_adv:
                 self._estimate_returns(batch, first=place == 0)
-            own = {**self._of_agent(batch, agent), "factor": factor}
+            own = self._of_agent(batch, agent)
+            own["factor"] = factor
             for _ in range(self._cfg.learn.epoch_per_collect):
                 logs += [_of_agent(agent, log) for log in self._pass_over(own)]
             factor = factor * self._change(own)
@@ -112,12 +113,14 @@ class HAPPOPolicy(PPOPolicy):
         self._rounds += 1
         return torch.randperm(self._model.agent_num, generator=generator).tolist()
 
-    def _of_agent(self, batch: dict[str, Any], agent: int) -> dict[str, Any]:
+    def _of_agent(self, batch: RolloutBatch, agent: int) -> RolloutBatch:
         names = ("action", "logit", "value", "adv", "return")
-        own = tree_map(lambda leaf: leaf[:, agent], {name: batch[name] for name in names})
-        return {**own, "obs": self._model.seen_by(agent, batch["obs"])}
+        columns = {name: column for name, column in batch.items() if name in names}
+        own: RolloutBatch = tree_map(lambda leaf: leaf[:, agent], columns)
+        own["obs"] = self._model.seen_by(agent, batch["obs"])
+        return own
 
-    def _change(self, own: dict[str, Any]) -> Tensor:
+    def _change(self, own: RolloutBatch) -> Tensor:
         """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
         with torch.no_grad():
             now = self._trained(own["obs"], mode="compute_actor")["logit"]
@@ -128,7 +131,7 @@ class HAPPOPolicy(PPOPolicy):
     def _trained(self) -> torch.nn.Module:
         return self._model.agent_models[self._turn]
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ding.policy._types import Log, Sequences
 from ding.policy.checks import to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import BEST, DRAWN, PolicyGradient
@@ -33,7 +34,7 @@ class IMPALAPolicy(UnrolledPolicy):
     networks = stochastic_actor(
         *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
     )
-    config: dict[str, Any] = dict(
+    config = dict(
         type="impala",
         # 'discrete' or 'continuous'.
         action_space="discrete",
@@ -80,7 +81,7 @@ class IMPALAPolicy(UnrolledPolicy):
             clip_value=cfg.clip_value,
         )
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: Sequences) -> Log:
         shape = batch["discount"].shape
         output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
         value = output["value"].unflatten(0, (shape[0] + 1, shape[1]))
@@ -98,7 +99,7 @@ class IMPALAPolicy(UnrolledPolicy):
             log["priority"] = piece_priority(batch, value)
         return log
 
-    def _vtrace_error(self, batch: dict[str, Any], logit: Any, value: torch.Tensor) -> Any:
+    def _vtrace_error(self, batch: Sequences, logit: Any, value: torch.Tensor) -> Any:
         cfg = self._cfg.learn
         behaviour = split_like(batch["logit"], logit)
         return vtrace_error_discrete_action(

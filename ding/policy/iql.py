@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, CriticLoss, LoggedLoss
+from ding.policy._types import CriticLoss, LoggedLoss, Obs, Output, StepBatch
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import log_prob
@@ -35,7 +35,7 @@ class IQLPolicy(QActorCritic):
 
     _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="iql",
         random_collect_size=10000,
         transition_with_policy_data=True,
@@ -65,11 +65,11 @@ class IQLPolicy(QActorCritic):
         if not 0 < self._tau < 1:
             raise ConfigError(f"policy.learn.tau is {self._tau}; expected 0 < tau < 1")
 
-    def _next_value(self, batch: Batch) -> Tensor:
+    def _next_value(self, batch: StepBatch) -> Tensor:
         return self._model(batch["next_obs"], mode="compute_value")["v_value"]
 
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
-        loss, priority, losses = super()._critic_loss(batch, q_values, target)
+    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+        critic = super()._critic_loss(batch, q_values, target)
         with torch.no_grad():
             judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
         advantage = judged - self._model(batch["obs"], mode="compute_value")["v_value"]
@@ -77,9 +77,9 @@ class IQLPolicy(QActorCritic):
         # The actor is to learn from it.
         batch["advantage"] = advantage.detach()
         value_loss = weighted_mean(side * advantage.pow(2), batch["weight"])
-        return loss + value_loss, priority, losses
+        return critic._replace(loss=critic.loss + value_loss)
 
-    def _actor_loss(self, batch: Batch) -> LoggedLoss:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
         # Data of one action would make a sigma of 0, and densities without bounds.
         gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}
@@ -90,13 +90,13 @@ class IQLPolicy(QActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.addcmul(mu, sigma, torch.randn_like(mu)).clamp_(-1, 1)
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+    def _forward_eval_batch(self, obs: Obs) -> Output:
         self._train_mode(False)
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
         return {"action": mu, "logit": {"mu": mu, "sigma": sigma}}

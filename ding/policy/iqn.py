@@ -1,7 +1,5 @@
 """Distributional Q-learning on drawn quantiles (Dabney et al. 2018, IQN)."""
 
-from typing import Any
-
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -15,6 +13,6 @@ class IQNPolicy(QRDQNPolicy):
     """
 
     paper = "Dabney et al. 2018b"
-    config: dict[str, Any] = dict(type="iqn")
+    config = dict(type="iqn")
 
     _network = "iqn"

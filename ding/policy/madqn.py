@@ -1,10 +1,8 @@
 """Independent Q-learners (Tan 1993) with memories, n-step returns and a teacher that sees more."""
 
-from typing import Any
-
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import LoggedLoss, Output, Sequences
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -20,7 +18,7 @@ class MADQNPolicy(QMIXPolicy):
 
     paper = "Tan 1993"
     actions = ("multi-agent",)
-    config: dict[str, Any] = dict(
+    config = dict(
         type="madqn",
         nstep=3,
         learn=dict(weight_decay=1e-5),
@@ -34,7 +32,7 @@ class MADQNPolicy(QMIXPolicy):
     _logged: tuple[str, ...] = ("current_loss", "cooperation_loss")
 
     def _loss(
-        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         team_error = judged["team_q"] - target
         own_loss, team_loss = (self._mean(_of_team(e.pow(2)), batch) for e in (error, team_error))

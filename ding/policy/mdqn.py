@@ -1,12 +1,9 @@
 """Munchausen DQN (Vieillard et al. 2020): soft Q-learning that rewards its own log-policy."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
-from ding.policy.checks import to_floats
+from ding.policy._types import Loss, Output, StepBatch
 from ding.policy.sql import SoftQPolicy
 from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY
@@ -25,9 +22,7 @@ class MDQNPolicy(SoftQPolicy):
     """
 
     paper = "Vieillard et al. 2020"
-    config: dict[str, Any] = dict(
-        type="mdqn", entropy_tau=0.03, m_alpha=0.9, collect=dict(n_sample=4)
-    )
+    config = dict(type="mdqn", entropy_tau=0.03, m_alpha=0.9, collect=dict(n_sample=4))
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -35,18 +30,15 @@ class MDQNPolicy(SoftQPolicy):
         if not self._tau > 0:
             raise ConfigError(f"policy.entropy_tau is {self._tau}; it must be > 0")
 
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
+    def _target_output(self, batch: StepBatch) -> Output:
         here = self._target_model.forward(batch["obs"])["logit"]
         return {**super()._target_output(batch), "logit_here": here}
 
     _logged: tuple[str, ...] = ("action_gap", "clip_frac")
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
-        log = super()._learn(batch)
-        names = ("action_gap", "clip_frac")
-        return {**log, **dict(zip(names, to_floats(*(batch[name] for name in names))))}
-
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         tau = self._tau
         log_policy = (target["logit_here"] / tau).log_softmax(-1)
         done_log_policy = of_action(log_policy, action)
@@ -55,8 +47,11 @@ class MDQNPolicy(SoftQPolicy):
         bonus = self._m_alpha * clipped
         best = target["logit_here"].topk(min(2, log_policy.shape[-1])).values
         # How far the best action is ahead, and the share of samples whose addition is clipped.
-        batch["action_gap"] = (best[..., 0] - best[..., -1]).mean()
-        batch["clip_frac"] = (clipped != scaled).float().mean()
+        log = {
+            "action_gap": (best[..., 0] - best[..., -1]).mean(),
+            "clip_frac": (clipped != scaled).float().mean(),
+        }
         reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
         batch = {**batch, "reward": reward}
-        return self._soft_loss(batch, action, output["logit"], target["logit"], tau)
+        loss = self._soft_loss(batch, action, output["logit"], target["logit"], tau)
+        return loss._replace(log=log)

@@ -3,12 +3,14 @@
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy.acting import NStepPolicy
+from ding.policy._types import Eps, Log, Obs, Output, StepBatch
+from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
-from ding.rl_utils import q_nstep_td_error
+from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -33,7 +35,7 @@ class PDQNPolicy(NStepPolicy):
         )
     }
     network_parts: tuple[str, ...] = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")
-    config: dict[str, Any] = dict(
+    config = dict(
         type="pdqn",
         discount_factor=0.97,
         learn=dict(
@@ -97,7 +99,7 @@ class PDQNPolicy(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         """One update of the values, and in its turn of the arguments.
 
         The ``priority`` of a sample is its TD error, see ``priority_form``.
@@ -110,15 +112,18 @@ class PDQNPolicy(NStepPolicy):
         self._target_model.update(self._model)
         return log
 
-    def _update_values(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_values(self, batch: StepBatch) -> Log:
         action = batch["action"]
         q_value = self._values(self._model, batch["obs"], action["action_args"])
         with torch.no_grad():
             obs = batch["next_obs"]
             arguments = self._target_model.forward(obs, mode="compute_continuous")["action_args"]
             target = self._values(self._target_model, obs, arguments)
-        values = q_value, target, action["action_type"], target.argmax(-1)
-        loss, error = self._nstep_error(q_nstep_td_error, batch, *values)
+        sample = batch["reward"], batch["done"], batch["weight"]
+        data = q_nstep_td_data(q_value, target, action["action_type"], target.argmax(-1), *sample)
+        loss, error = q_nstep_td_error(
+            data, self._gamma, self._nstep, value_gamma=batch.get("value_gamma")
+        )
         loss_value = self._descend(
             loss, batch, self._optimizer_dis, parameters=self._value_parameters
         )
@@ -130,10 +135,10 @@ class PDQNPolicy(NStepPolicy):
             "q_value": q_mean,
             "reward": batch["reward"].mean().item(),
             "target_q_value": target_mean,
-            "priority": self._priority_of(error),
+            "priority": priorities(error, self._priority_form),
         }
 
-    def _update_arguments(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_arguments(self, batch: StepBatch) -> Log:
         """Raise the sum of all choices' values: each has arguments of its own to do so by."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
@@ -143,7 +148,7 @@ class PDQNPolicy(NStepPolicy):
         rate = self._optimizer_cont.param_groups[0]["lr"]
         return {"cur_lr_cont": rate, "cont_loss": loss_value}
 
-    def _values(self, model: Any, obs: Any, arguments: torch.Tensor) -> torch.Tensor:
+    def _values(self, model: Any, obs: Obs, arguments: torch.Tensor) -> torch.Tensor:
         inputs = {"state": obs, "action_args": arguments}
         return model(inputs, mode="compute_discrete")["logit"]
 
@@ -159,18 +164,18 @@ class PDQNPolicy(NStepPolicy):
         )
         self._collect_model = model_wrap(noisy, self._explorer)
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:  # type: ignore[override]
+    def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
         """The best choice with noisy arguments; with probability ``eps`` any."""
         return super()._forward_collect_batch(self._inputs(obs), eps=eps)
 
-    def _inputs(self, obs: Any) -> dict[str, Any]:
+    def _inputs(self, obs: Obs) -> dict[str, Any]:
         self._train_mode(False)
         arguments = self._model(obs, mode="compute_continuous")["action_args"]
         return {"state": obs, "action_args": arguments}
 
-    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         return super()._forward_eval_batch(self._inputs(obs))
 
 
-def _rate(cfg: Any, name: str) -> float:
+def _rate(cfg: EasyDict, name: str) -> float:
     return cfg.learning_rate if cfg[name] is None else cfg[name]

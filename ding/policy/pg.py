@@ -1,11 +1,9 @@
 """REINFORCE (Williams 1992): what was followed by a high return is done more often."""
 
-from typing import Any
-
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Arrays, Lengths, Log, Losses, Output, RolloutBatch
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import log_prob_and_entropy
@@ -25,11 +23,11 @@ class MonteCarloPolicyGradient(PolicyGradient):
     """
 
     #: Give n_episode, and collect with the collector 'episode'.
-    config: dict[str, Any] = dict(collect=dict(collector=dict(get_train_sample=True)))
+    config = dict(collect=dict(collector=dict(get_train_sample=True)))
 
     _network = "pg"
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         none = np.zeros(len(columns["done"]), np.float32)
         # Without values, and with λ = 1, advantages are returns.
         returns = gae_columns(none, none, columns["reward"], none, lengths, self._gamma, 1.0)
@@ -47,7 +45,7 @@ class PGPolicy(MonteCarloPolicyGradient):
     actions = ("discrete", "multi-discrete", "continuous")
     networks = stochastic_actor("discrete", "continuous", modes=("",))
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="pg",
         # Evaluate with the likeliest action, not with draws.
         deterministic_eval=True,
@@ -67,12 +65,12 @@ class PGPolicy(MonteCarloPolicyGradient):
             clip_value=cfg.grad_norm,
         )
 
-    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+    def _learn(self, batch: RolloutBatch) -> list[Log]:
         """One pass; returns one log for each minibatch."""
         batch["adv"] = batch["return"]
         return self._pass_over(batch)
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])
         weight = batch.get("weight")
         losses = {

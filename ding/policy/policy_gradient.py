@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ding.data import tree_take
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Log, Losses, Output, RolloutBatch, Samples
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.policy.joint import normalised
@@ -40,7 +40,7 @@ class PolicyGradient(ActingPolicy):
     (`_pass_over`). It defines its losses (``_losses``) and sets up ``_optimizer``.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         on_policy=True,
         # 'discrete' or 'continuous'; 'hybrid' where the algorithm serves it.
         action_space="discrete",
@@ -71,7 +71,7 @@ class PolicyGradient(ActingPolicy):
 
     # ------------------------------------------------------------------ learn
 
-    def _pass_over(self, batch: Batch) -> list[dict[str, Any]]:
+    def _pass_over(self, batch: RolloutBatch) -> list[Log]:
         """One update from each of a batch's shuffled minibatches; returns what to log of each.
 
         Args:
@@ -79,12 +79,13 @@ class PolicyGradient(ActingPolicy):
         """
         return [self._update(minibatch) for minibatch in self._minibatches(batch)]
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
-        return one_action(super()._batch(data, use_nstep))
+    def _batch(self, data: Samples) -> RolloutBatch:
+        return cast(RolloutBatch, one_action(super()._batch(data)))
 
-    def _minibatches(self, batch: Batch) -> Iterator[dict[str, Any]]:
+    def _minibatches(self, batch: RolloutBatch) -> Iterator[RolloutBatch]:
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
-        used = {name: batch[name] for name in self._minibatch_columns if _has(batch, name)}
+        columns = {name: column for name, column in batch.items() if column is not None}
+        used = {name: columns[name] for name in self._minibatch_columns if name in columns}
         for index in self._shuffled_parts(len(batch["adv"])):
             yield tree_take(used, index)
 
@@ -95,7 +96,7 @@ class PolicyGradient(ActingPolicy):
         mean = float(allreduce_data(float(count), "avg")) if self._joint else count
         return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 
-    def _update(self, batch: Batch) -> dict[str, Any]:
+    def _update(self, batch: RolloutBatch) -> Log:
         output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
@@ -116,7 +117,7 @@ class PolicyGradient(ActingPolicy):
         """The part of it whose gradients are averaged over processes."""
         return self._trained
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         """Losses by name, of which `_weighted` makes a sum, and numbers to log besides.
 
         Args:
@@ -177,7 +178,3 @@ class PolicyGradient(ActingPolicy):
     def _chooser(self) -> str:  # type: ignore[override]
         greedy = self._cfg.get("deterministic_eval", True)
         return (BEST if greedy else DRAWN)[self._cfg.action_space]
-
-
-def _has(batch: Mapping[str, Any], name: str) -> bool:
-    return batch.get(name) is not None

@@ -14,6 +14,7 @@ from ding.data import Columns, tree_join, tree_take
 from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
 from ding.policy._counted_steps import CountedSteps
+from ding.policy._types import Log, Obs, Output, RolloutBatch, Samples
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import check_loss, to_floats
@@ -36,7 +37,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
     )
     network_parts: tuple[str, ...] = ("actor_critic", "aux_critic")
-    config: dict[str, Any] = dict(
+    config = dict(
         learn=dict(
             clip_ratio=0.2,
             # An auxiliary phase's passes over all data of the policy phases before it, and what
@@ -86,7 +87,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     # ------------------------------------------------------------------ policy phase
 
-    def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_actor(self, batch: RolloutBatch) -> Log:
         log = self._update(batch)
         log["actor_loss"] = log.pop("total_loss")
         return log
@@ -96,7 +97,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         # Without the value head, which this phase leaves alone.
         return self._model.actor_critic.actor
 
-    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_critic(self, batch: RolloutBatch) -> Log:
         value = self._critic(batch["obs"])
         data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
         loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
@@ -106,19 +107,19 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._descend(total_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return {"value_cur_lr": self._optimizer_aux_critic.param_groups[0]["lr"], **log}
 
-    def _total(self, log: dict[str, Any]) -> dict[str, Any]:
+    def _total(self, log: dict[str, Any]) -> Log:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
         return {**log, "total_loss": log.get("actor_loss", 0.0) + value_loss}
 
     # ------------------------------------------------------------------ auxiliary phase
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
-        batch = super()._batch(data, use_nstep)
+    def _batch(self, data: Samples) -> RolloutBatch:
+        batch = super()._batch(data)
         columnar = isinstance(data, Columns) and data.is_columnar
         # As they came: bytes need a quarter of the memory.
         return {**batch, "seen": data.columns["obs"] if columnar else batch["obs"]}
 
-    def _remember(self, batch: dict[str, Any]) -> dict[str, float]:
+    def _remember(self, batch: RolloutBatch) -> dict[str, float]:
         """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it.
 
         Returns:
@@ -129,7 +130,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
             return {}
         return self._auxiliary_phase(*self._memory.take())
 
-    def _auxiliary_phase(self, obs: Any, returns: torch.Tensor) -> dict[str, float]:
+    def _auxiliary_phase(self, obs: Obs, returns: torch.Tensor) -> dict[str, float]:
         cfg = self._cfg.learn
         target = (returns / self._value_std).to(self._device)
         chunks = torch.arange(len(target)).split(cfg.batch_size)
@@ -145,10 +146,10 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         means = torch.tensor(losses).mean(0).tolist()
         return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
 
-    def _actor_logit(self, obs: Any) -> Any:
+    def _actor_logit(self, obs: Obs) -> Any:
         return one_action(self._model(self._model_input(obs), mode="compute_actor"))["logit"]
 
-    def _update_both(self, obs: Any, old: Any, target: torch.Tensor) -> list[float]:
+    def _update_both(self, obs: Obs, old: Any, target: torch.Tensor) -> list[float]:
         """One step of each network.
 
         Returns:
@@ -171,7 +172,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     # ------------------------------------------------------------------ collect
 
-    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Obs) -> Output:
         return {**super()._forward_collect_batch(obs), "value": self._values(obs)}
 
 
@@ -179,7 +180,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 class PPGPolicy(PhasicPolicyGradient):
     """PPG on what it has just collected."""
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ppg",
         learn=dict(
             # Passes over the data of a policy phase.
@@ -191,7 +192,7 @@ class PPGPolicy(PhasicPolicyGradient):
         ),
     )
 
-    def _learn(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    def _learn(self, batch: RolloutBatch) -> list[Log]:
         """A policy phase, and perhaps an auxiliary one.
 
         Returns:
@@ -223,7 +224,7 @@ class PPGOffPolicy(PhasicPolicyGradient):
     network at the time of collecting.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ppg_offpolicy",
         on_policy=False,
         transition_with_policy_data=True,
@@ -259,17 +260,17 @@ class PPGOffPolicy(PhasicPolicyGradient):
         multi = self._cfg.other.replay_buffer.get("multi_buffer", False)
         return {"policy": size, "value": size} if multi else size
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> dict[str, RolloutBatch]:  # type: ignore[override]
         """Of samples, or of ``{'policy': samples, 'value': samples}``: a batch for each network."""
         if not (isinstance(data, Mapping) and set(data) == {"policy", "value"}):
             data = {"policy": data, "value": data}
         return {name: super(PPGOffPolicy, self)._batch(part) for name, part in data.items()}
 
-    def _check_batch(self, batch: Any) -> None:
+    def _check_batch(self, batch: dict[str, RolloutBatch]) -> None:
         for part in batch.values():
             super()._check_batch(part)
 
-    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _learn(self, batch: dict[str, RolloutBatch]) -> Log:  # type: ignore[override]
         """One update of each network, and perhaps an auxiliary phase."""
         for part in batch.values():
             new = self._counted.take_new(part.get("step_id")) if self._value_norm else None

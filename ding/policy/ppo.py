@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from easydict import EasyDict
@@ -11,7 +10,7 @@ from torch import Tensor
 from ding.policy._clipped import Clipped
 from ding.policy._counted_steps import CountedSteps
 from ding.policy._ppo_setup import linear_decay, load_pretrained
-from ding.policy._types import Batch, Losses, Output
+from ding.policy._types import Log, Losses, Output, RolloutBatch, State
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.networks import stochastic_actor
 from ding.policy.pg import MonteCarloPolicyGradient
@@ -29,7 +28,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     networks = stochastic_actor("discrete", "continuous", "hybrid")
     _refused: Mapping[str, str] = {"nstep_return": "remove the key"}
-    config: dict[str, Any] = dict(
+    config = dict(
         nstep_return=False,
         transition_with_policy_data=True,
         learn=dict(
@@ -49,7 +48,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
             )
         return super()._create_model(cfg, model)
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
         losses, facts = super()._losses(batch, output, adv)
         data = ppo_value_data(output["value"], batch["value"], batch["return"], batch.get("weight"))
         value_loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
@@ -61,7 +60,7 @@ class PPOPolicy(_ClippedActorCritic):
     """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
     _refused = {**_ClippedActorCritic._refused, "priority": "remove the key"}
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ppo",
         # Estimate advantages anew, with the current critic, at the start of each epoch.
         recompute_adv=True,
@@ -95,7 +94,7 @@ class PPOPolicy(_ClippedActorCritic):
             self._pretrained_model = load_pretrained(self._model, cfg.pretrained_model_path)
         self._init_returns()
 
-    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+    def _learn(self, batch: RolloutBatch) -> list[Log]:
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
@@ -106,14 +105,14 @@ class PPOPolicy(_ClippedActorCritic):
             self._lr_scheduler.step()
         return logs
 
-    def _state_dict_learn(self) -> dict[str, Any]:
+    def _state_dict_learn(self) -> State:
         state = super()._state_dict_learn()
         if self._lr_scheduler is not None:
             # Without the function: it is made from the config.
             state["lr_scheduler"] = {"last_epoch": self._lr_scheduler.last_epoch}
         return state
 
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+    def _load_state_dict_learn(self, state_dict: State) -> None:
         super()._load_state_dict_learn(state_dict)
         if self._lr_scheduler is not None and "lr_scheduler" in state_dict:
             self._lr_scheduler.last_epoch = state_dict["lr_scheduler"]["last_epoch"]
@@ -127,7 +126,7 @@ class PPOOffPolicy(_ClippedActorCritic):
     ``other.replay_buffer.max_use``, so that the clipped ratio has something to go by.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ppo_offpolicy",
         on_policy=False,
         nstep=3,
@@ -148,7 +147,7 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._init_returns()
         self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: RolloutBatch) -> Log:
         """One update; the ``priority`` of a sample is its absolute advantage, if asked for."""
         new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
         self._set_returns(batch, new)
@@ -166,7 +165,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous")
     networks = stochastic_actor("discrete", "continuous", modes=("",))
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="ppo_pg",
         multi_agent=False,
         transition_with_policy_data=True,
@@ -186,7 +185,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     def _init_learn(self) -> None:
         self._init_update()
 
-    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+    def _learn(self, batch: RolloutBatch) -> list[Log]:
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         batch["adv"] = batch["return"]
         logs = []

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Batch, CriticLoss, LoggedLoss
-from ding.policy.acting import NStepPolicy
+from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Obs, StepBatch
+from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
 from ding.policy.joint import normalised
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
@@ -22,7 +22,7 @@ class QActorCritic(NStepPolicy):
     the values have one more dimension, ``[B, agents]``; reward and end are the team's.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         learn=dict(
             update_per_collect=1,
             batch_size=256,
@@ -72,7 +72,7 @@ class QActorCritic(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
 
         The ``priority`` of a sample is the mean of the critics' TD errors, see ``priority_form``.
@@ -88,13 +88,13 @@ class QActorCritic(NStepPolicy):
         log["total_loss"] += log.get("actor_loss", 0.0)
         return log
 
-    def _update_critic(self, batch: Batch) -> dict[str, Any]:
+    def _update_critic(self, batch: StepBatch) -> Log:
         with torch.no_grad():
             next_value = self._next_value(batch)
             data = nstep_return_data(batch["reward"], next_value, batch["done"])
             target = nstep_return(data, self._gamma, self._nstep, batch.get("value_gamma"))
         q_values = self._q_values(batch)
-        loss, priority, losses = self._critic_loss(batch, q_values, target)
+        loss, priority, losses, more = self._critic_loss(batch, q_values, target)
         with torch.no_grad():
             squares = torch.stack([(q_value - target).square().mean() for q_value in q_values])
             log = {
@@ -102,14 +102,15 @@ class QActorCritic(NStepPolicy):
                 "q_value": q_values[0].mean(),
                 "target_q_value": next_value.mean(),
                 "td_error": squares.mean(),
+                **more,
             }
             if len(losses) > 1:
                 log |= {"critic_twin_loss": losses[1], "q_value_twin": q_values[1].mean()}
         return self._descend_critic(batch, loss, priority, log)
 
     def _descend_critic(
-        self, batch: Batch, loss: Tensor, priority: Tensor, log: dict[str, Tensor]
-    ) -> dict[str, Any]:
+        self, batch: StepBatch, loss: Tensor, priority: Tensor, log: dict[str, Tensor]
+    ) -> Log:
         """One step of the critics; returns what to log of it, ``log`` among it."""
         loss_value = self._descend(
             loss, batch, self._optimizer_critic, parameters=self._critic_parameters
@@ -121,7 +122,7 @@ class QActorCritic(NStepPolicy):
             "priority": priority,
         }
 
-    def _update_actor(self, batch: Batch) -> dict[str, Any]:
+    def _update_actor(self, batch: StepBatch) -> Log:
         loss, log = self._actor_loss(batch)
         # The actor's loss leaves out the critics' parameters.
         loss_value = self._descend(
@@ -133,37 +134,37 @@ class QActorCritic(NStepPolicy):
             **log,
         }
 
-    def _next_value(self, batch: Batch) -> Tensor:
+    def _next_value(self, batch: StepBatch) -> Tensor:
         """What the state after each sample is worth, ``[B]``."""
         raise NotImplementedError
 
-    def _actor_loss(self, batch: Batch) -> LoggedLoss:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         """The actor's loss, and what to log besides."""
         raise NotImplementedError
 
-    def _q_values(self, batch: Batch) -> list[Tensor]:
+    def _q_values(self, batch: StepBatch) -> list[Tensor]:
         """What each critic says of the actions that were done, ``[B]`` each."""
         return self._judge(self._model, batch["obs"], batch["action"])
 
-    def _judge(self, model: Any, obs: Any, action: Any) -> list[Tensor]:
+    def _judge(self, model: Any, obs: Obs, action: Action) -> list[Tensor]:
         """What each critic says of actions, ``[B]`` each."""
         inputs = self._critic_inputs(obs, action)
         q_value = model(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
-    def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
+    def _critic_inputs(self, obs: Obs, action: Action) -> dict[str, Any]:
         return {"obs": obs, "action": action}
 
-    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
         """The critics' summed losses, the priority of each sample ``[B]``, and each loss."""
         errors = [q_value - target for q_value in q_values]
         weight = batch["weight"]
         if weight is not None:
             weight = self._of_team(weight, target)
         losses = [weighted_mean(error.pow(2), weight) for error in errors]
-        priority = self._priority_of(torch.stack(errors).square()).mean(0)
+        priority = priorities(torch.stack(errors).square(), self._priority_form).mean(0)
         priority = priority if priority.dim() == 1 else priority.mean(1)
-        return torch.stack(losses).sum(), priority, losses
+        return CriticLoss(torch.stack(losses).sum(), priority, losses)
 
     @staticmethod
     def _of_team(value: Tensor, like: Tensor) -> Tensor:

@@ -1,13 +1,12 @@
 """QMIX (Rashid et al. 2018): agents who act alone learn from the value of what all do together."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, LoggedLoss, Output, TeamLoss
+from ding.policy._types import LoggedLoss, Output, Sequences, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
@@ -27,7 +26,7 @@ class QMIXPolicy(TeamPolicy):
 
     paper = "Rashid et al. 2018"
     actions: tuple[str, ...] = ("multi-agent",)
-    config: dict[str, Any] = dict(
+    config = dict(
         type="qmix",
         cuda=True,
         learn=dict(
@@ -73,7 +72,7 @@ class QMIXPolicy(TeamPolicy):
             clip_value=cfg.clip_value,
         )
 
-    def _losses(self, batch: Batch) -> TeamLoss:
+    def _losses(self, batch: Sequences) -> TeamLoss:
         online = self._unroll(self._model, batch)
         judged = self._judge(self._model, online, batch)
         q_value, (target, next_value) = judged[self._learned_value], self._targets(batch, online)
@@ -88,7 +87,7 @@ class QMIXPolicy(TeamPolicy):
         return loss, error if error.dim() == 2 else error.detach().abs().mean(-1), log
 
     def _loss(
-        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         """What is to be minimised, and what to log besides.
 
@@ -100,12 +99,12 @@ class QMIXPolicy(TeamPolicy):
         """
         return self._mean(error.pow(2), batch), {}
 
-    def _judge(self, model: Any, output: Output, batch: Batch) -> dict[str, Any]:
+    def _judge(self, model: Any, output: Output, batch: Sequences) -> dict[str, Any]:
         """What a network thinks of the actions that were done."""
         return model.judge(during(output), during(batch["obs"]), batch["action"])
 
     @torch.no_grad()
-    def _targets(self, batch: Batch, online: Output) -> tuple[Tensor, Tensor]:
+    def _targets(self, batch: Sequences, online: Output) -> tuple[Tensor, Tensor]:
         """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after; and
         that value alone."""
         output = self._unroll(self._target_model, batch)
@@ -114,22 +113,20 @@ class QMIXPolicy(TeamPolicy):
         next_value = judged[self._target_value]
         return nstep_targets(batch, next_value, self._gamma, self._nstep), next_value
 
-    def _best_next(self, output: Output, batch: Batch) -> Tensor:
+    def _best_next(self, output: Output, batch: Sequences) -> Tensor:
         """The agents' best actions after each step, int64 ``[T, B, agents]``."""
         mask = batch["obs"].get("action_mask")
         return best_actions(output["logit"][1:], None if mask is None else mask[1:])
 
 
-def nstep_targets(
-    batch: Mapping[str, Tensor], next_value: Tensor, gamma: float, nstep: int = 1
-) -> Tensor:
+def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int = 1) -> Tensor:
     """Returns of ``nstep`` steps and the value after them, ``[T, B]``; shorter at a sequence's end.
 
     Args:
         batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
         next_value: Of the observation after each step, ``[T, B]``; or of each agent.
     """
-    reward, mask, done = (batch[name] for name in ("reward", "mask", "done"))
+    reward, mask, done = batch["reward"], batch["mask"], batch["done"]
     if next_value.dim() > reward.dim():
         reward, mask, done = (part.unsqueeze(-1) for part in (reward, mask, done))
     goes_on = gamma * (1 - done)

@@ -1,13 +1,11 @@
 """Distributional Q-learning on quantiles (Dabney et al. 2018, QR-DQN)."""
 
-from typing import Any
-
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
+from ding.policy._types import Loss, Output, StepBatch
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
-from ding.rl_utils import qrdqn_nstep_td_error
+from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -21,7 +19,7 @@ class QRDQNPolicy(DQNPolicy):
 
     paper = "Dabney et al. 2018a"
     networks = {"discrete": (Call({"logit": "B N", "q": "B N Q", "tau": "B Q 1"}),)}
-    config: dict[str, Any] = dict(
+    config = dict(
         type="qrdqn",
         # Another place of `learn.kappa`; counts if it is given.
         kappa=None,
@@ -38,9 +36,16 @@ class QRDQNPolicy(DQNPolicy):
         if not self._kappa > 0:
             raise ConfigError(f"policy.learn.kappa is {self._kappa}; it must be > 0")
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         values = output["q"], target["q"], action, target["next_action"]
-        loss, error = self._nstep_error(
-            qrdqn_nstep_td_error, batch, *values, more=[output["tau"]], kappa=self._kappa
+        sample = batch["reward"], batch["done"], output["tau"], batch["weight"]
+        loss, error = qrdqn_nstep_td_error(
+            qrdqn_nstep_td_data(*values, *sample),
+            self._gamma,
+            self._nstep,
+            batch.get("value_gamma"),
+            self._kappa,
         )
-        return loss, error.detach()
+        return Loss(loss, error.detach())

@@ -1,11 +1,9 @@
 """QTRAN (Son et al. 2019): agents' values whose sum agrees with a joint value where it matters."""
 
-from typing import Any
-
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import LoggedLoss, Output, Sequences
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -21,7 +19,7 @@ class QTRANPolicy(QMIXPolicy):
 
     paper = "Son et al. 2019"
     actions = ("multi-agent",)
-    config: dict[str, Any] = dict(
+    config = dict(
         type="qtran",
         learn=dict(
             # Weights of the three losses.
@@ -38,7 +36,7 @@ class QTRANPolicy(QMIXPolicy):
     _logged: tuple[str, ...] = ("td_loss", "opt_loss", "nopt_loss")
 
     def _loss(
-        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         cfg = self._cfg.learn
         output, obs = during(online), during(batch["obs"])

@@ -4,11 +4,12 @@ import copy
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Samples, Sequences, TeamLoss
 from ding.policy.networks import OBS, STATES, Call
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
@@ -34,7 +35,7 @@ class R2D2Policy(RecurrentPolicy):
     `DRQN` does.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         type="r2d2",
         priority=True,
         priority_IS_weight=True,
@@ -81,7 +82,7 @@ class R2D2Policy(RecurrentPolicy):
         *("q_s_taken-a_t0", "target_q_s_max-a_t0", "q_s_a-mean_t0"),
     )
 
-    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, cfg: EasyDict, *args: Any, **kwargs: Any) -> None:
         self._burnin_step = cfg.burnin_step
         whole = cfg.get("unroll_len")
         self._learn_len = cfg.learn_unroll_len if whole is None else whole - cfg.burnin_step
@@ -131,16 +132,17 @@ class R2D2Policy(RecurrentPolicy):
             update_kwargs={"theta": theta} if freq is None else {"freq": freq},
         )
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
-        batch = super()._batch(data, use_nstep)
+    def _batch(self, data: Samples) -> Sequences:
+        batch = super()._batch(data)
         return {**batch, "action": self._shaped_action(batch["action"], leading=2)}
 
-    def _losses(self, batch: Batch) -> TeamLoss:
+    def _losses(self, batch: Sequences) -> TeamLoss:
         q = self._q_values(self._model, batch)  # [L + 1, B, N]
         with torch.no_grad():
             target_q = self._q_values(self._target_model.forward, batch)
         error = self._td_errors(batch, q, target_q, self._nstep)
-        loss = self._sequence_loss(batch, self._step_losses(batch, q, target_q, error))
+        losses, more = self._step_losses(batch, q, target_q, error)
+        loss = self._sequence_loss(batch, losses)
         first = q[0].detach()
         taken = first.gather(-1, batch["action"][self._burnin_step].unsqueeze(-1))
         log = {
@@ -149,10 +151,11 @@ class R2D2Policy(RecurrentPolicy):
             "q_s_taken-a_t0": taken.mean(),
             "target_q_s_max-a_t0": target_q[0].amax(-1).mean(),
             "q_s_a-mean_t0": first.mean(),
+            **{name: self._mean_of_steps(batch, part.detach()) for name, part in more.items()},
         }
         return loss, error.detach().sqrt(), log
 
-    def _q_values(self, network: Any, batch: Batch) -> Tensor:
+    def _q_values(self, network: Any, batch: Sequences) -> Tensor:
         """A network's values from the first learned step to the one after the last."""
         obs, burnin = batch["obs"], self._burnin_step
         states = tree_rows(batch["prev_state"])
@@ -165,8 +168,12 @@ class R2D2Policy(RecurrentPolicy):
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
         return network({"obs": tree_take(obs, slice(burnin, None)), "prev_state": states})["logit"]
 
-    def _sequence_loss(self, batch: Batch, losses: Tensor) -> Tensor:
-        """The mean over sequences of the means of their steps' losses ``[L, B]``."""
+    def _sequence_loss(self, batch: Sequences, losses: Tensor) -> Tensor:
+        """What is minimised, of the steps' losses ``[L, B]``."""
+        return self._mean_of_steps(batch, losses)
+
+    def _mean_of_steps(self, batch: Sequences, losses: Tensor) -> Tensor:
+        """The mean over sequences of the means over their steps ``[L, B]``."""
         mask = batch["mask"][self._burnin_step :]
         loss = (losses * mask).sum(0) / mask.sum(0)
         return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
@@ -174,11 +181,13 @@ class R2D2Policy(RecurrentPolicy):
     def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
         return _ETA * (error * mask).amax(0) + (1 - _ETA) * super()._priorities(error, mask)
 
-    def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
-        """What is learned from each step ``[L, B]``; here the squared error that it is given."""
-        return td_error
+    def _step_losses(
+        self, batch: Sequences, q: Tensor, target_q: Tensor, td_error: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """What is learned from each step ``[L, B]``, here its squared error; and parts to log."""
+        return td_error, {}
 
-    def _td_errors(self, batch: Batch, q: Tensor, target_q: Tensor, nstep: int) -> Tensor:
+    def _td_errors(self, batch: Sequences, q: Tensor, target_q: Tensor, nstep: int) -> Tensor:
         """Squared n-step errors ``[L, B]``; those of padding, which comes last, say nothing.
 
         A target reaches as far as the sequence does: its value is then that of the observation

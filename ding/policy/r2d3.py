@@ -1,12 +1,10 @@
 """Recurrent replay from demonstrations (Paine et al. 2019, R2D3)."""
 
-from typing import Any
-
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Batch, TeamLoss
-from ding.policy.demonstrations import DemonstrationPolicy
+from ding.policy._types import Arrays, Lengths, Sequences
+from ding.policy.dqfd import DemonstrationPolicy
 from ding.policy.r2d2 import R2D2Policy
 from ding.utils import POLICY_REGISTRY
 
@@ -20,7 +18,7 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
     """
 
     paper = "Paine et al. 2019"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="r2d3",
         burnin_step=2,
         learn=dict(
@@ -31,33 +29,25 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
         collect=dict(pho=0.25),
     )
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         samples = super()._get_train_columns(columns, lengths)
         return {**samples, "is_expert": np.zeros(len(samples["null"]), np.float32)}
 
-    def _sequence_loss(self, batch: Batch, losses: Tensor) -> Tensor:
+    def _sequence_loss(self, batch: Sequences, losses: Tensor) -> Tensor:
         return super()._sequence_loss(batch, losses) + self._squared_weights()
 
     _logged: tuple[str, ...] = ("nstep_loss", "1step_loss", "sl_loss")
 
-    def _losses(self, batch: Batch) -> TeamLoss:
-        loss, error, log = super()._losses(batch)
-        parts = {name: batch.pop(name) for name in ("nstep_loss", "1step_loss", "sl_loss")}
-        return loss, error, {**log, **parts}
-
-    def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
+    def _step_losses(
+        self, batch: Sequences, q: Tensor, target_q: Tensor, td_error: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         learn = self._cfg.learn
         one_step = self._td_errors(batch, q, target_q, 1)
         action = batch["action"][self._burnin_step :]
         shortfall = self._shortfall(q[:-1], action, batch["is_expert"])
-        for name, part in (
-            ("nstep_loss", td_error),
-            ("1step_loss", one_step),
-            ("sl_loss", shortfall),
-        ):
-            batch[name] = super()._sequence_loss(batch, part.detach())
-        return (
-            learn.lambda1 * td_error
-            + learn.lambda_one_step_td * one_step
-            + learn.lambda2 * shortfall
-        )
+        loss = learn.lambda1 * td_error + learn.lambda_one_step_td * one_step
+        return loss + learn.lambda2 * shortfall, {
+            "nstep_loss": td_error,
+            "1step_loss": one_step,
+            "sl_loss": shortfall,
+        }

@@ -1,7 +1,5 @@
 """Rainbow (Hessel et al. 2018): six extensions of DQN in one."""
 
-from typing import Any
-
 import torch
 from easydict import EasyDict
 
@@ -15,7 +13,7 @@ class RainbowDQNPolicy(C51Policy):
     """C51 with double and dueling Q-learning, n-step returns, priorities and noisy layers."""
 
     paper = "Hessel et al. 2018"
-    config: dict[str, Any] = dict(
+    config = dict(
         type="rainbow",
         priority=True,
         priority_IS_weight=True,

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from ding.model import model_wrap
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Arrays, Eps, Lengths, Log, Obs, Output, Samples, Sequences, TeamLoss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import to_floats
 from ding.policy.layout import check_sequences
@@ -42,17 +42,18 @@ class RecurrentPolicy(Policy):
         """The state of one environment whose episode begins; None if the network knows it."""
         return None
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> Sequences:
         """A batch of samples, time first; see `sequence_batch`."""
-        return sequence_batch(
+        batch: Any = sequence_batch(
             data,
             self._device,
             self._priority,
             self._priority_IS_weight,
             self._cfg.learn.ignore_done,
         )
+        return batch
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: Sequences) -> Log:
         """One update; what becomes of a sequence's ``priority`` see `_priorities`."""
         loss, error, log = self._losses(batch)
         loss_value = self._descend(loss, batch, self._optimizer)
@@ -64,7 +65,7 @@ class RecurrentPolicy(Policy):
             "priority": self._priorities(error.detach().abs(), batch["mask"][self._burnin_step :]),
         }
 
-    def _losses(self, batch: Batch) -> TeamLoss:
+    def _losses(self, batch: Sequences) -> TeamLoss:
         """The loss, the TD errors ``[T, B]`` of what is learned from, and what to log.
 
         Args:
@@ -84,7 +85,7 @@ class RecurrentPolicy(Policy):
 
     # ------------------------------------------------------------------ acting
 
-    def _act(self, model: Any, obs: Any, env_ids: list[int], **options: Any) -> dict[str, Any]:
+    def _act(self, model: Any, obs: Obs, env_ids: list[int], **options: Any) -> dict[str, Any]:
         self._train_mode(False)
         output = model.forward({"obs": obs}, data_id=env_ids, **self._act_options, **options)
         acted = {name: output[name] for name in ("action", "logit")}
@@ -103,11 +104,11 @@ class RecurrentPolicy(Policy):
         )
         self._collect_model = model_wrap(self._collect_states, self._explorer)
 
-    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
+    def _forward_collect_batch(self, obs: Obs, eps: Eps, env_ids: list[int]) -> Output:
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         return self._act(self._collect_model, obs, env_ids, eps=eps)
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         return sequence_columns(columns, lengths, self._learn_len, self._burnin_step)
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
@@ -122,7 +123,7 @@ class RecurrentPolicy(Policy):
         )
         self._eval_model = model_wrap(self._eval_states, "argmax_sample")
 
-    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
+    def _forward_eval_batch(self, obs: Obs, env_ids: list[int]) -> Output:
         return self._act(self._eval_model, obs, env_ids)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:

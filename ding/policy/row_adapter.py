@@ -8,6 +8,7 @@ import torch
 
 from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
+from ding.policy._types import Obs
 from ding.policy.train_columns import as_tensor, flatten_numbers, sample_columns
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
@@ -33,7 +34,7 @@ class RowAdapter:
         return _rows_of(data, output)
 
     def _process_transition(
-        self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
+        self, obs: Obs, policy_output: Mapping[str, Any], timestep: Any
     ) -> dict[str, Any]:
         return {
             "obs": obs,

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, State, StepBatch
 from ding.policy.joint import joint_mean
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
@@ -25,7 +27,7 @@ class _SoftActorCritic(QActorCritic):
     ``learn.target_entropy``; with ``learn.log_space`` its logarithm is what is learned.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         # Samples before the first update; they come from the untrained policy itself.
         random_collect_size=10000,
         transition_with_policy_data=True,
@@ -77,7 +79,7 @@ class _SoftActorCritic(QActorCritic):
         """What the entropy is to come to unless the config says."""
         raise NotImplementedError
 
-    def _update_alpha(self, entropy: torch.Tensor) -> dict[str, Any]:
+    def _update_alpha(self, entropy: torch.Tensor) -> Log:
         """One step of the temperature.
 
         Args:
@@ -106,7 +108,7 @@ class _SoftActorCritic(QActorCritic):
         if self._cfg.collect.collector_logit:
             self._transition_outputs = ("logit",)
 
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+    def _load_state_dict_learn(self, state_dict: State) -> None:
         super()._load_state_dict_learn(state_dict)
         if self._auto_alpha:
             self._read_alpha()
@@ -122,7 +124,7 @@ class SACPolicy(_SoftActorCritic):
     paper = "Haarnoja et al. 2018"
     actions: tuple[str, ...] = ("continuous", "multi-agent")
     networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR})}
-    config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
+    config = dict(type="sac", model=dict(action_space="reparameterization"))
     _logged: tuple[str, ...] = ("transformed_log_prob",)
 
     #: Whether what the next state is worth has its action's entropy.
@@ -130,7 +132,7 @@ class SACPolicy(_SoftActorCritic):
 
     _network, _team_network = "continuous_qac", "continuous_maqac"
 
-    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+    def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         # Here, so that targets are copies of it, and all processes begin with the same.
         built: Any = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
@@ -142,14 +144,14 @@ class SACPolicy(_SoftActorCritic):
     def _usual_entropy(self) -> float:
         return -float(np.prod(self._cfg.model.action_shape))
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: StepBatch) -> torch.Tensor:
         obs = batch["next_obs"]
         # The current actor's actions: there is no target of the actor.
         action, log_prob = squashed(self._model(obs, mode="compute_actor")["logit"])
         q_value = least(self._judge(self._target_model, obs, action))
         return q_value - self._alpha_value * log_prob if self._entropy_in_targets else q_value
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         action, log_prob = squashed(self._model(batch["obs"], mode="compute_actor")["logit"])
         q_value = least(self._judge(self._model, batch["obs"], action))
         loss = (self._alpha_value * log_prob - q_value).mean()
@@ -158,13 +160,13 @@ class SACPolicy(_SoftActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+    def _forward_eval_batch(self, obs: Obs) -> Output:
         self._train_mode(False)
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
         return {"action": torch.tanh(mu), "logit": {"mu": mu, "sigma": sigma}}
@@ -176,7 +178,7 @@ class SQILSACPolicy(SACPolicy):
 
     paper = "Reddy et al. 2019"
     pipeline = "serial_sqil"
-    config: dict[str, Any] = dict(type="sqil_sac")
+    config = dict(type="sqil_sac")
 
 
 @POLICY_REGISTRY.register("discrete_sac")
@@ -195,7 +197,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
             Call({"q_value": "B N"}, "compute_critic"),
         )
     }
-    config: dict[str, Any] = dict(type="discrete_sac")
+    config = dict(type="discrete_sac")
     _log_names = {"q_value": "q_value_1", "q_value_twin": "q_value_2"}
     _explorer, _chooser = "eps_greedy_multinomial_sample", "argmax_sample"
 
@@ -204,7 +206,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
     def _usual_entropy(self) -> float:
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))
 
-    def _log_prob(self, obs: Any) -> torch.Tensor:
+    def _log_prob(self, obs: Obs) -> torch.Tensor:
         """Log-probabilities of the actions, ``[B, N]``."""
         logit = self._model(obs, mode="compute_actor")["logit"]
         if isinstance(obs, Mapping) and "action_mask" in obs:
@@ -212,22 +214,22 @@ class DiscreteSACPolicy(_SoftActorCritic):
             logit = logit.masked_fill(obs["action_mask"] == 0, torch.finfo(logit.dtype).min)
         return logit.log_softmax(-1)
 
-    def _judge(self, model: Any, obs: Any, action: Any = None) -> list[torch.Tensor]:
+    def _judge(self, model: Any, obs: Obs, action: Action = None) -> list[torch.Tensor]:
         """What each critic says of all actions, ``[B, N]``."""
         q_value = model(obs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
-    def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:
+    def _q_values(self, batch: StepBatch) -> list[torch.Tensor]:
         values = self._judge(self._model, batch["obs"])
         return [of_action(value, batch["action"]) for value in values]
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: StepBatch) -> torch.Tensor:
         obs = batch["next_obs"]
         log_prob = self._log_prob(obs)
         q_value = least(self._judge(self._target_model, obs))
         return (log_prob.exp() * (q_value - self._alpha_value * log_prob)).sum(-1)
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         log_prob = self._log_prob(batch["obs"])
         prob = log_prob.exp()
         with torch.no_grad():
@@ -237,7 +239,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:  # type: ignore[override]
+    def _forward_collect_batch(self, obs: Obs, eps: Eps = 0.0) -> Output:  # type: ignore[override]
         """Draws from the policy; with probability ``eps`` any action."""
         return super()._forward_collect_batch(obs, eps=eps)
 

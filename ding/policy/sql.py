@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from easydict import EasyDict
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
+from ding.policy._types import Loss, Output, StepBatch
+from ding.policy.acting import priorities
 from ding.policy.dqn import DQNPolicy
-from ding.rl_utils import q_nstep_sql_td_error
+from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -17,18 +19,24 @@ class SoftQPolicy(DQNPolicy):
     That is the value of ``softmax(Q / alpha)`` with its entropy, ``E[Q - alpha * log π]``.
     """
 
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
+    def _target_output(self, batch: StepBatch) -> Output:
         # The soft value takes all actions: none has to be chosen.
         return self._target_model.forward(batch["next_obs"])
 
     def _soft_loss(
-        self, batch: Batch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
+        self, batch: StepBatch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
     ) -> Loss:
         """Loss, and the priority of each sample ``[B]``."""
-        values = q, next_q, action, None
-        loss, error, value = self._nstep_error(q_nstep_sql_td_error, batch, *values, alpha=alpha)
-        batch["record_value_function"] = value.detach().mean()
-        return loss, self._priority_of(error)
+        sample = batch["reward"], batch["done"], batch["weight"]
+        loss, error, value = q_nstep_sql_td_error(
+            q_nstep_td_data(q, next_q, action, None, *sample),
+            self._gamma,
+            alpha,
+            self._nstep,
+            value_gamma=batch.get("value_gamma"),
+        )
+        log = {"record_value_function": value.detach().mean()}
+        return Loss(loss, priorities(error, self._priority_form), log)
 
 
 @POLICY_REGISTRY.register("sql")
@@ -40,7 +48,7 @@ class SQLPolicy(SoftQPolicy):
     """
 
     paper = "Haarnoja et al. 2017"
-    config: dict[str, Any] = dict(type="sql", learn=dict(alpha=0.1))
+    config = dict(type="sql", learn=dict(alpha=0.1))
     _logged: tuple[str, ...] = ("record_value_function",)
 
     _explorer = "eps_greedy_multinomial_sample"
@@ -49,11 +57,9 @@ class SQLPolicy(SoftQPolicy):
         super()._init_learn()
         self._alpha = _temperature(self._cfg)
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
-        log = super()._learn(batch)
-        return {**log, "record_value_function": batch["record_value_function"].item()}
-
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         return self._soft_loss(batch, action, output["logit"], target["logit"], self._alpha)
 
     def _init_collect(self) -> None:
@@ -62,7 +68,7 @@ class SQLPolicy(SoftQPolicy):
         self._collect_options = {"alpha": self._alpha}
 
 
-def _temperature(cfg: Any) -> float:
+def _temperature(cfg: EasyDict) -> float:
     if not cfg.learn.alpha > 0:
         raise ConfigError(f"policy.learn.alpha is {cfg.learn.alpha}; the temperature must be > 0")
     return float(cfg.learn.alpha)

@@ -7,9 +7,10 @@ of two networks' values), Haarnoja et al. 2018b (the temperature).
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss, Output
+from ding.policy._types import Eps, Log, Loss, Obs, Output, StepBatch
 from ding.policy.networks import Call
 from ding.policy.sql import SoftQPolicy
 from ding.torch_utils import Adam
@@ -30,7 +31,7 @@ class SQNPolicy(SoftQPolicy):
     paper = "Haarnoja et al. 2017"
     actions: tuple[str, ...] = ("discrete",)
     networks = {"discrete": (Call({"q_value": ("B N", "B N"), "logit": "B N"}),)}
-    config: dict[str, Any] = dict(
+    config = dict(
         type="sqn",
         learn=dict(
             learning_rate_q=0.001,
@@ -45,9 +46,8 @@ class SQNPolicy(SoftQPolicy):
     )
     _silent_keys = ("learn.discount_factor",)
     _logged: tuple[str, ...] = ("alpha", "entropy", "alpha_loss", "q_loss")
-    _alpha_loss = 0.0
 
-    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, cfg: EasyDict, *args: Any, **kwargs: Any) -> None:
         if not cfg.learn.alpha > 0:
             raise ConfigError(f"policy.learn.alpha is {cfg.learn.alpha}; it must be > 0")
         model_cfg, choice = cfg.get("model") or {}, "SQN has one choice"
@@ -74,29 +74,29 @@ class SQNPolicy(SoftQPolicy):
         self._log_alpha = self._log_alpha.to(self._device).requires_grad_()
         self._alpha_optimizer = Adam([self._log_alpha], lr=learn.learning_rate_alpha)
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _learn(self, batch: StepBatch) -> Log:
         log = super()._learn(batch)
-        return {
-            **log,
-            "alpha": self._log_alpha.exp().item(),
-            "entropy": self._entropy,
-            "alpha_loss": self._alpha_loss,
-            "q_loss": log["total_loss"] - self._alpha_loss,
-        }
+        log["alpha"] = self._log_alpha.exp().item()
+        log["q_loss"] = log["total_loss"] - log["alpha_loss"]
+        return log
 
-    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
+    def _branch_loss(
+        self, batch: StepBatch, action: Tensor, output: Output, target: Output
+    ) -> Loss:
         alpha = self._log_alpha.detach().exp()
-        losses, errors = zip(
-            *(self._soft_loss(batch, action, q, target["logit"], alpha) for q in output["q_value"])
-        )
+        values = [
+            self._soft_loss(batch, action, q, target["logit"], alpha) for q in output["q_value"]
+        ]
         log_policy = (output["logit"].detach() / alpha).log_softmax(-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
-        self._entropy = entropy.item()
         alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
-        self._alpha_loss = alpha_loss.item()
-        return torch.stack(losses).sum() + alpha_loss, torch.stack(errors).mean(0)
+        return Loss(
+            torch.stack([value.loss for value in values]).sum() + alpha_loss,
+            torch.stack([value.priority for value in values]).mean(0),
+            {"entropy": entropy, "alpha_loss": alpha_loss.detach()},
+        )
 
-    def _update(self, loss: Tensor, batch: Batch) -> float:
+    def _update(self, loss: Tensor, batch: StepBatch) -> float:
         self._alpha_optimizer.zero_grad()
         value = super()._update(loss, batch)
         if self._joint:
@@ -104,6 +104,6 @@ class SQNPolicy(SoftQPolicy):
         self._alpha_optimizer.step()
         return value
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:
         self._collect_options = {"alpha": self._log_alpha.detach().exp()}
         return super()._forward_collect_batch(obs, eps)

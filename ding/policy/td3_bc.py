@@ -1,9 +1,6 @@
 """TD3 with behaviour cloning, for offline data (Fujimoto and Gu 2021)."""
 
-from typing import Any
-
-import torch
-
+from ding.policy._types import LoggedLoss, StepBatch
 from ding.policy.joint import joint_mean
 from ding.policy.td3 import TD3Policy
 from ding.utils import POLICY_REGISTRY
@@ -23,7 +20,7 @@ class TD3BCPolicy(TD3Policy):
     _action_spaces = {"continuous": "regression"}
     pipeline = "serial_offline"
     _logged: tuple[str, ...] = ("bc_loss",)
-    config: dict[str, Any] = dict(
+    config = dict(
         type="td3_bc",
         model=dict(
             action_space="regression", actor_head_hidden_size=256, critic_head_hidden_size=256
@@ -33,7 +30,7 @@ class TD3BCPolicy(TD3Policy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
         q_value = self._judge(self._model, batch["obs"], action)[0]
         scale = self._cfg.learn.alpha / joint_mean(q_value.abs(), self._joint).clamp(min=1e-8)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ding.data import tree_take
 from ding.model.template.agents import AgentsModel
-from ding.policy._types import Batch
+from ding.policy._types import Obs, Sequences
 from ding.policy.recurrent import RecurrentPolicy
 from ding.utils.errors import ConfigError, DataError
 
@@ -24,7 +24,7 @@ class TeamPolicy(RecurrentPolicy):
     (`_make_optimizer`).
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         priority=False,
         priority_IS_weight=False,
         # As `model.agent_num`, which is what counts.
@@ -71,11 +71,11 @@ class TeamPolicy(RecurrentPolicy):
         """The optimiser of all parameters."""
         raise NotImplementedError
 
-    def _unroll(self, model: Any, batch: Batch) -> dict[str, Any]:
+    def _unroll(self, model: Any, batch: Sequences) -> dict[str, Any]:
         """What a network says of all T + 1 observations."""
         return model.unroll(batch["obs"], batch["prev_state"])
 
-    def _mean(self, loss: Tensor, batch: Batch) -> Tensor:
+    def _mean(self, loss: Tensor, batch: Sequences) -> Tensor:
         """The mean of ``[T, B]`` over all that is no padding."""
         mask = batch["mask"]
         if batch["weight"] is not None:
@@ -96,11 +96,11 @@ class TeamPolicy(RecurrentPolicy):
         """The state of one environment whose episode begins."""
         return tree_take(self._model.initial_state(1), 0)
 
-    def _act(self, model: Any, obs: Any, env_ids: list[int], **options: Any) -> dict[str, Any]:
+    def _act(self, model: Any, obs: Obs, env_ids: list[int], **options: Any) -> dict[str, Any]:
         self._check_obs(obs)
         return super()._act(model, obs, env_ids, **options)
 
-    def _check_obs(self, obs: Any) -> None:
+    def _check_obs(self, obs: Obs) -> None:
         parts = obs if isinstance(obs, Mapping) else {}
         missing = [name for name in self._needed_parts if name not in parts]
         if missing:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import Columns, tree_join, tree_map
+from ding.policy._types import Arrays, Lengths, Samples, Sequences
 from ding.policy.acting import ActingPolicy
 from ding.policy.layout import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
@@ -20,7 +21,7 @@ class UnrolledPolicy(ActingPolicy):
     size of the buffer count pieces.
     """
 
-    config: dict[str, Any] = dict(
+    config = dict(
         # Draw pieces by the mean of their one-step errors.
         priority=False,
         priority_IS_weight=False,
@@ -48,14 +49,14 @@ class UnrolledPolicy(ActingPolicy):
     def _get_unroll_len(self) -> int:
         return self._cfg.unroll_len
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         # Each step once: V-trace and Retrace weigh steps by how likely they are by now, not twice.
         return sequence_columns(columns, lengths, self._get_unroll_len(), overlap=False)
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
         return sequence_counts(lengths, self._get_unroll_len())
 
-    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+    def _batch(self, data: Samples) -> Sequences:
         """Make a batch of B pieces, time first.
 
         Args:
@@ -68,7 +69,7 @@ class UnrolledPolicy(ActingPolicy):
             ``weight`` is ``[T, B]``, of mean 1 over the transitions, or ``None``.
         """
         cfg = self._cfg
-        batch = sequence_batch(
+        batch: Any = sequence_batch(
             _from_lists(data, self._transition_outputs),
             self._device,
             cfg.priority,
@@ -114,7 +115,7 @@ def with_last_values(value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.where(mask > 0, value[:-1], last), last])
 
 
-def piece_priority(batch: dict[str, torch.Tensor], value: torch.Tensor) -> torch.Tensor:
+def piece_priority(batch: Sequences, value: torch.Tensor) -> torch.Tensor:
     """Mean absolute one-step error of the values ``[T + 1, B]`` of each piece, ``[B]``."""
     error = batch["reward"] + batch["discount"] * value[1:] - value[:-1]
     return (error.abs() * batch["mask"]).sum(0) / batch["mask"].sum(0)

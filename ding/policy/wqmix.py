@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import LoggedLoss, Output, Sequences
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -24,7 +24,7 @@ class WQMIXPolicy(QMIXPolicy):
 
     paper = "Rashid et al. 2020"
     actions = ("multi-agent",)
-    config: dict[str, Any] = dict(type="wqmix", learn=dict(wqmix_ow=True, alpha=0.1))
+    config = dict(type="wqmix", learn=dict(wqmix_ow=True, alpha=0.1))
 
     _target_value = "free_q"
 
@@ -38,7 +38,7 @@ class WQMIXPolicy(QMIXPolicy):
             raise ConfigError(f"policy.learn.alpha is {self._alpha}; expected a weight, 0 to 1")
 
     def _loss(
-        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         free_error = judged["free_q"] - target
         with torch.no_grad():
@@ -52,7 +52,7 @@ class WQMIXPolicy(QMIXPolicy):
         log = {"free_q_value": judged["free_q"].mean()}
         return loss + free_loss, {**log, "weighted_loss": loss, "free_loss": free_loss}
 
-    def _is_good(self, batch: dict[str, Any], online: dict[str, Any], target: Tensor) -> Tensor:
+    def _is_good(self, batch: Sequences, online: dict[str, Any], target: Tensor) -> Tensor:
         """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
         output, obs = during(online), during(batch["obs"])
         best = best_actions(output["logit"], obs.get("action_mask"))

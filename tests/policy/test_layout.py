@@ -142,8 +142,8 @@ def test_columns_that_a_policy_does_not_look_at_may_have_any_shape():
 
 def test_what_users_make_of_samples_is_theirs():
     class Own(DQNPolicy):
-        def _batch(self, data, use_nstep=True):
-            return {**super()._batch(data, use_nstep), "done": torch.zeros(1)}
+        def _batch(self, data):
+            return {**super()._batch(data), "done": torch.zeros(1)}
 
     policy = build("dqn")
     policy.__class__ = Own

@@ -36,7 +36,7 @@ def evaluate(policy):
 
 CALLED = [
     *((learn, name) for name in ("_forward_learn", "_batch", "_learn", "_target_output")),
-    *((learn, name) for name in ("_value_loss", "_branch_loss", "_nstep_error", "_update")),
+    *((learn, name) for name in ("_value_loss", "_branch_loss", "_update")),
     *((learn, name) for name in ("_descend", "_train_mode")),
     *((collect, name) for name in ("_collect_columns", "_forward_collect_batch")),
     *((act, name) for name in ("_prepare_network", "_model_input") for act in (collect, evaluate)),
