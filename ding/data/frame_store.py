@@ -14,6 +14,8 @@ from ding.data.recycler import Recycler
 MIN_FRAME_BYTES = 1024
 #: Most rows between an observation and the one that follows it (n-step returns).
 _FARTHEST = 8
+#: Bytes between those that are compared first.
+_SPARSE = 97
 
 Indexed = IndexedColumn[np.ndarray]
 
@@ -59,7 +61,8 @@ class FramePair:
         self._allocate_frames(capacity + capacity // 8 + 64)
 
     def _allocate_frames(self, room: int, kept: int = 0) -> None:
-        """Make room for frames; the first `kept` of those that are there stay."""
+        """Make room for frames, more where trajectories are so short that rows share few of them;
+        the first `kept` of those that are stored stay."""
         frames = self._preallocator.empty((room, *self._shape), self._dtype, self._name)
         users, names = np.zeros(room, np.int64), np.full(room, -1)
         if kept:
@@ -68,10 +71,6 @@ class FramePair:
         # Not before all is there: another thread may be reading.
         self._frames, self._users, self._names = frames, users, names
         self._room = room
-
-    def _grow(self) -> None:
-        """More room: trajectories are so short that rows have few frames in common."""
-        self._allocate_frames(self._room + self._room // 2, self._used)
 
     @property
     def frame_count(self) -> int:
@@ -95,40 +94,62 @@ class FramePair:
         """Write rows to slots."""
         self._release(where)
         first, second = _over_one_source(first, second)
-        index = np.concatenate([first.index, second.index])
-        named, place = np.unique(index, return_inverse=True)
-        names = np.full(len(named), -1) if first.names is None else first.names[named]
-        begins = ~np.isin(named, second.index)
-        found = [
-            self._stored(first.source[at], name, begin)
-            for at, name, begin in zip(named.tolist(), names.tolist(), begins.tolist())
-        ]
-        slots = np.array(found, np.int64)
+        named, place = np.unique(np.concatenate([first.index, second.index]), return_inverse=True)
+        places = place.reshape(2, -1)
+        slots = np.full(len(named), -1)
+        if first.names is not None:
+            self._find_names(first, named, slots)
+        self._find_ends(first.source, named, slots, without=places[1])
+        fresh = np.flatnonzero(slots < 0)
+        slots[fresh] = self._store(first.source, named[fresh])
         if first.names is None:
-            self._ends.extend(slots[~np.isin(named, first.index)][-_FARTHEST:].tolist())
-        slots = slots[place.reshape(-1)]
-        np.add.at(self._users, slots, 1)
-        self._first[where], self._second[where] = slots.reshape(2, -1)
+            is_end = np.ones(len(named), bool)
+            is_end[places[0]] = False
+            self._ends.extend(slots[is_end][-_FARTHEST:].tolist())
+        np.add.at(self._users, slots[places.reshape(-1)], 1)
+        self._first[where], self._second[where] = slots[places]
 
-    def _stored(self, frame: np.ndarray, name: int, begins: bool) -> int:
-        """The slot of a frame, a new one unless the frame is stored.
+    def _find_names(self, column: Indexed, named: np.ndarray, slots: np.ndarray) -> None:
+        """Set the slots of frames that have names, which are stored if they are not yet."""
+        assert column.names is not None
+        names = column.names[named]
+        for i in np.flatnonzero(names >= 0).tolist():
+            name, frame = int(names[i]), column.source[named[i]]
+            slot = self._named.get(name)
+            if slot is None or not (bytes_of(self._frames[slot]) == bytes_of(frame)).all():
+                slot = int(self._store(column.source, named[i : i + 1])[0])
+                self._named[name], self._names[slot] = slot, name
+            slots[i] = slot
 
-        Args:
-            begins: Whether no row of those that are written with it ends with the frame.
-        """
-        if name >= 0:
-            known = [self._named[name]] if name in self._named else []
-        else:
-            known = [slot for slot in self._ends if self._users[slot]] if begins else []
-        raw = bytes_of(frame[None]) if known else None
-        for slot in known:
-            if (bytes_of(self._frames[slot][None]) == raw).all():
-                return slot
-        slot = self._new_slot()
-        self._frames[slot], self._names[slot] = frame, name
-        if name >= 0:
-            self._named[name] = slot
-        return slot
+    def _find_ends(
+        self, source: np.ndarray, named: np.ndarray, slots: np.ndarray, without: np.ndarray
+    ) -> None:
+        """Set the slots of frames that earlier rows ended with, except for those at `without`."""
+        ends = np.array([slot for slot in self._ends if self._users[slot]], np.int64)
+        begins = slots < 0
+        begins[without] = False
+        at = np.flatnonzero(begins)
+        if not len(ends) or not len(at):
+            return
+        # A few bytes of each show almost all pairs that differ.
+        stored, given = bytes_of(self._frames), bytes_of(source[named[at]])
+        likely = (given[:, None, ::_SPARSE] == stored[:, ::_SPARSE][ends]).all(-1)
+        for i, j in np.argwhere(likely).tolist():
+            if slots[at[i]] < 0 and (stored[ends[j]] == given[i]).all():
+                slots[at[i]] = ends[j]
+
+    def _store(self, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Copy frames of an array to slots, which are returned; they have no names yet."""
+        n = len(index)
+        kept = max(len(self._free) - n, 0)
+        free, self._free = self._free[kept:], self._free[:kept]
+        first, self._used = self._used, self._used + n - len(free)
+        while self._used > self._room:
+            self._allocate_frames(self._room + self._room // 2, first)
+        slots = np.array([*free, *range(first, self._used)], np.int64)
+        self._frames[slots] = source if n == len(source) else source[index]
+        self._names[slots] = -1
+        return slots
 
     def _release(self, where: slice | np.ndarray) -> None:
         gone = np.concatenate([self._first[where], self._second[where]])
@@ -140,14 +161,6 @@ class FramePair:
             if self._named.get(name) == slot:
                 del self._named[name]
             self._free.append(slot)
-
-    def _new_slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        if self._used == self._room:
-            self._grow()
-        self._used += 1
-        return self._used - 1
 
     def rows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each frame that some rows refer to once, and to which the rows refer, twice int64 [n]."""

@@ -111,7 +111,7 @@ def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
     return parse_tensors(read_content(path))
 
 
-def read_content(path: str) -> bytearray:
+def read_content(path: str) -> memoryview:
     """All bytes of a file, as memory that may be written to.
 
     It is not mapped: one that somebody cuts short would end the process.
@@ -124,7 +124,7 @@ def read_content(path: str) -> bytearray:
         size = os.fstat(stream.fileno()).st_size
         if not fits_memory(size):
             raise DataError(f"it does not fit into the memory: {size} bytes")
-        content = bytearray(size)
+        content = np.empty(size, np.uint8).data  # a bytearray would be zeroed first
         if stream.readinto(content) != size:
             raise DataError("it changed while it was read")
         return content
