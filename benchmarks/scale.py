@@ -33,8 +33,8 @@ from easydict import EasyDict
 from ding.utils import COMMANDER_REGISTRY
 from ding.worker import Coordinator, NaiveCommander
 from ding.worker.engines.carrier import Carrier, Stores
+from ding.worker.engines.control import RunControl
 from ding.worker.engines.local import LocalCarrier
-from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.seams import Engine
 
 HERE = Path(__file__).resolve().parent
@@ -71,7 +71,7 @@ def coordinator_of(
             stack.callback(carrier.close)
             specs = [spec_of(name, folder, *rates) for name in names]
             stores = Stores.of(carrier)
-            control = SpawnControl(carrier, specs, max_restart=0)
+            control = RunControl(carrier, specs, max_restart=0)
             made = Engine(control, stores.samples, stores.weights, stores.artifacts)
         coordinator = Coordinator(cfg, engine=made)
         coordinator.start()

@@ -38,7 +38,7 @@ from ding.worker import (
     create_comm_learner,
 )
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
-from ding.worker.engines.spawn_control import SpawnControl
+from ding.worker.engines.control import RunControl
 from ding.worker.engines.worker_services import build_service
 from ding.worker.seams import Engine
 
@@ -193,7 +193,7 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
         carrier.open()
     try:
         specs = worker_specs(config, carrier.has_teams)
-        control = SpawnControl(carrier, specs, config.system.max_restart)
+        control = RunControl(carrier, specs, config.system.max_restart)
         stores = Stores.of(carrier)
         engine = Engine(control, stores.samples, stores.weights, stores.artifacts)
         config.resume_coordinator = resume

@@ -63,7 +63,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
-    "Control": ("engines.spawn_control", "engines.http_control"),
+    "Control": ("engines.control", "engines.http_door"),
     "CollectorService": ("collector",),
     "LearnerService": ("learner",),
 }

@@ -17,8 +17,8 @@ from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
 from ding.worker.engines import carrier
 from ding.worker.engines.carrier import Carrier, CarrierWeights, WithFiles
+from ding.worker.engines.control import RunControl
 from ding.worker.engines.local import LocalCarrier
-from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.message_graph import GRAPH, PARTS, methods
 from ding.worker.messages import Request
 from tests.docs.fences import ROOT
@@ -31,7 +31,7 @@ HEARERS = {
     ("Commander", SoloCommander): BaseCommander,
     ("Coordinator", Coordinator): RunEvents,
     ("CommCoordinator", CommCoordinator): (CommCoordinator, seams.Arrivals),
-    ("Control", SpawnControl): seams.Control,
+    ("Control", RunControl): seams.Control,
     ("Buffers", ChunkBuffer): ChunkBuffer,
     ("Buffers", BufferPace): BufferPace,
     ("SampleStore", LocalCarrier): seams.SampleStore,

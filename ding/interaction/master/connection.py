@@ -293,6 +293,11 @@ class SlaveConnectionProxy(_Connection):
         self._connection.disconnect()
         self._after_disconnect()
 
+    def disconnect_now(self) -> None:
+        """As `SlaveConnection.disconnect_now`."""
+        self._connection.disconnect_now()
+        self._after_disconnect()
+
     def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """As `SlaveConnection.new_task`."""
         return self._connection.new_task(data)

@@ -7,7 +7,8 @@ from easydict import EasyDict
 
 from ding.utils import durations
 from ding.worker.adapter.team_service import TeamService, merged_info
-from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.control import RunControl
+from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.engines.http_messages import answer_to_json, request_from_json, request_type
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave, HttpWorker
 from ding.worker.messages import (
@@ -73,7 +74,8 @@ class LearnerAggregator(TeamService):
         towards = {**cfg.get("master", {}), "learner": learners}
         towards.update({name: cfg[name] for name in _SHARED if name in cfg})
         names = list(dict.fromkeys([*cfg.get("learner_names", []), *learners]))
-        self._control = HttpControl(towards)
+        workers = HttpWorkers(towards)
+        self._control = RunControl(workers, workers.specs)
         super().__init__(names, self._control.release, "learner_aggregator", cfg)
 
     def _listener(self) -> HttpWorker:

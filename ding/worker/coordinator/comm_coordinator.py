@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
-from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.control import RunControl
+from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.messages import Kind, Task
 from ding.worker.seams import Arrival, Awaited, Control
 
@@ -24,7 +25,7 @@ class CommCoordinator:
 
     Args:
         cfg: The compiled config; ``cfg.system.coordinator`` has the spans in seconds that workers
-            have for their answers, and what `HttpControl` reads.
+            have for their answers, and what `HttpWorkers` reads.
         callback_fn: The coordinator; or functions, see `CALLBACKS`.
         logger: Where it tells what it does.
         status: What those are told who ask the control for the run's status.
@@ -55,7 +56,10 @@ class CommCoordinator:
             "learn": float(own.get("learn_timeout", durations.LEARN_TIMEOUT)),
         }
         self._logger, self._status = logger, status
-        self._control = HttpControl(own) if control is None else control
+        if control is None:
+            workers = HttpWorkers(own)
+            control = RunControl(workers, workers.specs)
+        self._control = control
         started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
         self._configured = max(len(own.get("collector") or {}), int(started))
         self._resources = NaiveResourceManager()

@@ -2,7 +2,7 @@
 
 A carrier starts workers and brings requests to them (spawn, call, drop), holds samples (put, get,
 remove) and weights (publish, newest). Everything else that a run needs is made of these: the stores
-below, and the control that starts dead workers again (`ding.worker.engines.spawn_control`).
+below, and the control that starts dead workers again (`ding.worker.engines.control`).
 """
 
 import os
@@ -12,14 +12,15 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from easydict import EasyDict
 
+from ding.interaction.base.service import HttpService
 from ding.interaction.slave import TaskFail
 from ding.utils import set_pkg_seed
 from ding.utils.class_config import Configurable
-from ding.utils.errors import CheckpointNotFoundError
+from ding.utils.errors import CheckpointNotFoundError, ConfigError
 from ding.utils.log_file import flush_all, redirect_output
 from ding.utils.log_helper import set_logs
 from ding.utils.sent_files import FileChange, send_files_of, sent_files
@@ -27,6 +28,7 @@ from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import CloseTask, Kind, Request
 from ding.worker.seams import (
+    Arrivals,
     Artifacts,
     Samples,
     SampleStore,
@@ -118,35 +120,36 @@ class WorkerSpec:
             os.nice(COLLECTOR_NICENESS)
 
 
+def built_elsewhere(spec: WorkerSpec, stores: "Stores") -> WorkerService:
+    """The ``build`` of a worker that comes by itself."""
+    raise ConfigError(f"{spec.name} is not built by this run: it has to join")
+
+
 #: Told with a cause when a worker has ended by itself.
 OnDeath = Callable[[str], object]
 
 
-class Carrier(Configurable, ABC, Generic[Handle]):
-    """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, name it in a config.
+class WorkerTable(Protocol):
+    """What a control has called when workers come by themselves, and when they go."""
 
-    The coordinator's process has one. Each worker needs one, too, which reaches the same samples
-    and weights: `spawn` hands it over as suits the engine (the same object to a thread, a pickled
-    copy to a process). Methods are called by several threads at once.
+    def adopt(self, kind: Kind, name: str, handle: Any) -> bool:
+        """A worker has come, perhaps again; whether it is wanted."""
 
-    Args:
-        cfg: The engine's section of the config over the class's own `config`.
-        exp_name: The run's folder.
-    """
+    def lost(self, name: str, handle: Any, cause: str) -> None:
+        """A worker cannot be reached any more; it may come again."""
 
-    #: Known keys of the engine's section, with defaults.
-    config: dict[str, Any] = {}
-    #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
-    has_teams = False
+
+class Workers(ABC, Generic[Handle]):
+    """How a control starts and reaches workers. Methods are called by several threads at once."""
+
     #: Whether its workers live in the coordinator's process, whose output, environment and priority
     #: are not theirs.
     in_one_process = False
-
-    def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
-        self.cfg = EasyDict({**self.default_config(), **cfg})
-        self.exp_name = exp_name
-
-    # ------------------------------------------------------------------ workers
+    #: Whether its workers come by themselves, so that one that was lost may come again. Then what
+    #: they write into the run's folder is there.
+    workers_join = False
+    #: The run's folder.
+    exp_name: str = "."
 
     @abstractmethod
     def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Handle:
@@ -177,6 +180,57 @@ class Carrier(Configurable, ABC, Generic[Handle]):
     @abstractmethod
     def drop(self, handle: Handle) -> None:
         """End a worker at once, whatever it does; one that has ended is no error."""
+
+    def find(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
+        """A worker of this name that an earlier coordinator of the run has started and that lives.
+
+        Called once for each worker, before its first `spawn`; ``None``: it has to be spawned. The
+        worker is asked before it is used: one that does not answer is dropped and spawned.
+
+        Args:
+            worker: What `spawn` would be given.
+            on_death: As for `spawn`.
+        """
+        return None
+
+    def address(self, handle: Handle) -> tuple[str, int | None]:
+        """Where a worker lives, for humans, and its process if that is known."""
+        return type(self).__name__, None
+
+    def place(self, name: str) -> str:
+        """Where a worker that has not come is expected, for humans."""
+        return type(self).__name__
+
+    def listener(self, table: WorkerTable, arrivals: Arrivals) -> HttpService | None:
+        """The server at which workers join, and which reports the run's status, if there is one.
+
+        Args:
+            table: Notified of workers.
+            arrivals: Has the run's status, and is notified of what hinders the listener.
+        """
+        return None
+
+
+class Carrier(Workers[Handle], Configurable):
+    """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, name it in a config.
+
+    The coordinator's process has one. Each worker needs one, too, which reaches the same samples
+    and weights: `spawn` hands it over as suits the engine (the same object to a thread, a pickled
+    copy to a process). Methods are called by several threads at once.
+
+    Args:
+        cfg: The engine's section of the config over the class's own `config`.
+        exp_name: The run's folder.
+    """
+
+    #: Known keys of the engine's section, with defaults.
+    config: dict[str, Any] = {}
+    #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
+    has_teams = False
+
+    def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
+        self.cfg = EasyDict({**self.default_config(), **cfg})
+        self.exp_name = exp_name
 
     # ------------------------------------------------------------------ samples and weights
 
@@ -229,18 +283,6 @@ class Carrier(Configurable, ABC, Generic[Handle]):
         """Read a state; ``None`` if there is none."""
         return FolderArtifacts(self.exp_name).load(path)
 
-    def find(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
-        """A worker of this name that an earlier coordinator of the run has started and that lives.
-
-        Called once for each worker, before its first `spawn`; ``None``: it has to be spawned. The
-        worker is asked before it is used: one that does not answer is dropped and spawned.
-
-        Args:
-            worker: What `spawn` would be given.
-            on_death: As for `spawn`.
-        """
-        return None
-
     def size(self, name: str) -> int | None:
         """Bytes of the samples under a name; ``None`` if there are none, or it is not known."""
         return None
@@ -262,10 +304,6 @@ class Carrier(Configurable, ABC, Generic[Handle]):
         more often collectors may look."""
         weights = self.newest(name)
         return None if weights is None else sorted(weights.facts.items(), key=lambda fact: fact[0])
-
-    def address(self, handle: Handle) -> tuple[str, int | None]:
-        """Where a worker lives, for humans, and its process if that is known."""
-        return type(self).__name__, None
 
 
 # ---------------------------------------------------------------------- stores

@@ -10,7 +10,8 @@ from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_claims import RunMark
 from ding.utils.shared_folder import SharedFolder
-from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.control import RunControl
+from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
     SharedFolderSamples,
@@ -39,8 +40,9 @@ def flask_fs_engine(system: Mapping[str, Any], exp_name: str, seed: int = 0) -> 
     samples = _folder(system, "path_data", SharedFolderSamples)
     weights = _folder(system, "path_policy", SharedFolderWeights)
     folders = {"buffers": samples, "weights": weights}
+    workers = HttpWorkers(system["coordinator"], partial(_config_of, system, seed))
     return Engine(
-        HttpControl(system["coordinator"], partial(_config_of, system, seed)),
+        RunControl(workers, workers.specs),
         samples,
         weights,
         FolderArtifacts(exp_name),

@@ -4,7 +4,7 @@ weights lie in Ray's object store.
 The driver owns all that has to last: chunks and weights are return values of the calls that it
 makes, so that they survive the actor that made them; what it drops, Ray frees. A copy of the newest
 weights is held on the driver's node. Restarts are the run's own
-(`ding.worker.engines.spawn_control`), not Ray's, so that they count against ``max_restart`` and
+(`ding.worker.engines.control`), not Ray's, so that they count against ``max_restart`` and
 have a cause.
 """
 

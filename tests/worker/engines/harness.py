@@ -15,14 +15,14 @@ import time
 
 from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import Stores, WorkerSpec
-from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.control import RunControl
+from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.engines.local import LocalCarrier
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
     SharedFolderSamples,
     SharedFolderWeights,
 )
-from ding.worker.engines.spawn_control import SpawnControl
 from tests.children import forkserver
 from tests.docs.fences import blocks
 
@@ -86,7 +86,7 @@ class CarrierHarness:
 
     def control(self, names=("collector0",), build=fake_service, max_restart=5):
         specs = [WorkerSpec(name, "collector", build) for name in names]
-        self._controls.append(SpawnControl(self.carrier, specs, max_restart))
+        self._controls.append(RunControl(self.carrier, specs, max_restart))
         return self._controls[-1]
 
     def kill(self, name):
@@ -175,11 +175,11 @@ class FlaskFsHarness:
             process.join()
 
 
-class _StartedByHand(HttpControl):
+class _StartedByHand(RunControl):
     """Has its workers started as soon as it listens."""
 
     def __init__(self, cfg, start_workers):
-        super().__init__(cfg)
+        super().__init__(HttpWorkers(cfg), [])
         self._start_workers = start_workers
 
     def start(self, arrivals):

@@ -15,8 +15,8 @@ from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.utils.log_file import flush_all
 from ding.worker.engines.carrier import WorkerSpec
+from ding.worker.engines.control import RunControl
 from ding.worker.engines.local import LocalCarrier
-from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import eventually
@@ -371,7 +371,7 @@ def test_one_process_of_a_learner_cannot_be_done_without(tmp_path):
     engine, arrivals = HARNESSES["local"](tmp_path), Arrivals()
     names = ("learner0", "learner1")
     specs = [WorkerSpec(name, "learner", fake_service, team="both") for name in names]
-    control = SpawnControl(engine.carrier, specs, max_restart=0)
+    control = RunControl(engine.carrier, specs, max_restart=0)
     control.start(arrivals)
     try:
         ((name, arrival),) = arrivals.wait("came")
@@ -402,7 +402,7 @@ def test_a_worker_that_outlived_its_coordinator_is_found_once(tmp_path):
     found = earlier.spawn(spec, print)
     earlier.started = {spec.name: found}
     later, arrivals = _Finding(earlier, {}, str(tmp_path)), Arrivals()
-    control = SpawnControl(later, [spec], max_restart=1)
+    control = RunControl(later, [spec], max_restart=1)
     control.start(arrivals)
     try:
         arrivals.wait("came")

@@ -12,6 +12,7 @@ from ding.data import Columns
 from ding.utils.errors import ChunkError, ConfigError
 from ding.worker.engines import ray_worker
 from ding.worker.engines.carrier import WithFiles, WorkerSpec
+from ding.worker.engines.control import RunControl
 from ding.worker.engines.ray_engine import RayCarrier
 from ding.worker.engines.ray_messages import (
     Location,
@@ -21,7 +22,6 @@ from ding.worker.engines.ray_messages import (
     unpack_samples,
     unpack_weights,
 )
-from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.messages import ResourceRequest, StartTask, TrainRequest
 from ding.worker.seams import Weights
 
@@ -120,7 +120,7 @@ def test_a_run_that_is_connected_already_sends_its_modules(ray_node, tmp_path, m
     monkeypatch.syspath_prepend(home)
     carrier = RayCarrier({"modules": ["shipped_by_the_run"]}, str(tmp_path))
     carrier.open()
-    control = SpawnControl(carrier, [WorkerSpec("collector0", "collector", importing_service)], 0)
+    control = RunControl(carrier, [WorkerSpec("collector0", "collector", importing_service)], 0)
     arrivals = Arrivals()
     try:
         control.start(arrivals)

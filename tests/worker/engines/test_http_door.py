@@ -4,7 +4,8 @@ import queue
 
 import pytest
 
-from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.control import RunControl
+from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
 from ding.worker.seams import NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import FakeCollector, eventually, fail_task
@@ -47,7 +48,8 @@ def make_control():
 
     def make(**cfg):
         given = dict(host=None, port=0, heartbeat_tolerance=1.5, request_retry_waiting=0.1)
-        control, arrivals = HttpControl({**given, **cfg}), Arrivals()
+        workers, arrivals = HttpWorkers({**given, **cfg}), Arrivals()
+        control = RunControl(workers, workers.specs)
         controls.append(control)
         control.start(arrivals)
         return control, arrivals
@@ -77,7 +79,8 @@ def test_answers(reached, worker):
 
 
 def test_what_is_no_answer(reached, worker):
-    ask = reached[1].next().peer.ask
+    arrivals = reached[1]
+    ask = arrivals.next().peer.ask
     worker.on["resource"] = fail_task("no luck")
     with pytest.raises(WorkerFailed, match="no luck") as caught:
         ask(ResourceRequest(), 5)
@@ -90,7 +93,7 @@ def test_what_is_no_answer(reached, worker):
     with pytest.raises(WorkerLost, match="no answer to resource"):
         ask(ResourceRequest(), 0.2)
     with pytest.raises(WorkerBusy):
-        ask(ResourceRequest(), 5)
+        arrivals.next().peer.ask(ResourceRequest(), 5)
 
 
 def test_worker_of_the_config_that_was_let_go_comes_anew(reached):

@@ -1,4 +1,4 @@
-"""The control of an engine that starts its workers itself: over the verbs spawn, call, drop."""
+"""The control of a run: a table of its workers, who are started, fenced and started again here."""
 
 import dataclasses
 import logging
@@ -7,16 +7,24 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ding.interaction.base.service import HttpService
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.errors import DataError
 from ding.utils.processes import AfterDeath, Restarts
 from ding.utils.sent_files import FileChange
 from ding.worker.adapter.team_service import TeamPeer
-from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WithFiles, WorkerSpec
+from ding.worker.engines.carrier import (
+    EndWorker,
+    NotYetError,
+    WithFiles,
+    Workers,
+    WorkerSpec,
+    built_elsewhere,
+)
 from ding.worker.engines.run_master import StatusServer
 from ding.worker.engines.shared_folder import apply_changes, files_of_task
-from ding.worker.messages import Request, ResourceRequest
+from ding.worker.messages import Kind, Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
     Arrivals,
@@ -31,23 +39,27 @@ Answer = TypeVar("Answer")
 _logger = logging.getLogger(__name__)
 
 
-class SpawnControl:
-    """Starts the workers of a run, tells the coordinator of them, and starts dead ones again.
+class RunControl:
+    """Has the workers of a run come, and come again, and reports them to the coordinator.
+
+    Those of `specs` are started, and started again when they die. Where workers join by themselves
+    (`Workers.workers_join`), others may come, too, and one that was lost is waited for.
 
     A worker that cannot be built ends the run: it could not be built the next time either. So does
     the death of the last worker of a kind that may not be started again. The processes of one
     learner come to the coordinator as one.
 
     Args:
-        carrier: What starts them.
-        specs: Which there are.
+        workers: What starts and reaches them.
+        specs: Which there are to be.
         max_restart: How often each may be started again.
     """
 
     def __init__(
-        self, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
+        self, workers: Workers[Any], specs: Sequence[WorkerSpec], max_restart: int = 0
     ) -> None:
-        self._status_server: StatusServer | None = None
+        self._workers = workers
+        self._server: HttpService | None = None
         members: dict[str, list[str]] = {}
         for spec in specs:
             if spec.team is not None:
@@ -55,67 +67,118 @@ class SpawnControl:
         self._teams = {team: TeamPeer(team, names, self.release) for team, names in members.items()}
         # One process of a learner cannot be done without, whatever other learners there are.
         kinds = {spec.name: spec.kind if spec.team is None else spec.name for spec in specs}
-        restarts = Restarts(kinds, max_restart)
-        self._keepers = [_Keeper(carrier, spec, restarts) for spec in specs]
+        self._restarts = Restarts(kinds, max_restart)
+        self._arrivals: Arrivals
+        self._lock = threading.Lock()  # guards what follows
+        self._closing = False
+        self._keepers = {spec.name: _Keeper(workers, spec, self._restarts) for spec in specs}
 
     def start(self, arrivals: Arrivals) -> None:
-        """Start all workers; does not wait for them."""
-        self._status_server = StatusServer(arrivals.status)
-        self._status_server.start()
+        """Start all workers; does not wait for them.
+
+        Raises:
+            PortTakenError: Another program listens on the port.
+        """
+        self._arrivals = arrivals
+        self._server = self._workers.listener(self, arrivals) or StatusServer(arrivals.status)
+        self._server.start()
         for team in self._teams.values():
             team.start(arrivals)
-        for keeper in self._keepers:
+        with self._lock:  # others may have joined already
+            keepers = [keeper for keeper in self._keepers.values() if not keeper.is_guest]
+        for keeper in keepers:
             team_name = keeper.spec.team
             target = arrivals if team_name is None else self._teams[team_name].members
             keeper.start(arrivals, target)
 
+    def adopt(self, kind: Kind, name: str, handle: object) -> bool:
+        """A worker has joined, perhaps again; whether it is wanted."""
+        with self._lock:
+            if self._closing:
+                return False
+            keeper = self._keepers.get(name)
+            if keeper is None or not keeper.take(handle):
+                spec = WorkerSpec(name, kind, built_elsewhere)
+                keeper = _Keeper(self._workers, spec, self._restarts, guest=handle)
+                self._keepers[name] = keeper
+                keeper.start(self._arrivals, self._arrivals)
+        return True
+
+    def lost(self, name: str, handle: object, cause: str) -> None:
+        """A worker that has joined cannot be reached any more; it may come again."""
+        with self._lock:
+            keeper = self._keepers.get(name)
+        if keeper is not None:
+            keeper.lose(handle, cause)
+
     def release(self, arrival: Arrival, cause: str) -> None:
-        """End a worker; another one is started in its stead."""
+        """Let a worker go: it is started again, or may come again."""
         arrival.peer.end(cause)  # type: ignore[attr-defined]  # a `_Life` or a `TeamPeer`
 
     def awaited(self) -> Sequence[Awaited]:
-        """Workers that are being started, or will be."""
-        return [keeper.awaited for keeper in self._keepers if not keeper.is_there]
+        """Workers that are being started or connected to, or will be."""
+        with self._lock:
+            return [keeper.awaited for keeper in self._keepers.values() if not keeper.is_there]
 
     def close(self, timeout: float) -> bool:
-        """End all workers; whether they did so in good order within so many seconds."""
+        """End all workers; whether they did so in good order within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
+        with self._lock:
+            self._closing = True
+            keepers = list(self._keepers.values())
         for team in self._teams.values():
             team.close()
-        for keeper in self._keepers:
+        for keeper in keepers:
             keeper.close(deadline)
-        ended = [keeper.join(deadline) for keeper in self._keepers]
-        if self._status_server is not None:
-            self._status_server.close()
+        ended = [keeper.join(deadline) for keeper in keepers]
+        if self._server is not None:
+            self._server.shutdown()
+            ended.append(self._server.join(max(0.1, deadline - time.monotonic())))
         return all(ended)
 
     @property
     def address(self) -> str | None:
-        """Where it tells the run's status; nobody can join there."""
-        return None if self._status_server is None else self._status_server.my_address
+        """Where it reports the run's status, and workers join if they can."""
+        return None if self._server is None else self._server.my_address
 
 
 class _Keeper:
     """Looks after one worker, in a thread: starts it, waits for its end, starts it again.
 
+    Args:
+        workers: What starts and reaches it.
+        spec: What it is made of.
+        restarts: What follows its death.
+        guest: Its handle if it has come without being expected. It is kept until it is lost.
+
     Attributes:
         is_there: Whether it has come, or was given up.
+        is_guest: Whether it has come without being expected.
     """
 
-    def __init__(self, carrier: Carrier[Any], spec: WorkerSpec, restarts: Restarts) -> None:
-        if not carrier.in_one_process:
-            spec = dataclasses.replace(spec, folder=carrier.exp_name)
+    def __init__(
+        self,
+        workers: Workers[Any],
+        spec: WorkerSpec,
+        restarts: Restarts,
+        guest: object | None = None,
+    ) -> None:
+        if not (workers.in_one_process or workers.workers_join):
+            spec = dataclasses.replace(spec, folder=workers.exp_name)
         self.spec = spec
-        self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
-        self.is_there = False
+        self.awaited = Awaited(spec.kind, spec.name, workers.place(spec.name))
+        self.is_guest = self.is_there = guest is not None
         self._is_first = True
-        self._carrier, self._restarts = carrier, restarts
+        self._workers, self._restarts = workers, restarts
         self._arrivals: Arrivals
         self._target: Arrivals
         self._closing = threading.Event()
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
-        self._life = _Life(spec.name, carrier, restarts, self._warn)
+        self._life = self._new_life()
+        self._lock = threading.Lock()  # guards what follows
+        self._joined: object | None = guest  # and has no life yet
+        self._is_over = False
         self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
 
     def start(self, arrivals: Arrivals, target: Arrivals) -> None:
@@ -127,6 +190,22 @@ class _Keeper:
         """
         self._arrivals, self._target = arrivals, target
         self._thread.start()
+
+    def take(self, handle: object) -> bool:
+        """The worker has joined; whether it is looked after from here."""
+        with self._lock:
+            if self._is_over or self.is_guest:
+                return False
+            self._joined = handle
+        return True
+
+    def lose(self, handle: object, cause: str) -> None:
+        """The worker of a handle cannot be reached any more."""
+        with self._lock:
+            if self._joined is handle:
+                self._joined = None
+        if self._life.handle is handle:
+            self._life.lose(cause)
 
     def close(self, deadline: float) -> None:
         """End the worker for good; does not wait."""
@@ -145,26 +224,36 @@ class _Keeper:
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
-        name, pause = self.spec.name, 0.0
+        name, pause, losses = self.spec.name, 0.0, 0
+        first, longest = durations.CONNECT_PAUSES
         try:
             while not self._closing.wait(pause):
-                life = self._life = _Life(name, self._carrier, self._restarts, self._warn)
+                life = self._life = self._new_life()
                 if self._closing.is_set():  # since before there was this life to be ended
                     return
                 self._live(life)
-                if self._closing.is_set():
+                if self._closing.is_set() or self.is_guest:
                     return
-                assert life.after is not None  # it has died
-                if life.after.pause is None:
+                if life.after is None:  # it was lost, and may come again
+                    losses = 0 if life.has_answered else losses + 1
+                    pause = min(first * 2**losses, longest) if losses else 0.0
+                elif life.after.pause is None:
                     self._give_up(life.after)
                     return
-                pause = life.after.pause
+                else:
+                    pause = life.after.pause
         except TaskFail as error:  # it cannot be built, and another try would not change that
             if not self._closing.is_set():
                 self._arrivals.fatal(f"{name}: {error.message}")
         except BaseException as error:  # the edge of the thread: reported onward
             _logger.exception("nobody looks after %s any more", name)
             self._arrivals.fatal(f"{name}: {_words(error)}")
+        finally:
+            with self._lock:
+                self._is_over = True
+
+    def _new_life(self) -> "_Life":
+        return _Life(self.spec.name, self._workers, self._restarts, self._warn)
 
     def _live(self, life: "_Life") -> None:
         """From a start to an end.
@@ -182,8 +271,9 @@ class _Keeper:
             if self._closing.is_set():
                 self._part(life)
             else:
-                self.is_there = False
-                self._target.lost(arrival, life.cause)
+                self.is_there = self.is_guest  # those are not awaited
+                if life.is_news:
+                    self._target.lost(arrival, life.cause)
         except (OSError, EOFError, WorkerLost) as error:
             cause = life.end(_words(error))
             if not self._closing.is_set():  # else it was dropped while it came
@@ -201,15 +291,19 @@ class _Keeper:
         """
         spec = self.spec
         handle = life.handle = self._spawn(life)
+        arrival = Arrival(spec.kind, spec.name, life, *self._workers.address(handle))
         if self._closing.is_set():  # nobody else has seen this handle
             raise WorkerLost("the run is over")
+        if self._workers.workers_join:  # it has been reached; it may still work
+            return arrival
         try:
             life.ask(ResourceRequest(), durations.SPAWN_START)
         except WorkerLost:
             raise
         except WorkerFailed as error:
             raise TaskFail(message=error.cause) from error
-        return Arrival(spec.kind, spec.name, life, *self._carrier.address(handle))
+        # Where it lives may be known only now.
+        return Arrival(spec.kind, spec.name, life, *self._workers.address(handle))
 
     def _spawn(self, life: "_Life") -> object:
         """Start the worker, or find it; waits as long as it cannot be started yet.
@@ -219,24 +313,27 @@ class _Keeper:
         """
         begun, is_news = time.monotonic(), True
         is_first, self._is_first = self._is_first, False
-        found = self._carrier.find(self.spec, life.end) if is_first else None
-        if found is not None:
-            return found
-        while True:
+        found = self._workers.find(self.spec, life.die) if is_first else None
+        while found is None:
+            with self._lock:
+                found, self._joined = self._joined, None
+            if found is not None:
+                break
             try:
-                return self._carrier.spawn(self.spec, life.end)
+                return self._workers.spawn(self.spec, life.die)
             except NotYetError as error:
                 if is_news and time.monotonic() - begun > durations.SPAWN_PATIENCE:
                     self._arrivals.warn(self.spec.name, str(error))
                     is_news = False
                 if self._closing.wait(durations.SPAWN_PAUSE):
                     raise
+        return found
 
     def _part(self, life: "_Life") -> None:
         """Tell the worker that the run is over."""
         try:
             left = max(0.1, self._deadline - time.monotonic())
-            life.write(self._carrier.call(life.handle, EndWorker(), left).files)
+            life.write(self._workers.call(life.handle, EndWorker(), left).files)
         except Exception as error:  # whatever it is: the worker is dropped now
             self._in_order = False
             _logger.debug("%s did not end: %s", self.spec.name, _words(error))
@@ -260,12 +357,14 @@ class _Life:
         cause: Why it has ended, and whether it is started again; empty before that.
         after: What follows its death; ``None`` if it has not died.
         ended: Set at its end.
+        has_answered: Whether it has answered a request.
+        is_news: Whether its session may not know of its end.
     """
 
     def __init__(
         self,
         name: str,
-        carrier: Carrier[Any],
+        workers: Workers[Any],
         restarts: Restarts,
         warn: Callable[[str], object],
     ) -> None:
@@ -274,13 +373,29 @@ class _Life:
         self.cause = ""
         self.after: AfterDeath | None = None
         self.ended = threading.Event()
-        self._name, self._carrier, self._restarts = name, carrier, restarts
+        self.has_answered = self.is_news = False
+        self._name, self._workers, self._restarts = name, workers, restarts
         self._began = time.monotonic()
         self._asking, self._dropping = threading.Lock(), threading.Lock()
         self._lock = threading.Lock()
 
     def end(self, cause: str) -> str:
-        """It has died, or has to; returns the cause that was the first to be told."""
+        """It has to end, or did not answer; returns the cause that was the first to be told."""
+        if not self._workers.workers_join:
+            return self.die(cause)
+        with self._lock:  # it may come again
+            self.cause = self.cause or cause
+        self.ended.set()
+        return self.cause
+
+    def lose(self, cause: str) -> None:
+        """It cannot be reached, which its session does not know yet."""
+        self.is_news = True
+        self.end(cause)
+
+    def die(self, cause: str) -> str:
+        """It has died; returns the cause that was the first to be told."""
+        self.is_news = True
         with self._lock:
             if not self.cause:
                 cause, life = cause or "it has ended", time.monotonic() - self._began
@@ -300,7 +415,7 @@ class _Life:
         with self._dropping:  # a carrier need not expect two at once
             handle, self.handle = self.handle, None
             if handle is not None:
-                self._carrier.drop(handle)
+                self._workers.drop(handle)
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
         """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
@@ -331,17 +446,21 @@ class _Life:
         raise WorkerLost(self.end(cause))
 
     def _call(self, request: Request[Answer], timeout: float) -> Answer:
-        if self._carrier.in_one_process:
-            return self._carrier.call(self.handle, request, timeout)
-        files = files_of_task(self._carrier.exp_name, request)
-        answered = self._carrier.call(self.handle, WithFiles(request, files), timeout)
-        self.write(answered.files)
-        return answered.answer
+        workers = self._workers
+        if workers.in_one_process or workers.workers_join:
+            answer = workers.call(self.handle, request, timeout)
+        else:
+            files = files_of_task(workers.exp_name, request)
+            answered = workers.call(self.handle, WithFiles(request, files), timeout)
+            self.write(answered.files)
+            answer = answered.answer
+        self.has_answered = True
+        return answer
 
     def write(self, changes: Iterable[FileChange]) -> None:
         """Write what the worker has written; a file that cannot be written is a warning."""
         try:
-            apply_changes(self._carrier.exp_name, changes)
+            apply_changes(self._workers.exp_name, changes)
         except (OSError, DataError) as error:
             self._warn(f"what it has written is lost: {_words(error)}")
 

@@ -1,0 +1,287 @@
+"""Workers that are reached by HTTP: those of the config, and those that join at the coordinator."""
+
+import itertools
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, TypeVar, cast
+
+import requests
+
+from ding.interaction.base.service import refusal
+from ding.interaction.exception.base import ResponseException
+from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
+from ding.interaction.master.connection import SlaveConnectionProxy
+from ding.interaction.master.task import Task, TaskStatus
+from ding.utils import durations
+from ding.utils.errors import ConfigError, InteractionError
+from ding.worker.engines.carrier import (
+    Answered,
+    EndWorker,
+    NotYetError,
+    OnDeath,
+    Workers,
+    WorkerSpec,
+    WorkerTable,
+    built_elsewhere,
+)
+from ding.worker.engines.http_messages import answer_from_json, request_name, request_to_json
+from ding.worker.engines.run_master import EntryMessage, JoinMessage, RunMaster
+from ding.worker.messages import Kind, Request, Resources
+from ding.worker.seams import Arrivals, WorkerBusy, WorkerFailed, WorkerLost
+
+_logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+Address = tuple[str, int]
+_KINDS: tuple[Kind, ...] = ("collector", "learner")
+_UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
+#: Types of failures that mean that there is no worker any more.
+_LOST = ("ConnectionLost", "SlaveShutDown")
+
+
+@dataclass(eq=False)
+class Remote:
+    """A slave that was connected to.
+
+    Attributes:
+        is_busy: Whether it was not done with an earlier request when it was asked last.
+        is_dropped: Whether nothing is asked of it any more.
+    """
+
+    name: str
+    address: Address
+    connection: SlaveConnectionProxy
+    pid: int | None = None
+    is_busy: bool = False
+    is_dropped: bool = False
+
+    @property
+    def where(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
+
+class HttpWorkers(Workers[Remote]):
+    """Slaves that take typed requests. Those of the config are connected to, others join.
+
+    Args:
+        cfg: ``system.coordinator``: host, port, ``run_key``, ``channel``, the tables ``collector``
+            and ``learner`` of workers, and the spans in seconds.
+        entry_of: Gives the config of a worker of a kind and a name, for those that come without.
+
+    Raises:
+        ConfigError: A table has an entry that is no address.
+    """
+
+    workers_join = True
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any],
+        entry_of: Callable[[Kind, str], Mapping[str, object]] = lambda kind, name: {},
+    ) -> None:
+        self._cfg, self._entry_of = cfg, entry_of
+        self._addresses: dict[str, Address] = {}
+        self._tolerance = float(cfg.get("heartbeat_tolerance", durations.HEARTBEAT_TOLERANCE))
+        #: The workers that the config's tables have.
+        self.specs: list[WorkerSpec] = []
+        for kind in _KINDS:
+            table = worker_table(cfg, kind)
+            self._addresses.update(table)
+            self.specs += [WorkerSpec(name, kind, built_elsewhere) for name in table]
+        self._master: RunMaster
+        self._table: WorkerTable
+        self._lock = threading.Lock()  # guards what follows
+        self._given_names: set[str] = set()
+        self._remotes: dict[str, Remote] = {}
+
+    def listener(self, table: WorkerTable, arrivals: Arrivals) -> RunMaster:
+        cfg, port, self._table = self._cfg, self._cfg.get("port", 0), table
+        self._master = RunMaster(
+            cfg.get("host"),
+            0 if port in (None, "auto") else int(port),
+            heartbeat_tolerance=self._tolerance,
+            heartbeat_check_span=cfg.get("heartbeat_check_span", 0.5),
+            request_retries=cfg.get("request_retries", 2),
+            request_retry_waiting=cfg.get("request_retry_waiting", 0.3),
+            channel=cfg.get("channel"),
+            my_address=cfg.get("my_address"),
+            key=cfg.get("run_key"),
+            request_timeout=cfg.get("request_timeout", durations.REQUEST_TIMEOUT),
+            on_join=self._join,
+            on_entry=self._give_entry,
+            on_lost=self._notice_loss,
+            status=arrivals.status,
+            on_death=arrivals.fatal,
+            on_warning=partial(arrivals.warn, "coordinator"),
+        )
+        return self._master
+
+    # ------------------------------------------------------------------ workers
+
+    def place(self, name: str) -> str:
+        return "{}:{}".format(*self._addresses.get(name, ("any host", "any port")))
+
+    def address(self, handle: Remote) -> tuple[str, int | None]:
+        return handle.where, handle.pid
+
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Remote:
+        """Connect to a worker of the config's table."""
+        try:
+            return self._connect(worker.name, self._addresses[worker.name])
+        except _UNREACHABLE as err:
+            _logger.debug("no connection to %s: %s", worker.name, err)
+            raise NotYetError(f"no connection: {_cause(err)}") from err
+
+    def call(self, handle: Remote, request: Request[Answer], timeout: float) -> Answer:
+        if isinstance(request, EndWorker):
+            handle.connection.disconnect_now()
+            return cast(Answer, Answered(None))
+        name = request_name(request)
+        task = self._start(handle, request, name).join(timeout)
+        if task.status is TaskStatus.COMPLETED:
+            answer = answer_from_json(request, task.result)
+            if isinstance(answer, Resources) and not answer.ours:  # those beat when they like
+                tolerance = max(self._tolerance, durations.SLAVE_TOLERANCE)
+                self._master.tolerate(handle.name, tolerance)
+            return answer
+        if task.status not in (TaskStatus.FAILED, TaskStatus.START_FAILED):
+            raise WorkerLost(f"no answer to {name} for {timeout:g} s")
+        cause, result = task.cause or "it failed", task.result
+        if isinstance(result, dict) and result.get("type") in _LOST:
+            raise WorkerLost(str(result.get("message") or cause))
+        raise WorkerFailed(cause, result, by_worker=True)
+
+    def _start(self, remote: Remote, request: Request[Answer], name: str) -> Task:
+        try:
+            task = remote.connection.new_task(request_to_json(request)).start()
+        except SlaveTaskAlreadyExist as err:
+            remote.is_busy = True
+            raise WorkerBusy("it still works on a step of before") from err
+        except SlaveTaskRefused as err:
+            raise WorkerFailed(f"it refuses {name}: {err}", by_worker=True) from err
+        except _UNREACHABLE as err:
+            raise WorkerLost(_cause(err)) from err
+        remote.is_busy = False
+        return task
+
+    def drop(self, handle: Remote) -> None:
+        """Take no more of a worker: it notices that, and may join again."""
+        handle.is_dropped = True
+        if handle.connection.is_connected:  # else another one of its name may be connecting
+            self._master.lose(handle.name, "it was let go")
+        with self._lock:
+            if self._remotes.get(handle.name) is handle and not handle.is_busy:
+                del self._remotes[handle.name]
+
+    def _connect(self, name: str, address: Address, pid: int | None = None) -> Remote:
+        connection = self._master.new_connection(name, *address)
+        try:
+            connection.connect()
+        except Exception:
+            connection.disconnect()  # the name is free again
+            raise
+        remote = Remote(name, address, connection, pid)
+        with self._lock:
+            self._remotes[name] = remote
+        return remote
+
+    def _notice_loss(self, name: str, cause: str) -> None:
+        remote = self._remotes.get(name)
+        if remote is not None:
+            self._table.lost(name, remote, cause)
+
+    # ------------------------------------------------------------------ workers that join
+
+    def _give_entry(self, message: EntryMessage) -> Mapping[str, object]:
+        """The config of a worker that is going to join, under the name that it wants or a new one.
+
+        Raises:
+            ResponsibleException: A run has no workers of that name and kind.
+        """
+        with self._lock:
+            taken = self._given_names.union(self._remotes, self._addresses)
+            free = (f"{message.kind}{n}" for n in itertools.count())
+            name = message.name or next(name for name in free if name not in taken)
+            self._given_names.add(name)
+        try:
+            return self._entry_of(message.kind, name)
+        except ConfigError as err:
+            raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
+
+    def _join(self, message: JoinMessage) -> None:
+        """Connect to a worker that has joined; it takes the place of another one of its name.
+
+        Raises:
+            ResponsibleException: It cannot be had.
+        """
+        name, address = message.name, (message.host, message.port)
+        old = self._remotes.get(name)
+        if old is not None:
+            _check_replacement(old, message)
+            cause = "it joined anew" if old.address == address else "started again"
+            self._master.lose(name, cause)
+            self._table.lost(name, old, cause)
+        try:
+            remote = self._connect(name, address, message.pid)
+        except Exception as err:  # whatever keeps it from being reached, the worker is told
+            cause = f"{name} at {address[0]}:{address[1]} cannot be connected: {err}"
+            _logger.debug(cause)
+            status = HTTPStatus.FAILED_DEPENDENCY
+            raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
+        if not self._table.adopt(message.kind, name, remote):
+            remote.connection.disconnect_now()
+            raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
+
+
+def worker_table(cfg: Mapping[str, Any], kind: Kind) -> dict[str, Address]:
+    """Addresses by name, of ``{name: [name, host, port]}`` or ``{name: [host, port]}``."""
+    table = {}
+    for name, entry in (cfg.get(kind) or {}).items():
+        try:
+            *_, host, port = entry
+            if port in (None, "auto", 0):
+                continue  # it joins
+            table[str(name)] = (str(host), int(port))
+        except (TypeError, ValueError) as err:
+            raise ConfigError(
+                f"system.coordinator.{kind}.{name} is {entry!r}, expected [name, host, port]"
+            ) from err
+    return table
+
+
+def _check_replacement(old: Remote, message: JoinMessage) -> None:
+    """Whether a worker may take the place of another one of its name.
+
+    Raises:
+        ResponsibleException: It may not.
+    """
+    same = old.address == (message.host, message.port)
+    if same and old.is_dropped and old.is_busy:
+        cause = f"{old.name} still works on a task of before: end it and start it again"
+    elif not same and old.connection.is_connected and _listens(old.address):
+        cause = (
+            f"a worker called {old.name} works at {old.where}; choose another name, or end that one"
+        )
+    else:
+        return
+    raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
+
+
+def _listens(address: Address) -> bool:
+    try:
+        with socket.create_connection(address, durations.PROBE_TIMEOUT):
+            return True
+    except OSError:
+        return False
+
+
+def _cause(err: Exception) -> str:
+    if isinstance(err, requests.ConnectionError):
+        return "it does not listen any more"
+    return f"{type(err).__name__}: {str(err)[:300]}"
