@@ -243,7 +243,7 @@ def test_slow_answers_are_waited_for():
 def test_an_answer_that_cannot_be_delivered_ends_the_connection():
     with pair() as (slave, master, connection):
         task = connection.new_task({"do": "wait"}).start()
-        master._server._server.app = lambda environ, start: start("500 Broken", []) or [b""]
+        master._server.app = lambda environ, start: start("500 Broken", []) or [b""]
         slave.release.set()
         assert slave.noticed.wait(10)
         assert task.join(30).status is TaskStatus.FAILED

@@ -101,17 +101,16 @@ def test_who_has_the_key_is_known_even_where_a_request_is_refused(monkeypatch):
 
 
 def test_the_host_with_most_connections_makes_room():
-    table = server._Server(socket.AF_INET, ("127.0.0.1", 0))
+    table = server._Connections()
     pairs = [socket.socketpair() for _ in range(12)]
     hosts = ["far", *["near"] * 10, "other"]
-    ones = [server._OpenConnection(mine, host) for (mine, _), host in zip(pairs, hosts)]
+    ones = [server._Connection(mine, host) for (mine, _), host in zip(pairs, hosts)]
     table._strangers = dict.fromkeys(ones)
     for left in (ones[:1] + ones[7:], ones[:1] + ones[9:]):
         table.shrink()
         assert list(table._strangers) == left
     table.shrink()
     assert len(table._strangers) == server.MIN_STRANGERS
-    table.server_close()
     for mine, other in pairs:
         mine.close()
         other.close()
@@ -257,7 +256,7 @@ def test_a_server_without_its_socket_tells_why():
     causes: list[str] = []
     with DoingSlave(on_death=causes.append) as slave:
         client = socket.create_connection(("127.0.0.1", slave.port))
-        slave._server._server.socket.close()
+        slave._server._listener.close()
         client.close()
         with contextlib.suppress(OSError):
             slave._server._wake_writer.send(b"x")

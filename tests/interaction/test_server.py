@@ -35,7 +35,7 @@ def test_a_host_of_others_is_named():
 def test_only_the_loopback_address_is_listened_on():
     with DoingSlave() as slave:
         assert slave.host == "127.0.0.1"
-        assert slave._server._server.server_address[0] == "127.0.0.1"
+        assert slave._server._listener.getsockname()[0] == "127.0.0.1"
 
 
 def test_connections_are_kept():

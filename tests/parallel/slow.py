@@ -6,12 +6,12 @@ from ding.interaction.base._http_handler import HttpHandler
 
 DELAY = 0.5
 
-_reply = HttpHandler._reply
+_flush = HttpHandler.flush
 
 
-def _reply_late(self, *args):
+def _flush_late(self):
     time.sleep(DELAY)
-    _reply(self, *args)
+    _flush(self)
 
 
-HttpHandler._reply = _reply_late
+HttpHandler.flush = _flush_late

@@ -34,10 +34,8 @@ from .tls import server_context
 
 _logger = logging.getLogger(__name__)
 
-#: Bytes that the body of a message may have which is no task and no answer.
-SMALL_BODY = 64 * 1024
 #: Hosts of strangers that are logged, each once.
-MAX_STRANGERS = 100
+LOGGED_HOSTS = 100
 
 
 class CheckCode(IntEnum):
@@ -331,7 +329,7 @@ class HttpService(ControllableService):
         return self._given("Token", self._peer_codes[0])
 
     def _note_stranger(self, host: str, cause: str) -> None:
-        if len(self._counts) >= MAX_STRANGERS and f"from {host} refused" not in self._counts:
+        if len(self._counts) >= LOGGED_HOSTS and f"from {host} refused" not in self._counts:
             host = "other hosts"
         if self._is_first(f"from {host} refused"):
             self._on_warning(

@@ -1,4 +1,4 @@
-"""Hosts, ports, and spans in seconds."""
+"""Hosts, ports, spans in seconds, and what a server lets its clients take."""
 
 from ding.utils import durations
 
@@ -10,8 +10,21 @@ DEFAULT_REQUEST_RETRIES = 5
 DEFAULT_REQUEST_RETRY_WAITING = durations.REQUEST_RETRY
 #: How long a peer may take for one answer.
 DEFAULT_REQUEST_TIMEOUT = durations.REQUEST_TIMEOUT
-#: Bytes; larger requests are refused before they are read.
+
+# Limits of every server, of runs and of their pages. Those on time are in `ding.utils.durations`:
+# ``HEAD_TIMEOUT`` (also of a TLS handshake), ``BODY_TIMEOUT`` and ``IDLE_TIMEOUT``.
+#: Open connections, at most half of the descriptors that the process may have.
+MAX_CONNECTIONS = 2048
+#: Those of them whose clients are not known (yet), and how many remain in a shortage.
+MAX_STRANGERS = 128
+MIN_STRANGERS = 4
+#: A request's head, in bytes and lines.
+MAX_HEAD = 64 * 1024
+MAX_HEAD_LINES = 100
+#: Bytes of a request's body; larger ones are refused before they are read.
 DEFAULT_MAX_BODY = 16 * 1024 * 1024
+#: The same for messages that are neither task nor answer.
+SMALL_BODY = 64 * 1024
 
 DEFAULT_SLAVE_PORT = 7236
 MIN_HEARTBEAT_SPAN = durations.SLAVE_HEARTBEAT_LEAST

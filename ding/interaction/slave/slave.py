@@ -22,14 +22,18 @@ from ding.interaction.base.messages import (
 )
 from ding.interaction.base.network import split_http_address
 from ding.interaction.base.service import (
-    SMALL_BODY,
     HttpService,
     Route,
     make_engine,
     refusal,
     same_secret,
 )
-from ding.interaction.config import DEFAULT_HEARTBEAT_SPAN, DEFAULT_SLAVE_PORT, MIN_HEARTBEAT_SPAN
+from ding.interaction.config import (
+    DEFAULT_HEARTBEAT_SPAN,
+    DEFAULT_SLAVE_PORT,
+    MIN_HEARTBEAT_SPAN,
+    SMALL_BODY,
+)
 from ding.interaction.exception.master import get_master_exception_by_error
 from ding.interaction.exception.slave import SlaveErrorCode as Code
 from ding.utils import durations

@@ -11,7 +11,8 @@ import flask
 
 from ding.board.server import run_pages
 from ding.interaction import Master
-from ding.interaction.base.service import SMALL_BODY, HttpService, Route, refusal
+from ding.interaction.base.service import HttpService, Route, refusal
+from ding.interaction.config import SMALL_BODY
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
 from ding.worker.engines.http_worker import ENTRY_PATH, JOIN_PATH
