@@ -19,9 +19,6 @@ from .bcq import (
 from .bdq import (
     BDQPolicy as BDQPolicy,
 )
-from .collaq import (
-    CollaQPolicy as CollaQPolicy,
-)
 from .coma import (
     COMAPolicy as COMAPolicy,
 )
@@ -84,9 +81,6 @@ from .modes import (
     BatchedCollect as BatchedCollect,
     BatchedEval as BatchedEval,
 )
-from .old_form import (
-    in_old_form as in_old_form,
-)
 from .pdqn import (
     PDQNPolicy as PDQNPolicy,
 )
@@ -107,13 +101,13 @@ from .ppo import (
     PPOPolicy as PPOPolicy,
 )
 from .qmix import (
+    CollaQPolicy as CollaQPolicy,
     QMIXPolicy as QMIXPolicy,
+    QTRANPolicy as QTRANPolicy,
+    WQMIXPolicy as WQMIXPolicy,
 )
 from .qrdqn import (
     QRDQNPolicy as QRDQNPolicy,
-)
-from .qtran import (
-    QTRANPolicy as QTRANPolicy,
 )
 from .r2d2 import (
     R2D2Policy as R2D2Policy,
@@ -128,6 +122,9 @@ from .sac import (
     DiscreteSACPolicy as DiscreteSACPolicy,
     SACPolicy as SACPolicy,
     SQILSACPolicy as SQILSACPolicy,
+)
+from .saved_state import (
+    in_old_form as in_old_form,
 )
 from .sql import (
     SQLPolicy as SQLPolicy,
@@ -147,7 +144,4 @@ from .team_policy import (
 from .train_columns import (
     flatten_numbers as flatten_numbers,
     sample_columns as sample_columns,
-)
-from .wqmix import (
-    WQMIXPolicy as WQMIXPolicy,
 )

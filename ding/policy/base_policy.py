@@ -19,14 +19,12 @@ from ding.data import tree_length, tree_map
 from ding.model import model_wrap
 from ding.policy import modes
 from ding.policy._types import Action, Arrays, Lengths, Log, Obs, Output, Samples, State
-from ding.policy.checks import check_loss
+from ding.policy.checks import PER_AGENT, check_loss, check_samples, layout_of
 from ding.policy.common_utils import default_preprocess_learn
-from ding.policy.layout import PER_AGENT, check_samples, layout_of
 from ding.policy.network_owner import NetworkOwner
-from ding.policy.old_form import complete
-from ding.policy.optimizer_state import load_state, save_state
 from ding.policy.own_state import OwnState
 from ding.policy.row_adapter import RowAdapter
+from ding.policy.saved_state import complete, load_state, save_state
 from ding.torch_utils.gradient_overlap import GradientOverlap, average_gradients
 from ding.torch_utils.model_helper import set_training
 from ding.torch_utils.optimizer_helper import calculate_grad_norm

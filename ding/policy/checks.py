@@ -1,11 +1,17 @@
-"""Stops bad numbers before they reach weights."""
+"""Stops bad numbers before they reach weights: losses that are not finite, and wrong shapes.
+
+Torch broadcasts ``[B]`` and ``[B, 1]`` to ``[B, B]``: a loss of such columns is a wrong number, and
+no error. What is one number per sample therefore has one dimension of samples before it reaches a
+loss (`flatten_numbers`), and everything else is refused by its name where a layout is first seen.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from ding.data.tree import tree_leaves
 from ding.utils.errors import DataError
 
 
@@ -51,3 +57,115 @@ def to_floats(*values: torch.Tensor) -> list[float]:
     if values[0].device.type == "cpu":
         return [value.item() for value in values]  # cheaper than stacking them
     return torch.stack([value.detach() for value in values]).tolist()
+
+
+#: One number per sample, where a policy looks at it at all.
+_NUMBERS = frozenset(
+    {
+        *("done", "weight", "value_gamma", "is_expert", "done_1step"),
+        *("traj_flag", "step_id", "IS", "priority_IS"),
+    }
+)
+#: Any shape for each sample.
+_ANY = frozenset({"obs", "next_obs", "next_obs_1step", "action", "logit"})
+#: Of teams, one number per agent; actions may be vectors.
+PER_AGENT = frozenset({"value", "adv", "return", "action"})
+#: One number per step of a sequence.
+_PER_STEP = frozenset({"reward", "done", "mask", "eps", "discount"})
+#: One number per sequence.
+_PER_SEQUENCE = frozenset({"is_expert", "IS", "priority_IS"})
+
+
+def layout_of(batch: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Names, shapes and types of the columns of a batch: equal for batches of one layout."""
+    return tuple(
+        (name, column.shape, column.dtype)
+        if type(column) is torch.Tensor
+        else (name, layout_of(column) if isinstance(column, Mapping) else None)
+        for name, column in batch.items()
+    )
+
+
+def check_samples(
+    policy: str,
+    batch: Mapping[str, Any],
+    nstep: int | None,
+    agents: int | None,
+    used: Collection[str] = (),
+) -> None:
+    """Refuse samples whose columns do not go together.
+
+    Columns that are not known may have any shape: they are a user's.
+
+    Args:
+        policy: Its name, for the message.
+        batch: Columns ``[B, ...]``.
+        nstep: Rewards are ``[nstep, B]``; ``[B]`` if None.
+        agents: Columns of `PER_AGENT` are ``[B, agents, ...]``, with any number of agents if 0; if
+            None, values are ``[B]``.
+        used: More columns that the policy looks at, of one number per sample.
+
+    Raises:
+        DataError: Names the column, its shape and the one that is expected.
+    """
+    first = next(tree_leaves(batch["obs"]))
+    if not isinstance(first, torch.Tensor):
+        return  # observations in a form of a user's network
+    size = len(first)
+    for name, column in _tensors(batch):
+        shape = tuple(column.shape)
+        if name == "reward":
+            wanted: tuple[int, ...] = (size,) if nstep is None else (nstep, size)
+        elif name == "action" and agents is not None:
+            wanted = (size, agents or shape[1], *shape[2:])
+        elif name in _ANY:
+            wanted = (size, *shape[1:])
+        elif name in PER_AGENT and name in used and agents is not None:
+            wanted = (size, agents or shape[1])
+        elif name in _NUMBERS or name in used:
+            wanted = (size,)
+        else:
+            continue
+        if shape != wanted:
+            raise wrong_shape(policy, name, column, wanted)
+
+
+def check_sequences(policy: str, batch: Mapping[str, Any]) -> None:
+    """Refuse sequences whose columns do not go together; errors as of `check_samples`.
+
+    Args:
+        batch: As of `sequence_batch`, time first: ``mask`` ``[T, B]``.
+    """
+    steps, size = next(tree_leaves(batch["obs"])).shape[:2]
+    steps -= 1
+    for name, column in _tensors(batch):
+        shape = tuple(column.shape)
+        if name == "obs":
+            wanted: tuple[int, ...] = (steps + 1, size, *shape[2:])
+        elif name in _PER_STEP:
+            wanted = (steps, size)
+        elif name in _PER_SEQUENCE:
+            wanted = (size,)
+        elif name == "weight":
+            wanted = (size,) if column.dim() == 1 else (steps, size)
+        elif name in ("action", "logit"):
+            wanted = (steps, size, *shape[2:])
+        else:
+            continue
+        if shape != wanted:
+            raise wrong_shape(policy, name, column, wanted)
+
+
+def _tensors(batch: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, column in batch.items():
+        for leaf in tree_leaves(column):
+            if isinstance(leaf, torch.Tensor):
+                yield name, leaf
+
+
+def wrong_shape(source: str, name: str, column: torch.Tensor, wanted: tuple[int, ...]) -> DataError:
+    """The error of a column that has another shape than wanted."""
+    return DataError(
+        f"{source}: the column {name!r} makes a batch of shape {list(column.shape)}, expected "
+        f"{list(wanted)}: give it in this shape, or let the collector make the samples"
+    )

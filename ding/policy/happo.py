@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ding.data import tree_map
 from ding.model import HAVAC
-from ding.policy._ppo_setup import init_parameters
+from ding.policy._clipped import init_parameters
 from ding.policy._types import Log, Losses, Output, RolloutBatch
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy

@@ -20,7 +20,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.optim import Optimizer
 
-from ding.policy.optimizer_state import load_optimizer
+from ding.policy.saved_state import load_optimizer
 
 Encoded = dict[str, Any]
 ATOMS = (type(None), bool, int, float, str)

@@ -7,11 +7,9 @@ import torch
 from easydict import EasyDict
 from torch import Tensor
 
-from ding.policy._clipped import Clipped
-from ding.policy._counted_steps import CountedSteps
-from ding.policy._ppo_setup import linear_decay, load_pretrained
+from ding.policy._clipped import Clipped, linear_decay, load_pretrained
 from ding.policy._types import Log, Losses, Output, RolloutBatch, State
-from ding.policy.advantage_actor_critic import AdvantageActorCritic
+from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.networks import stochastic_actor
 from ding.policy.pg import MonteCarloPolicyGradient
 from ding.rl_utils import ppo_value_data, ppo_value_error

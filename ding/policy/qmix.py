@@ -1,4 +1,8 @@
-"""QMIX (Rashid et al. 2018): agents who act alone learn from the value of what all do together."""
+"""QMIX (Rashid et al. 2018): agents who act alone learn from the value of what all do together.
+
+With the algorithms that differ in what a joint action is worth: weighted QMIX (Rashid et al. 2020),
+QTRAN (Son et al. 2019) and CollaQ (Zhang et al. 2020).
+"""
 
 from typing import Any
 
@@ -10,6 +14,7 @@ from ding.policy._types import LoggedLoss, Output, Sequences, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("qmix")
@@ -135,3 +140,122 @@ def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int
         later = torch.where(mask[1:] > 0, target[1:], next_value[:-1])
         target = reward + goes_on * torch.cat([later, next_value[-1:]])
     return target
+
+
+@POLICY_REGISTRY.register("wqmix")
+class WQMIXPolicy(QMIXPolicy):
+    """QMIX whose targets come from a value without QMIX's limits, learned beside it.
+
+    Errors of the monotonic value have the weight 1 where it is below the target (optimistic
+    weighting, ``learn.wqmix_ow``), or where the joint action is the best one or seems to be better
+    (centrally weighted), and ``learn.alpha`` elsewhere.
+    """
+
+    paper = "Rashid et al. 2020"
+    actions = ("multi-agent",)
+    config = dict(type="wqmix", learn=dict(wqmix_ow=True, alpha=0.1))
+
+    _target_value = "free_q"
+
+    _network = "wqmix"
+    _logged: tuple[str, ...] = ("free_q_value", "weighted_loss", "free_loss")
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._alpha = self._cfg.learn.alpha
+        if not 0 <= self._alpha <= 1:
+            raise ConfigError(f"policy.learn.alpha is {self._alpha}; expected a weight, 0 to 1")
+
+    def _loss(
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
+        free_error = judged["free_q"] - target
+        with torch.no_grad():
+            if self._cfg.learn.wqmix_ow:
+                counts = error < 0
+            else:
+                counts = self._is_good(batch, online, target)
+            weight = torch.where(counts, 1.0, self._alpha)
+        loss = self._mean(weight * error.pow(2), batch)
+        free_loss = self._mean(free_error.pow(2), batch)
+        log = {"free_q_value": judged["free_q"].mean()}
+        return loss + free_loss, {**log, "weighted_loss": loss, "free_loss": free_loss}
+
+    def _is_good(self, batch: Sequences, online: dict[str, Any], target: Tensor) -> Tensor:
+        """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
+        output, obs = during(online), during(batch["obs"])
+        best = best_actions(output["logit"], obs.get("action_mask"))
+        best_value = self._model.judge(output, obs, best)["free_q"]
+        return (target > best_value) | (best == batch["action"]).all(-1)
+
+
+@POLICY_REGISTRY.register("qtran")
+class QTRANPolicy(QMIXPolicy):
+    """QTRAN-base: a joint value learns from returns, and agents' values from the joint value.
+
+    With the value of a state added, the sum of agents' values is to be the joint value for the
+    agents' best actions (``opt``), and no less than it for all others (``nopt``).
+    """
+
+    paper = "Son et al. 2019"
+    actions = ("multi-agent",)
+    config = dict(
+        type="qtran",
+        learn=dict(
+            # Weights of the three losses.
+            td_weight=1.0,
+            opt_weight=1.0,
+            nopt_min_weight=1.0,
+            clip_value=1.5,
+        ),
+    )
+
+    _learned_value = _target_value = "joint_q"
+
+    _network = "qtran"
+    _logged: tuple[str, ...] = ("td_loss", "opt_loss", "nopt_loss")
+
+    def _loss(
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
+        cfg = self._cfg.learn
+        output, obs = during(online), during(batch["obs"])
+        best_action = best_actions(output["logit"], obs.get("action_mask"))
+        best = self._model.judge(output, obs, best_action)
+        # The joint value is what the others follow, so these two leave it as it is.
+        opt = best["total_q"] - best["joint_q"].detach() + best["value"]
+        nopt = (judged["total_q"] - judged["joint_q"].detach() + judged["value"]).clamp(max=0)
+        td_loss, opt_loss, nopt_loss = (self._mean(e.pow(2), batch) for e in (error, opt, nopt))
+        loss = cfg.td_weight * td_loss + cfg.opt_weight * opt_loss
+        log = {"td_loss": td_loss, "opt_loss": opt_loss, "nopt_loss": nopt_loss}
+        return loss + cfg.nopt_min_weight * nopt_loss, log
+
+
+@POLICY_REGISTRY.register("collaq")
+class CollaQPolicy(QMIXPolicy):
+    """QMIX with agents whose values have a part for others, which is to be zero without them.
+
+    The weight of that, the paper's multi-agent reward attribution, is
+    ``learn.collaq_loss_weight``. Observations have ``agent_alone_state`` and
+    ``agent_alone_padding_state`` besides.
+    """
+
+    paper = "Zhang et al. 2020"
+    actions = ("multi-agent",)
+    config = dict(type="collaq", learn=dict(collaq_loss_weight=1.0))
+
+    _needed_parts = (
+        *QMIXPolicy._needed_parts,
+        *("agent_alone_state", "agent_alone_padding_state"),
+    )
+
+    _network = "collaq"
+    _logged: tuple[str, ...] = ("td_loss", "colla_loss")
+
+    def _loss(
+        self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
+        td_loss = self._mean(error.pow(2), batch)
+        attribution = self._mean(judged["nobody_q"].pow(2).mean(-1), batch)
+        loss = td_loss + self._cfg.learn.collaq_loss_weight * attribution
+        return loss, {"td_loss": td_loss, "colla_loss": attribution}

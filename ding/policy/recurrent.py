@@ -9,8 +9,7 @@ from torch import Tensor
 from ding.model import model_wrap
 from ding.policy._types import Arrays, Eps, Lengths, Log, Obs, Output, Samples, Sequences, TeamLoss
 from ding.policy.base_policy import Policy
-from ding.policy.checks import to_floats
-from ding.policy.layout import check_sequences
+from ding.policy.checks import check_sequences, to_floats
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 
 

@@ -14,8 +14,8 @@ import torch
 
 from ding.data import tree_join, tree_map, tree_take
 from ding.data.tree import tree_leaves
+from ding.policy.checks import wrong_shape
 from ding.policy.common_utils import as_batch, sample_weights
-from ding.policy.layout import wrong_shape
 from ding.utils.data.collate_fn import STATE_KEYS
 
 #: Columns that say one thing of a whole sequence; all others have a dimension of time.

@@ -9,7 +9,7 @@ import torch
 from ding.data import Columns, tree_join, tree_map
 from ding.policy._types import Arrays, Lengths, Samples, Sequences
 from ding.policy.acting import ActingPolicy
-from ding.policy.layout import check_sequences
+from ding.policy.checks import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
 from ding.utils.data import default_collate
 

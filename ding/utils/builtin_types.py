@@ -17,7 +17,7 @@ _COORDINATOR = "ding.worker.coordinator"
 #: Modules that register one type, which is called like the module.
 _POLICIES = (
     "qrdqn iqn rainbow sql mdqn r2d2 dqfd bdq r2d3 sqn fqf ddpg d4pg pdqn td3 td3_bc bcq edac iql "
-    "a2c acer impala bc happo pg qmix wqmix qtran collaq madqn coma dt"
+    "a2c acer impala bc happo pg madqn coma dt"
 )
 _NETWORKS = (
     "sqn drqn bcq edac pg ppg havac mavac qmix wqmix qtran collaq madqn coma vac acer pdqn qac_dist"
@@ -36,6 +36,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.policy.cql": "cql cql_discrete discrete_cql",
         "ding.policy.sac": "sac discrete_sac sqil_sac",
         "ding.policy.ppg": "ppg ppg_offpolicy",
+        "ding.policy.qmix": "qmix wqmix qtran collaq",
         "ding.policy.ppo": "ppo ppo_offpolicy ppo_pg",
         "ding.policy.command_mode_policy_instance": "dqn_command ppo_command",
     },
@@ -44,8 +45,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         f"{_MODELS}.q_learning": "dqn c51dqn qrdqn iqn fqf bdq rainbowdqn",
         f"{_MODELS}.decision_transformer": "dt",
         f"{_MODELS}.bc": "discrete_bc continuous_bc",
-        f"{_MODELS}.qac": "continuous_qac discrete_qac",
-        f"{_MODELS}.qvac": "continuous_qvac",
+        f"{_MODELS}.qac": "continuous_qac discrete_qac continuous_qvac",
         f"{_MODELS}.maqac": "continuous_maqac discrete_maqac",
     },
     "env": {

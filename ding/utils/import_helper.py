@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import MissingNameError
 
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
@@ -36,8 +37,11 @@ def import_module(modules: str | Iterable[str]) -> None:
             if os.path.abspath(name) not in _run_files:
                 run_config_file(name)
             continue
+        # A policy's type names its module, whichever file that is in.
+        package, _, last = name.rpartition(".")
+        found = BUILTIN_TYPES["policy"].get(last) if package == "ding.policy" else None
         try:
-            importlib.import_module(name)
+            importlib.import_module(found or name)
         except ImportError as error:
             raise _explained(name, error) from error
 

@@ -1,6 +1,5 @@
 """What is wrong with a config is said before anything is built from it."""
 
-import importlib
 import re
 
 import pytest
@@ -9,7 +8,7 @@ from ding.config import compile_config
 from ding.config.check import Notes, at, one_edit_apart
 from ding.config.compile import compile_run_config
 from ding.policy import create_policy
-from ding.utils import ENV_REGISTRY
+from ding.utils import ENV_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, UnknownTypeError
 
@@ -411,7 +410,7 @@ def test_modules_of_built_in_types(main, create, module):
 def test_each_policy_has_a_module_of_its_name():
     # Other tests register policies of their own.
     for name in BUILTIN_TYPES["policy"]:
-        importlib.import_module(f"ding.policy.{name.removesuffix('_command')}")
+        import_module([f"ding.policy.{name.removesuffix('_command')}"])
 
 
 @pytest.mark.parametrize("cfg", [None, [], "config.py"])

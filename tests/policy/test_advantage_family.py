@@ -11,7 +11,7 @@ from torch import nn
 from ding.data import Columns
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
-from ding.policy._counted_steps import CountedSteps
+from ding.policy.advantage_actor_critic import CountedSteps
 from ding.rl_utils import ppo_value_error
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError

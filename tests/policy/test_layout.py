@@ -5,7 +5,7 @@ import torch
 
 from ding.data import tree_map
 from ding.policy import DQNPolicy
-from ding.policy.layout import layout_of
+from ding.policy.checks import layout_of
 from ding.utils.errors import DataError
 from tests.policy.batches import AGENTS, CASES, IDS, SEQUENCES, TEAMS, build, samples
 

@@ -209,7 +209,7 @@ def test_reloaded_policy_goes_on_the_same(cls, phases):
 
 
 def test_large_memories_stay_out_of_checkpoints(monkeypatch):
-    monkeypatch.setattr("ding.policy._auxiliary_memory._MOST_BYTES", 100)
+    monkeypatch.setattr("ding.policy.ppg._MOST_BYTES", 100)
     policy, other = (
         build(PPGPolicy, learn=dict(aux_freq=2)),
         build(PPGPolicy, learn=dict(aux_freq=2)),

@@ -1,13 +1,17 @@
-"""A stack of layers at the price of its arithmetic.
+"""Linear layers of encoders and heads, and a stack of them at the price of its arithmetic.
 
 At the batch sizes of acting, half the time of a small network goes into calling modules.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
+
+from ding.torch_utils.network import fc_block, noise_block
+from ding.torch_utils.network.activation import Activation
 
 _linear = nn.functional.linear
 
@@ -76,3 +80,18 @@ def _any_global_hook() -> bool:
         or torch_module._global_backward_hooks
         or torch_module._global_backward_pre_hooks
     )
+
+
+def linear_layers(
+    sizes: Sequence[int],
+    activation: Activation,
+    norm_type: str | None = None,
+    dropout: float | None = None,
+    noise: bool = False,
+) -> list[nn.Module]:
+    """For each two neighbours in ``sizes``: linear, then norm, activation and dropout if given."""
+    block = noise_block if noise else fc_block
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(sizes):
+        layers += block(n_in, n_out, activation, norm_type, dropout is not None, dropout or 0.0)
+    return layers

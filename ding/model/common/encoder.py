@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense, run_layers
+from ding.model.common.dense import Dense, linear_layers, run_layers
 from ding.model.common.impala_encoder import (
     IMPALACnnDownStack,
     IMPALACnnResidualBlock,

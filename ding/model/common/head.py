@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense, run_layers
+from ding.model.common.dense import Dense, linear_layers, run_layers
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of

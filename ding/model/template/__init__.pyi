@@ -22,10 +22,13 @@ from .q_learning import (
     QRDQN as QRDQN,
     RainbowDQN as RainbowDQN,
 )
-from .qac import ContinuousQAC as ContinuousQAC, DiscreteQAC as DiscreteQAC
+from .qac import (
+    ContinuousQAC as ContinuousQAC,
+    ContinuousQVAC as ContinuousQVAC,
+    DiscreteQAC as DiscreteQAC,
+)
 from .qac_dist import QACDIST as QACDIST
 from .qmix import Mixer as Mixer, QMix as QMix
 from .qtran import QTran as QTran
-from .qvac import ContinuousQVAC as ContinuousQVAC
 from .vac import VAC as VAC
 from .wqmix import WQMix as WQMix

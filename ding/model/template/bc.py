@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import linear_layers
 from ding.model.common.encoder import ConvEncoder
 from ding.model.common.head import (
     DiscreteHead,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense
+from ding.model.common.dense import Dense, linear_layers
 from ding.model.common.head import flat_size, vector_size
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation

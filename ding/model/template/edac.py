@@ -1,17 +1,17 @@
 """An actor, and as many critics as one likes."""
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense
-from ding.model.common.ensemble import EnsembleMLP
+from ding.model.common.dense import Dense, linear_layers
 from ding.model.common.head import ReparameterizationHead, flat_size, vector_size
 from ding.model.template.actor_critic import ByMode
-from ding.torch_utils.network.activation import Activation
+from ding.torch_utils.network.activation import Activation, activation_layers
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -76,3 +76,47 @@ class EDAC(ByMode):
         """
         x = torch.cat([inputs["obs"], inputs["action"]], -1)
         return {"q_value": self.critic(x).squeeze(-1)}
+
+
+class EnsembleLinear(nn.Module):
+    """``E`` linear layers in one: ``[E, B, in]`` (or the same ``[B, in]`` for all) to
+    ``[E, B, out]``. Each starts as an ``nn.Linear`` does.
+
+    Parameters have the shapes that old checkpoints have, those of a grouped convolution: ``weight``
+    ``[E * out, in, 1]``, ``bias`` ``[E * out]``, layer by layer.
+    """
+
+    def __init__(self, ensemble_num: int, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.shape = ensemble_num, out_features, in_features
+        self.weight = nn.Parameter(torch.empty(ensemble_num * out_features, in_features, 1))
+        self.bias = nn.Parameter(torch.empty(ensemble_num * out_features))
+        bound = 1 / math.sqrt(in_features)
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        number, out, _ = self.shape
+        if x.dim() == 2:
+            x = x.expand(number, -1, -1)
+        weight = self.weight.view(self.shape).transpose(1, 2)
+        return torch.baddbmm(self.bias.view(number, 1, out), x, weight)
+
+
+class EnsembleMLP(nn.Module):
+    """``ensemble_num`` networks of the same layers; ``sizes`` are those before the output."""
+
+    def __init__(
+        self, ensemble_num: int, sizes: list[int], output_size: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        layers = [
+            nn.Sequential(EnsembleLinear(ensemble_num, *pair), *activation_layers(activation))
+            for pair in pairwise(sizes)
+        ]
+        last = nn.Sequential(EnsembleLinear(ensemble_num, sizes[-1], output_size))
+        self.pred = nn.Sequential(*layers, last)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[E, B, sizes[0]]`` or ``[B, sizes[0]]`` to ``[E, B, output_size]``."""
+        return self.pred(x)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import linear_layers
 from ding.model.common.head import RegressionHead, build_policy_head, flat_size
 from ding.model.template.actor_critic import ActorCritic
 from ding.model.template.maqac import state_of_each

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import linear_layers
 from ding.model.common.distributional_head import DistributionHead
 from ding.model.common.head import RegressionHead, column, flat_size, vector_size
 from ding.model.template.actor_critic import ByMode

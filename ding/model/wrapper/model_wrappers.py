@@ -7,18 +7,16 @@ from torch import nn
 
 from ding.model.wrapper.base import BaseModelWrapper, IModelWrapper
 from ding.model.wrapper.hidden_state import HiddenStateWrapper
-from ding.model.wrapper.hybrid_sample import (
-    HybridArgmaxSampleWrapper,
-    HybridDeterministicArgmaxSampleWrapper,
-    HybridEpsGreedySampleWrapper,
-    HybridReparamMultinomialSampleWrapper,
-)
-from ding.model.wrapper.noise import ActionNoiseWrapper
 from ding.model.wrapper.sample import (
+    ActionNoiseWrapper,
     ArgmaxSampleWrapper,
     DeterministicSampleWrapper,
     EpsGreedyMultinomialSampleWrapper,
     EpsGreedySampleWrapper,
+    HybridArgmaxSampleWrapper,
+    HybridDeterministicArgmaxSampleWrapper,
+    HybridEpsGreedySampleWrapper,
+    HybridReparamMultinomialSampleWrapper,
     MultinomialSampleWrapper,
     ReparamSampleWrapper,
     sample_action,

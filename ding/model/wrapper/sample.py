@@ -2,6 +2,10 @@
 
 A network that gives NaN has no meaningful action; these wrappers raise `DataError` for it.
 Draws come from torch's global generator, so that a seed gives the same actions again.
+
+Of hybrid actions the network returns ``{'logit': {'action_type': [B, N], 'action_args': {'mu',
+'sigma'}}}``, or, where the arguments are not drawn, ``{'logit': [B, N], 'action_args': [B, A]}``;
+the action is ``{'action_type': int64 [B], 'action_args': float32 [B, A]}``.
 """
 
 from collections.abc import Mapping
@@ -10,6 +14,7 @@ from typing import Any, NoReturn
 import torch
 
 from ding.model.wrapper.base import IModelWrapper
+from ding.rl_utils.exploration import create_noise_generator
 from ding.utils.errors import ConfigError, DataError
 
 Tensor = torch.Tensor
@@ -212,3 +217,101 @@ def _raise_nan(value: Tensor) -> NoReturn:
         f"(shape {list(value.shape)}), so there is no action to take. Usual causes: NaN in the "
         "observation, or a training that diverged (lower learn.learning_rate, clip gradients)"
     )
+
+
+class HybridReparamMultinomialSampleWrapper(IModelWrapper):
+    """Adds ``action``: a choice drawn with the softmax's probabilities, and Gaussian arguments."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = checked(self._model(*args, **kwargs), self._model)
+        logit = output["logit"]
+        mu, sigma = gaussian({"logit": logit["action_args"]})
+        output["action"] = {
+            "action_type": sample_action(logit["action_type"]),
+            "action_args": refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu))),
+        }
+        return output
+
+
+class HybridDeterministicArgmaxSampleWrapper(IModelWrapper):
+    """Adds ``action``: the likeliest choice, and the mean of its arguments."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = checked(self._model(*args, **kwargs), self._model)
+        logit = output["logit"]
+        mu, _ = gaussian({"logit": logit["action_args"]})
+        output["action"] = {
+            "action_type": argmax_action(logit["action_type"]),
+            "action_args": refuse_nan(mu),
+        }
+        return output
+
+
+class HybridArgmaxSampleWrapper(IModelWrapper):
+    """Adds ``action``: the best choice, and the arguments that the network gives."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = checked(self._model(*args, **kwargs), self._model)
+        choice = argmax_action(output["logit"])
+        action_args = refuse_nan(output["action_args"])
+        output["action"] = {"action_type": choice, "action_args": action_args}
+        return output
+
+
+class HybridEpsGreedySampleWrapper(HybridArgmaxSampleWrapper):
+    """The same, but with probability ``eps`` any choice, with uniform arguments in [-1, 1].
+
+    ``eps`` is a keyword of ``forward``: one number, or one for each row.
+    """
+
+    def forward(self, *args: Any, eps: Any, **kwargs: Any) -> dict:
+        output = super().forward(*args, **kwargs)
+        best = output["action"]
+        explore = torch.empty_like(best["action_type"], dtype=torch.bool)
+        explore.bernoulli_(eps_per_row(eps, best["action_type"]))  # type: ignore[arg-type]
+        choice = torch.randint_like(best["action_type"], output["logit"].shape[-1])
+        action_args = torch.empty_like(best["action_args"]).uniform_(-1, 1)
+        output["action"] = {
+            "action_type": torch.where(explore, choice, best["action_type"]),
+            "action_args": torch.where(explore.unsqueeze(-1), action_args, best["action_args"]),
+        }
+        return output
+
+
+class ActionNoiseWrapper(IModelWrapper):
+    """Adds noise to the model's ``action`` and keeps the result in range.
+
+    Args:
+        noise_type: A type that `ding.rl_utils.create_noise_generator` knows.
+        noise_range: ``{'min', 'max'}`` of the noise, ``None`` for no bound.
+        action_range: ``{'min', 'max'}`` of the noisy action, ``None`` for no bound.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        noise_type: str = "gauss",
+        noise_kwargs: dict = {},
+        noise_range: dict | None = None,
+        action_range: dict | None = {"min": -1, "max": 1},
+    ) -> None:
+        super().__init__(model)
+        self.noise_generator = create_noise_generator(noise_type, noise_kwargs)
+        self.noise_range = noise_range
+        self.action_range = action_range
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = self._model(*args, **kwargs)
+        for key in ("action", "action_args"):
+            if isinstance(output.get(key), torch.Tensor) and output[key].is_floating_point():
+                output[key] = self.add_noise(output[key])
+        return output
+
+    def add_noise(self, action: torch.Tensor) -> torch.Tensor:
+        noise = self.noise_generator(action.shape, str(action.device))
+        if self.noise_range is not None:
+            noise = noise.clamp(self.noise_range["min"], self.noise_range["max"])
+        action = action + noise
+        if self.action_range is not None:
+            action = action.clamp(self.action_range["min"], self.action_range["max"])
+        return action

@@ -1,5 +1,0 @@
-"""CQL for discrete actions, under the name of its type; see `ding.policy.cql`."""
-
-from ding.policy.cql import DiscreteCQLPolicy
-
-__all__ = ["DiscreteCQLPolicy"]
