@@ -16,6 +16,8 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.10",
+    # Said outright, so that an editable installation is a path, which type checkers can follow.
+    package_dir={"": "."},
     packages=find_packages(include=["ding", "ding.*"]),
     package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"], "ding": ["zoo/*"]},
     install_requires=[
@@ -51,6 +53,7 @@ setup(
         "board": ["plotly>=6.0"],
         "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.25"],
         "browser": ["playwright>=1.45"],
+        "types": ["basedpyright>=1.30"],
         "plot": ["matplotlib>=3.8"],
         "sweep": ["optuna>=4.0"],
         "onnx": ["onnx>=1.16"],

@@ -122,8 +122,7 @@ class Victim:
         self._status.close()
         self._known.close()
         verdict, _ = self._process.communicate(timeout=60)
-        lines = verdict.splitlines() or ['"the process is gone"']
-        return json.loads(lines[-1])  # the coordinator may have printed lines of its own
+        return json.loads(verdict or '"the process is gone"')
 
 
 # ---------------------------------------------------------------------- who attacks

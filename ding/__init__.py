@@ -1,19 +1,10 @@
 """Reinforcement-learning training systems: collectors, learners, evaluators, buffers, pipelines."""
 
-import importlib
-from typing import Any
+import lazy_loader
 
 from ding import _alone as _alone  # refuses to be mixed with DI-engine
 
 __version__ = "0.1.0"
 
-
-def __getattr__(name: str) -> Any:
-    # These are there after `import ding`, which costs nothing.
-    if name == "plot":
-        return importlib.import_module("ding.plot")
-    if name == "load":
-        return importlib.import_module("ding.entry.trained_policy").load
-    if name == "RunCallback":
-        return importlib.import_module("ding.utils.callbacks").RunCallback
-    raise AttributeError(f"module 'ding' has no attribute {name!r}")
+# Names that `import ding` offers, and imports only when they are used, are in `__init__.pyi`.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -90,7 +90,7 @@ class ReturnPlot:
             )
         return "\n".join(table(rows))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Draw the curves into a file.
 
         Args:
@@ -156,7 +156,7 @@ class ReturnPlot:
 
 
 def returns(
-    runs: str | os.PathLike | Sequence[str | os.PathLike], x: Axis = "envstep"
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], x: Axis = "envstep"
 ) -> ReturnPlot:
     """The returns of runs, grouped by config.
 

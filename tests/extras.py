@@ -60,6 +60,7 @@ EXAMPLES = {
     "board": f"{RUN} && timeout 5 ding board run; test $? = 124",
     "docs": f"python -m mkdocs build -q -f {ROOT}/mkdocs.yml -d $PWD/site",
     "browser": python("import playwright.sync_api"),
+    "types": python("import basedpyright"),
     "plot": f"{RUN} && ding plot run -o returns.png && test -s returns.png",
     "sweep": "echo 'policy.nstep: [1, 3]' > space.yaml && ding sweep -e CartPole-v1 -p dqn"
     " --env-step 200 --space space.yaml --trials 1",

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from easydict import EasyDict
 
@@ -22,8 +22,19 @@ from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISeria
 _logger = logging.getLogger(__name__)
 
 
+if TYPE_CHECKING:
+
+    class CompiledConfig(EasyDict):
+        """A complete config; its keys are attributes, too."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    CompiledConfig = EasyDict
+
+
 def compile_config(
-    cfg: EasyDict,
+    cfg: dict[str, Any],
     env_manager: type | None = None,
     policy: type | None = None,
     learner: type = BaseLearner,
@@ -35,12 +46,12 @@ def compile_config(
     world_model: type | None = None,
     seed: int = 0,
     auto: bool = False,
-    create_cfg: dict | None = None,
+    create_cfg: dict[str, Any] | None = None,
     save_cfg: bool = True,
     save_path: str = "total_config.py",
     renew_dir: bool = True,
     strict: bool = False,
-) -> EasyDict:
+) -> CompiledConfig:
     """Complete a config with defaults, check it, and save it into the run's folder.
 
     The classes come from ``create_cfg`` (with ``auto=True``) or are passed one by one, those that

@@ -10,7 +10,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import Notes, at
-from ding.config.compile import new_folder
+from ding.config.compile import CompiledConfig, new_folder
 from ding.config.complete import Request, Strict, complete, copied, read, unshared
 from ding.config.hosts import (
     fill_tables,
@@ -27,9 +27,9 @@ _logger = logging.getLogger(__name__)
 
 
 def compile_config_parallel(
-    cfg: EasyDict,
-    create_cfg: EasyDict,
-    system_cfg: EasyDict,
+    cfg: dict[str, Any],
+    create_cfg: dict[str, Any],
+    system_cfg: dict[str, Any],
     seed: int = 0,
     save_cfg: bool = True,
     save_path: str = "total_config.py",
@@ -41,7 +41,7 @@ def compile_config_parallel(
     learner_port: int | None = None,
     collector_port: int | None = None,
     strict: bool = False,
-) -> EasyDict:
+) -> CompiledConfig:
     """Complete, check and save a parallel config; every part gets its address.
 
     Args:

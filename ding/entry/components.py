@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from easydict import EasyDict
@@ -39,7 +39,9 @@ OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")
 
 #: Options of each parameter group, by the optimiser's name in the policy.
 Options = dict[str, list[dict[str, Any]]]
-InputConfig = str | os.PathLike | tuple[dict, dict] | list
+InputConfig: TypeAlias = (
+    str | os.PathLike[str] | tuple[dict[str, Any], dict[str, Any]] | list[dict[str, Any]]
+)
 
 _logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, TypeAlias
 
 from easydict import EasyDict
 
@@ -34,7 +34,14 @@ from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
 from ding.utils.system_helper import ReportingThread
 
-ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | tuple[dict, dict] | list
+Section: TypeAlias = dict[str, Any]
+ParallelConfig: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | tuple[Section, Section, Section]
+    | tuple[Section, Section]
+    | list[Section]
+)
 
 
 def parallel_pipeline(

@@ -71,7 +71,7 @@ class TrainedPolicy:
         """An episode begins: forget what a policy with a memory has seen."""
         self._mode.reset([0])
 
-    def export(self, path: str | os.PathLike) -> None:
+    def export(self, path: str | os.PathLike[str]) -> None:
         """Write what maps observations ``obs`` [B, *obs_shape] float32 to actions [B, ...].
 
         What was written is read back, and has to act on random observations as this policy does.
@@ -117,7 +117,9 @@ class TrainedPolicy:
                 )
 
 
-def load(run: str | os.PathLike, checkpoint: str | os.PathLike | None = None) -> TrainedPolicy:
+def load(
+    run: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None
+) -> TrainedPolicy:
     """The policy that a run has trained, on the CPU.
 
     The run's config is executed as Python: load runs that you trust.
@@ -223,7 +225,7 @@ class TrainedFiles:
         return self.checkpoint
 
 
-def find_trained(name: str | os.PathLike) -> TrainedFiles:
+def find_trained(name: str | os.PathLike[str]) -> TrainedFiles:
     """The files of a trained policy.
 
     Args:

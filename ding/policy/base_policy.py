@@ -225,9 +225,9 @@ class Policy(RowAdapter, NetworkOwner):
     # ------------------------------------------------------------------ modes
 
     @property
-    def learn_mode(self) -> "Policy.learn_function":  # type: ignore[valid-type]
+    def learn_mode(self) -> modes.learn_function:
         return Policy.learn_function(
-            self._forward_learn,
+            self._forward_learn,  # type: ignore[arg-type]  # most take no keyword arguments
             self._reset_learn,
             self.__repr__,
             self._monitor_vars_learn,
@@ -238,7 +238,7 @@ class Policy(RowAdapter, NetworkOwner):
         )
 
     @property
-    def collect_mode(self) -> "Policy.collect_function":  # type: ignore[valid-type]
+    def collect_mode(self) -> modes.collect_function:
         mode = Policy.collect_function(
             self._forward_collect,
             self._process_transition,
@@ -263,9 +263,9 @@ class Policy(RowAdapter, NetworkOwner):
         return mode
 
     @property
-    def eval_mode(self) -> "Policy.eval_function":  # type: ignore[valid-type]
+    def eval_mode(self) -> modes.eval_function:
         mode = Policy.eval_function(
-            self._forward_eval,
+            self._forward_eval,  # type: ignore[arg-type]  # likewise
             self._reset_eval,
             self._get_attribute,
             self._set_attribute,
@@ -669,7 +669,7 @@ class CommandModePolicy(Policy):
     total_field = frozenset({"learn", "collect", "eval", "command"})
 
     @property
-    def command_mode(self) -> "CommandModePolicy.command_function":  # type: ignore[valid-type]
+    def command_mode(self) -> modes.command_function:
         return CommandModePolicy.command_function(
             self._get_setting_learn, self._get_setting_collect, self._get_setting_eval
         )

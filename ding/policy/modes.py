@@ -1,15 +1,12 @@
-"""The modes of a policy: namedtuples of its bound methods, with its batched cores beside them."""
+"""The modes of a policy: named tuples of its bound methods, which carry its batched cores."""
 
-from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-_STATE = ("get_attribute", "set_attribute", "state_dict", "load_state_dict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +58,83 @@ def takes_indexed(method: _Method) -> _Method:
     return method
 
 
-def _mode(name: str, fields: Sequence[str]) -> type:
-    """A namedtuple class with an attribute ``batched``, which ``_replace`` does not carry over.
+class LearnForward(Protocol):
+    """Learn from a batch: rows, or columns of the same leading length."""
 
-    Whoever replaces one of the functions gets a mode without batched cores: theirs is called.
+    def __call__(self, data: Any, **policy_kwargs: Any) -> Any:
+        """Values to log by name; a list of such dicts if it makes several updates of the batch."""
+
+
+class ActForward(Protocol):
+    """Act in the environments that wait for an action."""
+
+    def __call__(self, data: Mapping[int, Any], **policy_kwargs: Any) -> dict[int, dict[str, Any]]:
+        """From observations by the environments' ids to outputs, with at least ``action``."""
+
+
+class _LearnFunctions(NamedTuple):
+    forward: LearnForward
+    reset: Callable[..., None]
+    info: Callable[[], str]
+    monitor_vars: Callable[[], list[str]]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+class _CollectFunctions(NamedTuple):
+    forward: ActForward
+    process_transition: Callable[..., dict[str, Any]]
+    get_train_sample: Callable[[list[Any]], Any]
+    reset: Callable[..., None]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+class _EvalFunctions(NamedTuple):
+    forward: ActForward
+    reset: Callable[..., None]
+    get_attribute: Callable[[str], Any]
+    set_attribute: Callable[[str, Any], None]
+    state_dict: Callable[[], dict[str, Any]]
+    load_state_dict: Callable[[dict[str, Any]], None]
+
+
+# `_replace` makes another tuple without ``batched``: a replaced function is called, row by row.
+
+
+class learn_function(_LearnFunctions):
+    """``policy.learn_mode``: train, say what is logged, save and load the training's state."""
+
+    batched: None = None
+
+
+class collect_function(_CollectFunctions):
+    """``policy.collect_mode``: act with exploration, and make samples of transitions.
+
+    Attributes:
+        batched: Its columnar side, if the policy has one.
     """
-    base = namedtuple(name, fields)  # type: ignore[misc]
-    return type(name, (base,), {"batched": None, "__module__": __name__})
+
+    batched: BatchedCollect | None = None
 
 
-learn_function = _mode("learn_function", ["forward", "reset", "info", "monitor_vars", *_STATE])
-collect_function = _mode(
-    "collect_function", ["forward", "process_transition", "get_train_sample", "reset", *_STATE]
-)
-eval_function = _mode("eval_function", ["forward", "reset", *_STATE])
-command_function = _mode(
-    "command_function", ["get_setting_learn", "get_setting_collect", "get_setting_eval"]
-)
+class eval_function(_EvalFunctions):
+    """``policy.eval_mode``: act as well as the policy can.
+
+    Attributes:
+        batched: Its columnar side, if the policy has one.
+    """
+
+    batched: BatchedEval | None = None
+
+
+class command_function(NamedTuple):
+    """``policy.command_mode``: keyword arguments of the other modes, by how far a run has come."""
+
+    get_setting_learn: Callable[[dict[str, Any]], dict[str, Any]]
+    get_setting_collect: Callable[[dict[str, Any]], dict[str, Any]]
+    get_setting_eval: Callable[[dict[str, Any]], dict[str, Any]]

@@ -5,9 +5,11 @@ import importlib
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
+
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 
 
 class _Origin(NamedTuple):
@@ -44,12 +46,25 @@ class Registry(dict):
         self._origins: dict[str, _Origin] = {}
         self._deriver: tuple[str, str, str] | None = None
 
+    @overload
     def register(
         self,
         module_name: str | None = None,
-        module: Callable | None = None,
+        module: None = None,
         force_overwrite: bool = False,
-    ) -> Callable:
+    ) -> Callable[[Registered], Registered]: ...
+
+    @overload
+    def register(
+        self, module_name: str | None, module: Registered, force_overwrite: bool = False
+    ) -> Registered: ...
+
+    def register(
+        self,
+        module_name: str | None = None,
+        module: Callable[..., Any] | None = None,
+        force_overwrite: bool = False,
+    ) -> Callable[..., Any]:
         """Register `module`, or return a decorator that does.
 
         The same definition may be registered again: a module may be reloaded, or be imported

@@ -216,15 +216,17 @@ def test_a_watch_that_cannot_go_on_says_so():
 class SlowSlave(DoingSlave):
     """Each answer takes half a second."""
 
-    def handle(self, request):
-        time.sleep(0.5)
-        return super().handle(request)
+    def _make_app(self):
+        app = super()._make_app()
+        app.before_request(lambda: time.sleep(0.5))
+        return app
 
 
 class SlowMaster(Master):
-    def handle(self, request):
-        time.sleep(0.5)
-        return super().handle(request)
+    def _make_app(self):
+        app = super()._make_app()
+        app.before_request(lambda: time.sleep(0.5))
+        return app
 
 
 @pytest.mark.slow

@@ -2,9 +2,8 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import gymnasium
 import numpy as np
@@ -14,10 +13,40 @@ from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_REGISTRY
 
-BaseEnvTimestep = namedtuple("BaseEnvTimestep", ["obs", "reward", "done", "info"])
+if TYPE_CHECKING:
+    # `reset` and `step` have other results than gymnasium's: a checker would refuse each override.
+    class _Env:
+        @property
+        def observation_space(self) -> gymnasium.spaces.Space[Any]: ...
+
+        @property
+        def action_space(self) -> gymnasium.spaces.Space[Any]: ...
+
+        @property
+        def reward_space(self) -> gymnasium.spaces.Space[Any]: ...
+
+else:
+    _Env = gymnasium.Env
 
 
-class BaseEnv(gymnasium.Env, ABC):
+class BaseEnvTimestep(NamedTuple):
+    """What a step returns.
+
+    Attributes:
+        obs: The observation after it.
+        reward: A number, or an array of shape ``(1,)``.
+        done: Whether the episode has ended.
+        info: A dict of facts; at the end of an episode with ``eval_episode_return`` and
+            ``truncated``. Games of several players have a list, one dict for each.
+    """
+
+    obs: Any
+    reward: Any
+    done: Any
+    info: Any
+
+
+class BaseEnv(_Env, ABC):
     """An environment as env managers drive it: ``reset() -> obs``, ``step(action) -> timestep``.
 
     An array handed out as observation may be the environment's own, reused by its next step: the
@@ -26,14 +55,13 @@ class BaseEnv(gymnasium.Env, ABC):
     """
 
     timestep = BaseEnvTimestep
-    reward_space: gymnasium.spaces.Space
 
     @abstractmethod
     def __init__(self, cfg: dict) -> None:
         raise NotImplementedError
 
     @abstractmethod
-    def reset(self) -> Any:  # type: ignore[override]
+    def reset(self) -> Any:
         """Start an episode and return its first observation."""
         raise NotImplementedError
 
@@ -43,7 +71,8 @@ class BaseEnv(gymnasium.Env, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
+    def step(self, action: Any) -> BaseEnvTimestep:
+        """Take an action; see `BaseEnvTimestep`."""
         raise NotImplementedError
 
     @abstractmethod

@@ -44,6 +44,10 @@ class CoinRaceEnv(SeededEnv):
         player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
     )
 
+    observation_space: spaces.Space
+    action_space: spaces.Space
+    reward_space: spaces.Space
+
     def __init__(self, cfg: dict) -> None:
         """
         Raises:
@@ -64,7 +68,6 @@ class CoinRaceEnv(SeededEnv):
                 f"env.eval_opponent is {self._opponent!r}; expected {' or '.join(_OPPONENTS)}, or "
                 f"None for two players"
             )
-        self.action_space: spaces.Space
         if self._opponent is None:
             self.observation_space = spaces.Box(-1.0, 1.0, (_PLAYERS, 8), np.float32)
             self.action_space = spaces.MultiDiscrete([len(_MOVES)] * _PLAYERS)

@@ -24,6 +24,7 @@ class CooperativeGame(SeededEnv):
     limit of steps, ``_max_steps``, or says when an episode is cut (`_is_cut`).
     """
 
+    reward_space: spaces.Space
     _max_steps: int
 
     def __init__(self, cfg: dict) -> None:

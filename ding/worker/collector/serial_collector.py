@@ -4,6 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from easydict import EasyDict
@@ -172,7 +173,7 @@ class SerialCollector(SerialPart, ISerialCollector):
 
     def _collect_episodes(
         self, n_episode: int | None, train_iter: int, policy_kwargs: PlayersKwargs
-    ) -> tuple[list[Samples], Tally]:
+    ) -> tuple[list[list[Any]], Tally]:
         """Run ``n_episode`` whole episodes, and start no more than that.
 
         Returns:

@@ -21,7 +21,7 @@ Config: TypeAlias = Mapping[str, Any]
 #: What a `state_dict` gives: arrays, numbers and containers of them.
 State: TypeAlias = dict[str, Any]
 #: `Columns` or a list of rows.
-Samples: TypeAlias = list[Any]
+Samples: TypeAlias = list[dict[str, Any]]
 #: Samples, and how many of them belong to each trajectory.
 Harvest: TypeAlias = tuple[Samples, list[int]]
 #: A policy's judge's result: a number, or whatever a metric makes of the data.

@@ -82,10 +82,16 @@ class BufferPace:
 
     # ------------------------------------------------------------------ for collectors
 
-    def has_room(self) -> bool:
-        """Whether collectors may go on, or the learner is behind of them."""
+    def wait_for_room(self, timeout: float) -> bool:
+        """Wait until collectors may go on, which the learner is behind of; whether they may,
+        within so many seconds."""
         limiter = self._limiter
-        return limiter is None or limiter.room >= max(1, int(_WORTHWHILE * limiter.span))
+        if limiter is None:
+            return True
+        least = max(1, int(_WORTHWHILE * limiter.span))
+        with self._lock:
+            self._lock.wait_for(lambda: self._closed or limiter.room >= least, timeout)
+            return limiter.room >= least
 
     def paces(self, worker: str) -> bool:
         """Whether it is for the learner's sake, not for lack of space, if a collector may not write

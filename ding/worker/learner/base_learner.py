@@ -10,6 +10,7 @@ from easydict import EasyDict
 
 from ding.data import Columns
 from ding.policy import Policy
+from ding.policy.modes import learn_function
 from ding.reward_model import BaseRewardModel
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
@@ -88,7 +89,7 @@ class BaseLearner(Configurable):
     def __init__(
         self,
         cfg: EasyDict,
-        policy: LearnMode | None = None,
+        policy: learn_function | LearnMode | None = None,
         tb_logger: Writer | None = None,
         dist_info: tuple[int, int] | None = None,
         exp_name: str | None = "default_experiment",
