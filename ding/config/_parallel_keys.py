@@ -18,6 +18,11 @@ SYSTEM = (
         "How long the head of a Ray cluster may be unreachable before the run ends.",
         unit="seconds",
     ),
+    own(
+        "system_config.engine.driver_tolerance",
+        "How long workers on a Ray cluster wait for another driver when theirs has died.",
+        unit="seconds",
+    ),
     *(
         own(f"system_config.engine.{kind}.{name}", meaning.format(kind))
         for kind in ("collector", "learner")

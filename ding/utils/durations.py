@@ -228,6 +228,13 @@ RAY_PROBE = 1.0
 RAY_NODE_TOLERANCE = 2.0
 RAY_HEAD_GONE = 4.0
 RAY_HEAD_AWAY = 45.0
+#: Between signs of life of the driver to workers that outlive it; until they end without any,
+#: unless the config says something else, and the least that it may say; and in which a worker has
+#: to answer another driver.
+RAY_BEAT = 4.0
+RAY_DRIVER_AWAY = 60.0
+RAY_DRIVER_AWAY_LEAST = 10.0
+RAY_ADOPT = 4.0
 #: A worker is waited for this long at a time, while Ray looks for a node with room for it: the end
 #: of a run waits for it.
 RAY_PLACE = 0.5

@@ -61,6 +61,9 @@ CHAINS = {
     "the run knows of a dead node before Ray does": (
         *(d.RAY_LOOK + d.RAY_PROBE + d.RAY_NODE_TOLERANCE, d.STEP_TIMEOUT),
     ),
+    "a worker on Ray hears of its driver before it ends": (
+        *(2 * (d.RAY_BEAT + d.RAY_LOOK + d.RAY_PROBE) - d.RAY_PROBE, d.RAY_DRIVER_AWAY_LEAST),
+    ),
     "a run that a signal kept from Ray ends in time": (2 * d.RAY_LEAVE_EARLY, d.END_PROMISE),
     "the run knows of a dead head before a step fails of it": (
         *(d.RAY_LOOK + d.RAY_PROBE, d.RAY_HEAD_GONE, d.STEP_TIMEOUT),

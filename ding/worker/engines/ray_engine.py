@@ -9,7 +9,10 @@ have a cause.
 """
 
 import contextlib
+import hashlib
 import itertools
+import logging
+import os
 import re
 import secrets
 import threading
@@ -25,7 +28,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from ding.interaction.slave import TaskFail
 from ding.utils import ENGINE_REGISTRY, durations
-from ding.utils.errors import ChunkError, DingError
+from ding.utils.errors import ChunkError, ConfigError, DingError
+from ding.utils.run_claims import read_run_key
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.carrier import (
     Answered,
@@ -62,10 +66,13 @@ from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
 
+_logger = logging.getLogger(__name__)
+
 #: Errors that another node may not have.
 _OF_NODE = frozenset({"ImportError", "ModuleNotFoundError", "MissingNameError"})
-#: Calls that an actor answers at the same time: requests, the question for its end, and the others.
-_GROUPS = {"ask": 1, "watch": 1, "other": 1}
+#: Calls that an actor answers at the same time: requests, the question for its end, signs of life
+#: of the driver, and the others.
+_GROUPS = {"ask": 1, "watch": 1, "driver": 1, "other": 1}
 _DEATH = re.compile(r"exit detail: (.+)|actor is dead because (.+)", re.IGNORECASE)
 _NODE_DEATH = re.compile(r"node has died|placement group was removed", re.IGNORECASE)
 #: The label of a node that Ray itself gives it.
@@ -77,6 +84,7 @@ class RayHandle:
     """One life of a worker.
 
     Attributes:
+        first: What becomes ready when it is built; ``None`` of one that was found.
         watch: Becomes ready at its end.
         life: Where it lives, once it does.
         known: Samples whose places it was told.
@@ -89,7 +97,7 @@ class RayHandle:
     spec: WorkerSpec
     actor: Any
     on_death: OnDeath
-    first: ray.ObjectRef
+    first: ray.ObjectRef | None = None
     watch: ray.ObjectRef | None = None
     life: Life | None = None
     known: set[str] = field(default_factory=set)
@@ -118,16 +126,21 @@ class RayCarrier(Carrier[RayHandle]):
         object_store_memory=None,
         # Seconds for which the head of a cluster may be unreachable.
         head_tolerance=durations.RAY_HEAD_AWAY,
+        # Seconds that workers on a cluster wait for another driver when theirs has died.
+        driver_tolerance=durations.RAY_DRIVER_AWAY,
     )
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         super().__init__(cfg, exp_name)
-        self._cluster = RayCluster(self.cfg, f"ding-{secrets.token_hex(8)}")
+        self._namespace = _namespace(exp_name)
+        self._cluster = RayCluster(self.cfg, self._namespace)
         self._lock = threading.Lock()
         self._samples: dict[str, Location] = {}
         self._weights: dict[str, tuple[int, Location, Mapping[str, np.ndarray]]] = {}
-        self._versions, self._lives = itertools.count(1), itertools.count()
+        self._versions = itertools.count(1)
         self._handles: dict[str, RayHandle] = {}
+        self._told: dict[str, list[RayHandle]] = {}  # who knows samples, by their names
+        self._left: dict[str, Any] = {}  # actors of an earlier driver of this run
         self._waiting: dict[str, RayHandle] = {}
         self._unkilled: list[RayHandle] = []  # dropped while the head was away
         self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
@@ -138,8 +151,26 @@ class RayCarrier(Carrier[RayHandle]):
         self._watcher = ReportingThread(self._watch, "watch-ray", self._lose_head)
 
     def open(self) -> None:
+        tolerance = self.cfg.driver_tolerance
+        if not tolerance >= durations.RAY_DRIVER_AWAY_LEAST:
+            raise ConfigError(
+                f"system_config.engine.driver_tolerance={tolerance!r} must be at least "
+                f"{durations.RAY_DRIVER_AWAY_LEAST:g} s: workers hear of their driver every "
+                f"{durations.RAY_BEAT:g} s"
+            )
         self._cluster.connect()
+        if not self._cluster.is_own:
+            self._look_for_workers()
         self._watcher.start()
+
+    def _look_for_workers(self) -> None:
+        """Find the actors that an earlier driver of this run has left."""
+        for found in ray.util.list_named_actors(all_namespaces=True):
+            if found["namespace"] != self._namespace:
+                continue
+            with contextlib.suppress(ValueError):  # it has ended meanwhile
+                actor = ray.get_actor(found["name"], self._namespace)
+                self._left[found["name"].rpartition("-")[0]] = actor
 
     def close(self) -> None:
         self._closing.set()
@@ -165,6 +196,7 @@ class RayCarrier(Carrier[RayHandle]):
         if handle is None:
             handle = self._begin(worker, on_death)
         handle.on_death = on_death
+        assert handle.first is not None  # as it was begun here
         try:
             life, failure = ray.get(handle.first, timeout=durations.RAY_PLACE)
         except ray.exceptions.GetTimeoutError as error:
@@ -186,16 +218,37 @@ class RayCarrier(Carrier[RayHandle]):
             self._handles[worker.name] = handle
         return handle
 
+    def find(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle | None:
+        actor = self._left.pop(worker.name, None)
+        if actor is None:
+            return None
+        try:
+            life = ray.get(actor.adopt.remote(worker), timeout=durations.RAY_ADOPT)
+            if life is not None:
+                handle = RayHandle(worker, actor, on_death, None, actor.watch.remote(), life)
+                with self._lock:
+                    self._handles[worker.name] = handle
+                return handle
+        except ray.exceptions.RayError as error:
+            _logger.debug("%s is not used any more: %s", worker.name, death_of(error))
+        ray.kill(actor)
+        return None
+
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
         if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
             raise NotYetError(self._away)
         options = {**self._options(worker), "runtime_env": self._cluster.worker_env}
+        # The processes of a learner of several end together, and with their driver.
+        outlives = not self._cluster.is_own and worker.team is None
+        if outlives:
+            options["lifetime"] = "detached"
         make: Any = ray.remote
         kind = make(concurrency_groups=_GROUPS)(RayWorker)
+        name = f"{worker.name}-{secrets.token_hex(4)}"
         try:
             actor = kind.options(
-                name=f"{worker.name}-{next(self._lives)}", max_restarts=0, **options
-            ).remote()
+                name=name, namespace=self._namespace, max_restarts=0, **options
+            ).remote(self.cfg.driver_tolerance if outlives else None)
             return RayHandle(worker, actor, on_death, actor.build.remote(worker))
         except (ray.exceptions.RayError, ValueError) as error:
             raise OSError(first_line(error)) from error
@@ -328,6 +381,8 @@ class RayCarrier(Carrier[RayHandle]):
                 news = asked.names.difference(handle.known)
                 places = {name: self._samples[name] for name in news if name in self._samples}
                 handle.known.update(places)
+                for name in places:
+                    self._told.setdefault(name, []).append(handle)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Location]] = {}
             # A learner reads no weights, and would keep old ones of its own from being freed.
@@ -371,8 +426,11 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _watch(self) -> None:
         """Report workers that end, with their nodes or by themselves, and a head that is gone."""
-        seen = time.monotonic()
+        seen, beaten = time.monotonic(), 0.0
         while not self._closing.is_set():
+            if time.monotonic() - beaten > durations.RAY_BEAT and not self._cluster.is_own:
+                beaten = time.monotonic()
+                self._beat()
             with self._lock:
                 watched = {h.watch: h for h in self._handles.values() if h.watch is not None}
             if watched:
@@ -393,6 +451,13 @@ class RayCarrier(Carrier[RayHandle]):
             elif now - seen > self._cluster.head_tolerance:
                 self._lose_head(f"the head of the Ray cluster at {self._cluster.head} is gone")
                 return
+
+    def _beat(self) -> None:
+        """Give workers, also those that are being built, a sign of life."""
+        with self._lock:
+            handles = [*self._handles.values(), *self._waiting.values()]
+        for handle in handles:
+            handle.actor.beat.remote()
 
     def _look_at_nodes(self, watched: Iterable[RayHandle]) -> None:
         lives = {handle: handle.life for handle in watched if handle.life is not None}
@@ -466,12 +531,13 @@ class RayCarrier(Carrier[RayHandle]):
 
     def remove(self, name: str) -> None:
         with self._lock:
+            told = self._told.pop(name, [])
             self._samples.pop(name, None)
-            self._weights.pop(name, None)
-            for handle in self._handles.values():
-                if name in handle.known or handle.versions.pop(name, None) is not None:
-                    handle.known.discard(name)
-                    handle.gone.append(name)
+            if self._weights.pop(name, None) is not None:
+                told = [h for h in self._handles.values() if h.versions.pop(name, None) is not None]
+            for handle in told:
+                handle.known.discard(name)
+                handle.gone.append(name)
 
     def publish(self, name: str, weights: Weights) -> None:
         packed = pack_weights(weights)
@@ -484,6 +550,12 @@ class RayCarrier(Carrier[RayHandle]):
     def version(self, name: str) -> int | None:
         found = self._weights.get(name)
         return None if found is None else found[0]
+
+
+def _namespace(exp_name: str) -> str:
+    """Where a driver that goes on with a run finds the run's actors; others do not have its key."""
+    key = read_run_key(exp_name) or secrets.token_hex(16)
+    return "ding-" + hashlib.sha256(f"{key} {os.path.abspath(exp_name)}".encode()).hexdigest()[:16]
 
 
 def _is_noise(name: str) -> bool:

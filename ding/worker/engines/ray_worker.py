@@ -40,18 +40,27 @@ _MAPPED = 16
 
 
 class RayWorker:
-    """The actor: it hands requests to a worker, and sends along what that has stored."""
+    """The actor: it hands requests to a worker, and sends along what that has stored.
 
-    def __init__(self) -> None:
+    Args:
+        driver_tolerance: It ends after so many seconds without a `beat` of a driver. ``None``: Ray
+            ends it with its driver.
+    """
+
+    def __init__(self, driver_tolerance: float | None = None) -> None:
         # What lies in the object store cannot be written to, and nobody here tries.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         self._store = WorkerStore()
+        self._worker: Worker | None = None
+        self._beat = threading.Event()
+        if driver_tolerance is not None:
+            args = (driver_tolerance,)
+            threading.Thread(target=self._look_for_driver, args=args, daemon=True).start()
 
     @ray.method(concurrency_group="other")
     def build(self, spec: WorkerSpec) -> tuple[Life, ErrorReport | None]:
         """Build the worker; returns where it lives, and why it cannot be built."""
-        context = ray.get_runtime_context()
-        life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
+        self._spec, life = spec, _life()
         artifacts = FolderArtifacts(spec.folder or "")
         try:
             self._worker = Worker.over(spec, Stores(self._store, self._store, artifacts))
@@ -60,14 +69,39 @@ class RayWorker:
             return life, ErrorReport.from_detail(fail.result, str(fail))
         return life, None
 
+    @ray.method(concurrency_group="driver")
+    def adopt(self, spec: WorkerSpec) -> Life | None:
+        """Another driver goes on with the run; returns where the worker lives, ``None`` if it is
+        not what that driver would build."""
+        self._beat.set()
+        if self._worker is None or self._worker.ended.is_set() or self._spec != spec:
+            return None
+        self._store.forget()
+        return _life()
+
+    @ray.method(concurrency_group="driver")
+    def beat(self) -> None:
+        """A sign of life of the driver."""
+        self._beat.set()
+
+    def _look_for_driver(self, tolerance: float) -> None:
+        while self._beat.wait(tolerance):
+            self._beat.clear()
+        threading.Timer(durations.WORKER_END, os._exit, (1,)).start()
+        if self._worker is not None:
+            self._worker.close()
+        os._exit(0)
+
     @ray.method(concurrency_group="watch")
     def watch(self) -> str | None:
         """Answered when the worker has ended: why it cannot go on."""
+        assert self._worker is not None  # it was built
         return self._worker.join()
 
     @ray.method(concurrency_group="ask", num_returns=3)
     def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], Files]:
         """Answer a request; see `ding.worker.engines.ray_messages`."""
+        assert self._worker is not None  # it was built
         self._store.note(parcel)
         answered, failure = Answered[object](None), None
         try:
@@ -89,7 +123,13 @@ class RayWorker:
     @ray.method(concurrency_group="other")
     def end(self) -> Answered[None]:
         """End; with what was written last in the run's folder."""
+        assert self._worker is not None  # it was built
         return self._worker.answer(EndWorker())
+
+
+def _life() -> Life:
+    context = ray.get_runtime_context()
+    return Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
 
 
 class WorkerStore:
@@ -185,6 +225,13 @@ class WorkerStore:
         with self._lock:
             own, self._own = self._own, Delivery()
         return own
+
+    def forget(self) -> None:
+        """The driver has died, and with it what it owned."""
+        with self._lock:
+            self._own, self._new = Delivery(weights=self._own.weights), []
+            self._places.clear()
+            self._mapped.clear()
 
     def note(self, parcel: Parcel) -> None:
         """What the driver tells; what is needed has to be there in time for the answer."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ding.utils import read_file
 from tests.entry.parallel_runs import assert_all_was_told, saved_iteration
 from tests.parallel.runs import parallel_run
 from tests.worker.engines.gateway import Gateway
@@ -202,23 +203,61 @@ def test_the_head_cannot_be_reached_for_a_while(cluster, tmp_path):
             interrupted(run)
 
 
-def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
+def kill_driver(run):
+    """Kill it when it has a state; returns the processes of its workers, and the last status."""
+    run.wait_for("updates", lambda s: s["train_iter"] >= 150, SLOW)
+    run.wait_for("a state", lambda s: state_of(run).exists(), SLOW)
+    status = run.status()
+    run.process.kill()
+    run.process.wait()
+    return pids(status), status
+
+
+def state_of(run):
+    return run.exp / "ckpt/coordinator_state.pth.tar"
+
+
+def pids(status):
+    return {name: facts["pid"] for name, facts in status["workers"].items()}
+
+
+def rows(status):
+    """Samples in the learner's buffer."""
+    (buffer,) = status["buffers"].values()
+    return buffer["count"]
+
+
+def wait_until_gone(processes):
+    deadline = time.monotonic() + SLOW
+    while any(Path(f"/proc/{pid}").exists() for pid in processes.values()):
+        assert time.monotonic() < deadline, "workers outlive their run"
+        time.sleep(0.1)
+
+
+def test_the_driver_is_killed_and_another_goes_on_with_its_workers(cluster, tmp_path):
     before = temporary_files()
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 150, SLOW)
-        state = run.exp / "ckpt/coordinator_state.pth.tar"
-        run.wait_for("a state", lambda s: state.exists(), SLOW)
-        workers = [facts["pid"] for facts in run.status()["workers"].values()]
-        run.process.kill()
-        run.process.wait()
-        deadline = time.monotonic() + SLOW
-        while any(Path(f"/proc/{pid}").exists() for pid in workers):
-            assert time.monotonic() < deadline, "workers outlive their driver"
-            time.sleep(0.1)
+        workers, last = kill_driver(run)
+    begin = read_file(state_of(run))["state"]["facts"]["envstep"]
     resume = dict(learn=dict(resume_training=True))
-    with run_on(cluster, tmp_path, stop_value=9.5, **resume) as again:
+    with run_on(cluster, tmp_path, stop_value=9.5, gated=True, **resume) as again:
+        # More samples than this driver's own collectors have brought.
+        status = again.wait_for(
+            "the samples of before",
+            lambda s: rows(s) - (s["envstep"] - begin) >= 0.8 * rows(last),
+            SLOW,
+        )
+        assert pids(status) == workers
+        learns_on(again, 20)
         assert wait_for_the_goal(again)["status"] == "converged"
+    wait_until_gone(workers)
     assert temporary_files() <= before
+
+
+def test_workers_whose_driver_is_killed_end_when_no_other_comes(cluster, tmp_path):
+    with run_on(cluster, tmp_path, engine=dict(driver_tolerance=10)) as run:
+        workers, _ = kill_driver(run)
+    wait_until_gone(workers)
 
 
 def test_two_runs_on_one_cluster(cluster, tmp_path):
