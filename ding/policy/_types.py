@@ -18,6 +18,14 @@ Action: TypeAlias = Any
 Eps: TypeAlias = float | Tensor
 #: Trajectories or samples as arrays of one leading length, by name.
 Arrays: TypeAlias = dict[str, Any]
+#: One transition or sample, by name.
+Row: TypeAlias = dict[str, Any]
+#: Arrays in nested dicts, or one of them.
+Tree: TypeAlias = Any
+#: A network, or wrappers around one.
+Network: TypeAlias = Any
+#: What the command mode sets, and knows when it does.
+Settings: TypeAlias = dict[str, Any]
 #: What a network says of a batch, by name: a tensor, or one for each part of an action.
 Output: TypeAlias = dict[str, Any]
 #: What an update logs: numbers by name; ``priority`` ``[B]`` of samples that get new ones.
@@ -46,6 +54,8 @@ class StepBatch(_Steps, total=False):
     is_expert: Tensor
     next_obs_1step: Obs
     done_1step: Tensor
+    #: Importance weights of prioritised samples.
+    IS: Tensor
     #: How much better than expected actions were (IQL).
     advantage: Tensor
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from ding.policy._types import Log, Obs, Sequences
+from ding.policy._types import Log, Network, Obs, Sequences
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -25,7 +25,7 @@ class ACERPolicy(UnrolledPolicy):
     The actor keeps near an average of its past selves (``learn.trust_region``).
     """
 
-    _model: Any
+    _model: Network
 
     paper = "Wang et al. 2017"
     actions = ("discrete",)

@@ -18,7 +18,19 @@ from easydict import EasyDict
 from ding.data import tree_length, tree_map
 from ding.model import model_wrap
 from ding.policy import modes
-from ding.policy._types import Action, Arrays, Lengths, Log, Obs, Output, Samples, State
+from ding.policy._types import (
+    Action,
+    Arrays,
+    Lengths,
+    Log,
+    Network,
+    Obs,
+    Output,
+    Samples,
+    Settings,
+    State,
+    Tree,
+)
 from ding.policy.checks import PER_AGENT, check_loss, check_samples, layout_of
 from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.network_owner import NetworkOwner
@@ -92,7 +104,7 @@ class Policy(RowAdapter, NetworkOwner):
 
     #: By what the environments of its run normalise, if they do; part of every state. What a
     #: policy has learned is worth nothing with other statistics.
-    _env_statistics: dict[str, Any] | None = None
+    _env_statistics: State | None = None
 
     #: Numbers of what `_forward_learn` returns that are logged, beside those of the base classes;
     #: without any, all are.
@@ -160,7 +172,7 @@ class Policy(RowAdapter, NetworkOwner):
         enable_field: list[str] | None = None,
     ) -> None:
         self._cfg = cfg
-        self._layouts: set[Any] = set()
+        self._layouts: set[object] = set()
         self._refuse_settings()
         self._on_policy = cfg.on_policy
         self._enable_field = self._check_fields(enable_field)
@@ -178,7 +190,7 @@ class Policy(RowAdapter, NetworkOwner):
             self.check_network(cfg.get("model") or {})
         if self._cuda:
             self._model.to(self._device)
-        self._learn_model: Any = model_wrap(self._model, "base")
+        self._learn_model: Network = model_wrap(self._model, "base")
         self._overlap: GradientOverlap | None = None
         if self._joint:
             self._broadcast_model(self._model)
@@ -277,7 +289,7 @@ class Policy(RowAdapter, NetworkOwner):
             mode.batched = modes.BatchedEval(self._eval_columns, resets, self._recurrent)
         return mode
 
-    def _save_mode(self, state_dict: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _save_mode(self, state_dict: Callable[[], State]) -> State:
         """What a mode's ``state_dict`` returns, by the method that makes its part."""
         shared = {
             "env_statistics": self._env_statistics,
@@ -285,7 +297,7 @@ class Policy(RowAdapter, NetworkOwner):
         }
         return {**state_dict(), **{k: part for k, part in shared.items() if part is not None}}
 
-    def _load_mode(self, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:
+    def _load_mode(self, load: Callable[[State], None], state: State) -> None:
         self._env_statistics = state.get("env_statistics")
         state = complete(self._model, state)
         load({k: part for k, part in state.items() if k not in ("env_statistics", "own_state")})
@@ -304,7 +316,7 @@ class Policy(RowAdapter, NetworkOwner):
         # A subclass that overrides a per-environment method means it to be called.
         return self._overrides(core) and not any(self._overrides(name) for name in row_methods)
 
-    def _set_attribute(self, name: str, value: Any) -> None:
+    def _set_attribute(self, name: str, value: object) -> None:
         setattr(self, f"_{name}", value)
 
     def _get_attribute(self, name: str) -> Any:
@@ -366,7 +378,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _init_learn(self) -> None:
         """Set up what training needs: optimiser, target network, hyper-parameters."""
 
-    def _forward_learn(self, data: Any) -> Any:
+    def _forward_learn(self, data: Samples) -> Log | list[Log]:
         """Update the model from samples: `_learn` from their `_batch`.
 
         Returns:
@@ -392,7 +404,7 @@ class Policy(RowAdapter, NetworkOwner):
             return [self._renamed(part) for part in log]
         return self._renamed(log) if isinstance(log, dict) else log
 
-    def _renamed(self, log: dict[str, Any]) -> Log:
+    def _renamed(self, log: Log) -> Log:
         """A log under the names that dashboards know."""
         if self._logs_grad_norm:
             log["grad_norm"] = self._grad_norm
@@ -435,7 +447,7 @@ class Policy(RowAdapter, NetworkOwner):
                     batch[name] = batch[name].unsqueeze(-1)
         return batch
 
-    def _shaped_action(self, action: Action, leading: int = 1) -> Any:
+    def _shaped_action(self, action: Action, leading: int = 1) -> Action:
         """Actions of one number: without a dimension of 1 if they are indices, with one if vectors.
 
         Args:
@@ -463,7 +475,7 @@ class Policy(RowAdapter, NetworkOwner):
         if self._priority_IS_weight and not self._priority:
             raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
 
-    def _follower(self, theta: float) -> Any:
+    def _follower(self, theta: float) -> Network:
         """A target network that moves by ``theta`` of the way at each update."""
         target = copy.deepcopy(self._model).requires_grad_(False)
         return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
@@ -484,7 +496,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _descend(
         self,
         loss: torch.Tensor,
-        batch: Mapping[str, Any],
+        batch: Mapping[str, object],
         optimizer: torch.optim.Optimizer,
         part: torch.nn.Module | None = None,
         parameters: Sequence[torch.Tensor] | None = None,
@@ -514,7 +526,7 @@ class Policy(RowAdapter, NetworkOwner):
         optimizer.step()
         return value
 
-    def _share(self, batch: Mapping[str, Any]) -> float:
+    def _share(self, batch: Mapping[str, object]) -> float:
         """What this learner's loss, a mean over its samples, counts among those of all learners.
 
         Learners average their gradients with equal weights, but their batches may differ in size,
@@ -523,7 +535,7 @@ class Policy(RowAdapter, NetworkOwner):
         count = self._sample_count(batch)
         return count * get_world_size() / float(allreduce_data(float(count), "sum"))
 
-    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+    def _sample_count(self, batch: Any) -> float:
         """How many samples the mean losses of a batch are taken over."""
         return tree_length(batch["obs"])
 
@@ -650,14 +662,14 @@ class Policy(RowAdapter, NetworkOwner):
         if self._model.training is not training:
             set_training(self._model, training)
 
-    def _model_input(self, obs: Obs) -> Any:
-        def convert(leaf: Any) -> torch.Tensor:
+    def _model_input(self, obs: Obs) -> Obs:
+        def convert(leaf: Tree) -> torch.Tensor:
             tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
             return tensor.to(self._device, torch.float32)
 
         return convert(obs) if isinstance(obs, np.ndarray) else tree_map(convert, obs)
 
-    def _to_cpu(self, output: dict[str, Any]) -> dict[str, Any]:
+    def _to_cpu(self, output: Output) -> Output:
         if not self._cuda:
             return output
         return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
@@ -677,13 +689,13 @@ class CommandModePolicy(Policy):
     def _init_command(self) -> None:
         """Set up what the settings depend on, such as the ε schedule."""
 
-    def _get_setting_learn(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_learn(self, command_info: Settings) -> Settings:
         return {}
 
-    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_collect(self, command_info: Settings) -> Settings:
         return {}
 
-    def _get_setting_eval(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_eval(self, command_info: Settings) -> Settings:
         return {}
 
 

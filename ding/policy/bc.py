@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
-from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples
+from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Settings, StepBatch
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch
 from ding.policy.joint import joint_mean
@@ -151,7 +151,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             return cfg.warmup_lr + (cfg.learning_rate - cfg.warmup_lr) * risen
         return cfg.learning_rate * cfg.decay_rate ** ((epoch - cfg.warmup_epoch) // cfg.decay_epoch)
 
-    def _learn(self, batch: dict[str, Any]) -> Log:
+    def _learn(self, batch: StepBatch) -> Log:
         """One update; the ``priority`` of a sample is its loss."""
         if self._cfg.learn.lr_decay:
             for group in self._optimizer.param_groups:
@@ -177,7 +177,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             batch["action"] = action.long()
         return batch
 
-    def _losses(self, output: Mapping[str, Any], action: Tensor) -> LoggedLoss:
+    def _losses(self, output: Output, action: Tensor) -> LoggedLoss:
         """The loss of each sample ``[B]``, and what to log besides."""
         if self._cfg.continuous:
             return self._regression(output, action), {}
@@ -195,7 +195,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             facts["accuracy"] = torch.stack(same).mean().item()
         return torch.stack(losses).mean(0), facts
 
-    def _regression(self, output: Mapping[str, Any], action: Tensor) -> Tensor:
+    def _regression(self, output: Output, action: Tensor) -> Tensor:
         if self._gaussian and self._cfg.loss_type is None:
             inner = torch.atanh(action.clamp(-_INNER, _INNER))
             mu, sigma = output["logit"]
@@ -239,7 +239,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             action = (action + noise).clamp_(-1, 1)
         return {"action": action}
 
-    def _mean_action(self, output: Mapping[str, Any]) -> Tensor:
+    def _mean_action(self, output: Output) -> Tensor:
         return torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
 
     def _noise_sigma(self, envstep: int) -> float:
@@ -249,7 +249,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         fall = get_epsilon_greedy_fn(sigma["start"], sigma["end"], sigma["decay"], sigma["type"])
         return fall(envstep)
 
-    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_collect(self, command_info: Settings) -> Settings:
         """Of the command mode: how much to explore at this environment step."""
         if self._cfg.continuous:
             sigma = self._noise_sigma(command_info["envstep"])

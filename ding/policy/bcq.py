@@ -1,12 +1,10 @@
 """Batch-constrained Q-learning, for offline data (Fujimoto et al. 2019)."""
 
-from typing import Any
-
 import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.policy._types import Log, LoggedLoss, StepBatch
+from ding.policy._types import Log, LoggedLoss, Network, StepBatch
 from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic, start_within
@@ -72,7 +70,7 @@ class BCQPolicy(QActorCritic):
     _log_names = {"critic_twin_loss": "twin_critic_loss"}
 
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
-        built: Any = super()._create_model(cfg, model)
+        built: Network = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
             layers = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)]
             start_within(layers[-1], cfg.learn.init_w)
@@ -85,7 +83,8 @@ class BCQPolicy(QActorCritic):
         self._vae_parameters = list(self._model.vae.parameters())
         self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
 
-    def _update_critic(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: StepBatch) -> Log:
+        """One update of the data's model, and then those of critics and actor."""
         output = self._model(batch, mode="compute_vae")
         reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
         mu, variance = output["mu"], output["sigma"].pow(2)
@@ -94,7 +93,7 @@ class BCQPolicy(QActorCritic):
         vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
         parts = to_floats(reconstruction.detach(), divergence.detach())
         log = {"vae_loss": vae_loss, **dict(zip(("recons_loss", "kld_loss"), parts))}
-        return {**log, **super()._update_critic(batch)}
+        return {**log, **super()._learn(batch)}
 
     def _next_value(self, batch: StepBatch) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
@@ -107,7 +106,7 @@ class BCQPolicy(QActorCritic):
         action = self._proposed(self._model, batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
-    def _proposed(self, actor: Any, obs: torch.Tensor) -> torch.Tensor:
+    def _proposed(self, actor: Network, obs: torch.Tensor) -> torch.Tensor:
         """Actions such as the data have, as ``actor`` changes them."""
         with torch.no_grad():
             action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]

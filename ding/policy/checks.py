@@ -7,7 +7,6 @@ loss (`flatten_numbers`), and everything else is refused by its name where a lay
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import torch
 
@@ -15,7 +14,7 @@ from ding.data.tree import tree_leaves
 from ding.utils.errors import DataError
 
 
-def check_loss(policy: Any, loss: float, batch: Mapping[str, Any]) -> None:
+def check_loss(policy: object, loss: float, batch: Mapping[str, object]) -> None:
     """Refuse a loss that is NaN or infinite, before the optimiser's step.
 
     Raises:
@@ -37,7 +36,7 @@ def check_loss(policy: Any, loss: float, batch: Mapping[str, Any]) -> None:
     )
 
 
-def _not_finite(batch: Mapping[str, Any], path: str = "") -> list[str]:
+def _not_finite(batch: Mapping[str, object], path: str = "") -> list[str]:
     names = []
     for name, value in batch.items():
         if isinstance(value, Mapping):
@@ -76,7 +75,7 @@ _PER_STEP = frozenset({"reward", "done", "mask", "eps", "discount"})
 _PER_SEQUENCE = frozenset({"is_expert", "IS", "priority_IS"})
 
 
-def layout_of(batch: Mapping[str, Any]) -> tuple[Any, ...]:
+def layout_of(batch: Mapping[str, object]) -> tuple[object, ...]:
     """Names, shapes and types of the columns of a batch: equal for batches of one layout."""
     return tuple(
         (name, column.shape, column.dtype)
@@ -88,7 +87,7 @@ def layout_of(batch: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def check_samples(
     policy: str,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, object],
     nstep: int | None,
     agents: int | None,
     used: Collection[str] = (),
@@ -130,7 +129,7 @@ def check_samples(
             raise wrong_shape(policy, name, column, wanted)
 
 
-def check_sequences(policy: str, batch: Mapping[str, Any]) -> None:
+def check_sequences(policy: str, batch: Mapping[str, object]) -> None:
     """Refuse sequences whose columns do not go together; errors as of `check_samples`.
 
     Args:
@@ -156,7 +155,7 @@ def check_sequences(policy: str, batch: Mapping[str, Any]) -> None:
             raise wrong_shape(policy, name, column, wanted)
 
 
-def _tensors(batch: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(batch: Mapping[str, object]) -> Iterator[tuple[str, torch.Tensor]]:
     for name, column in batch.items():
         for leaf in tree_leaves(column):
             if isinstance(leaf, torch.Tensor):

@@ -1,13 +1,12 @@
 """COMA (Foerster et al. 2018): what an action gained over others that an agent could have taken."""
 
 import itertools
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ding.data import tree_map, tree_take
-from ding.policy._types import Obs, Output, Sequences, TeamLoss
+from ding.policy._types import Network, Obs, Output, Sequences, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
 from ding.rl_utils.nstep import of_action
@@ -123,7 +122,7 @@ class COMAPolicy(TeamPolicy):
         next_value[unknown] = self._mean_value(tree_take(obs, unknown), probability)
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
 
-    def _mean_value(self, obs: dict[str, Any], probability: Tensor) -> Tensor:
+    def _mean_value(self, obs: Obs, probability: Tensor) -> Tensor:
         """Mean value of each agent under the policy, by the target critic, ``[R, agents]``.
 
         Args:
@@ -136,7 +135,7 @@ class COMAPolicy(TeamPolicy):
         return (weight * (probability * q_value).sum(-1)).sum(0)
 
     @staticmethod
-    def _q_values(model: Any, obs: dict[str, Any], action: Tensor) -> Tensor:
+    def _q_values(model: Network, obs: Obs, action: Tensor) -> Tensor:
         return model.compute_critic({"obs": obs, "action": action})["q_value"]
 
     def _forward_collect_batch(  # type: ignore[override]

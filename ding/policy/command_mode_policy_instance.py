@@ -1,7 +1,6 @@
 """Policies with the command mode, as the serial pipelines use them: types ``<name>_command``."""
 
-from typing import Any
-
+from ding.policy._types import Settings
 from ding.policy.array_update import updates_on_arrays
 from ding.policy.base_policy import CommandModePolicy, Policy
 from ding.policy.dqn import DQNPolicy
@@ -20,7 +19,7 @@ class EpsCommandModePolicy(CommandModePolicy):
         eps = self._cfg.other.eps
         self.epsilon_greedy = get_epsilon_greedy_fn(eps.start, eps.end, eps.decay, eps.type)
 
-    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_collect(self, command_info: Settings) -> Settings:
         eps = self.epsilon_greedy(command_info["envstep"])
         return {"eps": min(eps, self._cfg.other.eps.end) if command_info.get("greedy") else eps}
 
@@ -32,7 +31,7 @@ class OpenCommandModePolicy(EpsCommandModePolicy):
         if self._falls():
             super()._init_command()
 
-    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+    def _get_setting_collect(self, command_info: Settings) -> Settings:
         return super()._get_setting_collect(command_info) if self._falls() else {}
 
     def _falls(self) -> bool:

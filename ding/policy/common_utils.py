@@ -1,12 +1,12 @@
 """What several policies do with their data."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
 from ding.data import Columns, as_columns, tree_map, tree_take
+from ding.policy._types import Arrays, Obs, Samples, Tree
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import nstep_columns
 from ding.torch_utils.network import set_noise_mode as _set_noise_mode
@@ -20,13 +20,13 @@ def set_noise_mode(module: torch.nn.Module, noise_enabled: bool) -> None:
 
 
 def default_preprocess_learn(
-    data: Any,
+    data: Samples,
     use_priority_IS_weight: bool = False,
     use_priority: bool = False,
     use_nstep: bool = False,
     ignore_done: bool = False,
     device: str = "cpu",
-) -> dict[str, Any]:
+) -> Arrays:
     """Make a batch of samples: a dict of tensors with one leading length B.
 
     Columns come through without a copy where nothing has to change.
@@ -61,9 +61,7 @@ def default_preprocess_learn(
     return batch
 
 
-def nstep_train_columns(
-    columns: dict[str, Any], lengths: np.ndarray, nstep: int, gamma: float
-) -> dict[str, Any]:
+def nstep_train_columns(columns: Arrays, lengths: np.ndarray, nstep: int, gamma: float) -> Arrays:
     """Training samples of ``nstep`` rewards each; arguments as of ``Policy._get_train_columns``.
 
     Returns:
@@ -78,7 +76,7 @@ def nstep_train_columns(
     return {**columns, **window, "next_obs": tree_take(columns["next_obs"], index)}
 
 
-def as_batch(data: Any, required: Sequence[str], device: str = "cpu") -> dict[str, Any]:
+def as_batch(data: Samples, required: Sequence[str], device: str = "cpu") -> Arrays:
     """Samples as one dict of tensors with a leading length B, on ``device``.
 
     Args:
@@ -99,7 +97,7 @@ def as_batch(data: Any, required: Sequence[str], device: str = "cpu") -> dict[st
     return batch
 
 
-def _batched(data: Any) -> dict[str, Any]:
+def _batched(data: Samples) -> Arrays:
     if isinstance(data, Mapping):
         return dict(data)
     if len(data) == 0:
@@ -110,7 +108,7 @@ def _batched(data: Any) -> dict[str, Any]:
     return columns.collated()
 
 
-def _plain(rows: Any) -> list[dict[str, Any]]:
+def _plain(rows: Samples) -> list[Arrays]:
     """Rows without the entries that no tensor can hold: names and absent values."""
     first = rows[0]
     if not isinstance(first, Mapping):
@@ -119,7 +117,7 @@ def _plain(rows: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in drop} for row in rows] if drop else list(rows)
 
 
-def sample_weights(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> Any:
+def sample_weights(batch: Arrays, use_priority: bool, use_weight: bool) -> torch.Tensor | None:
     """The weights ``[B]`` of samples, or None; arguments as of `default_preprocess_learn`."""
     if not use_weight:
         return batch.get("weight")
@@ -134,7 +132,7 @@ def sample_weights(batch: Mapping[str, Any], use_priority: bool, use_weight: boo
     return _float(batch[name])
 
 
-def _moved(leaf: Any, device: str) -> Any:
+def _moved(leaf: Tree, device: str) -> Tree:
     if isinstance(leaf, list):  # one for each of several choices
         return [_moved(part, device) for part in leaf]
     return leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf
@@ -155,7 +153,7 @@ def single_env_forward_wrapper(forward_fn: Callable) -> Callable:
         discrete one.
     """
 
-    def forward(obs: Any) -> np.ndarray:
+    def forward(obs: Obs) -> np.ndarray:
         if not isinstance(obs, Mapping | torch.Tensor):
             obs = np.asarray(obs)
         action = forward_fn({0: obs})[0]["action"]

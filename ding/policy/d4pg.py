@@ -1,10 +1,8 @@
 """Distributed distributional deterministic policy gradient (Barth-Maron et al. 2018)."""
 
-from typing import Any
-
 import torch
 
-from ding.policy._types import Action, Log, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
 from ding.policy.ddpg import DDPGPolicy
 from ding.policy.dqn import atoms_of
 from ding.policy.networks import actor_and_q_critic
@@ -42,7 +40,7 @@ class D4PGPolicy(DDPGPolicy):
         super()._init_learn()
         self._atoms = atoms_of(self._cfg.model)
 
-    def _update_critic(self, batch: StepBatch) -> Log:
+    def _critics(self, batch: StepBatch) -> CriticLoss:
         now = self._judge_all(self._model, batch["obs"], batch["action"])
         with torch.no_grad():
             obs = batch["next_obs"]
@@ -60,7 +58,7 @@ class D4PGPolicy(DDPGPolicy):
             "q_value": now["q_value"].mean(),
             "target_q_value": following["q_value"].mean(),
         }
-        return self._descend_critic(batch, loss, error.detach(), log)
+        return CriticLoss(loss, error.detach(), [loss], log)
 
-    def _judge_all(self, model: Any, obs: Obs, action: Action) -> dict[str, torch.Tensor]:
+    def _judge_all(self, model: Network, obs: Obs, action: Action) -> dict[str, torch.Tensor]:
         return model({"obs": obs, "action": action}, mode="compute_critic")

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Action, CriticLoss, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
 from ding.policy.acting import priorities
 from ding.policy.networks import GAUSSIAN_PAIR, actor_and_q_critic
 from ding.policy.sac import SACPolicy
@@ -56,7 +56,7 @@ class EDACPolicy(SACPolicy):
         self._eta = self._cfg.learn.eta
         self._entropy_in_targets = self._cfg.learn.with_q_entropy
 
-    def _judge(self, model: Any, obs: Obs, action: Action) -> Any:
+    def _judge(self, model: Network, obs: Obs, action: Action) -> Any:
         """What each critic says of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 

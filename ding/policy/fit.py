@@ -17,7 +17,7 @@ _TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
 
-def model_shapes(observations: Any, actions: Any, players: int = 1) -> dict[str, Any]:
+def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[str, Any]:
     """What ``policy.model`` has to say of an environment, by key; only what is certain.
 
     Args:
@@ -85,7 +85,7 @@ def _sizes(space: Any) -> list[int]:
     return [int(size) for size in space.shape] or [1] if kind == "Box" else []
 
 
-def action_space_of(actions: Any) -> str | None:
+def action_space_of(actions: object) -> str | None:
     """``discrete``, ``continuous`` or ``hybrid``; ``None`` for a space of another kind."""
     kind = _kind_of(actions)
     return "discrete" if kind == "multi-discrete" else kind
@@ -99,7 +99,7 @@ def choices_of(space: Any) -> int | None:
     return high + 1 if low == 0 and 0 < high < _MOST_CHOICES else None
 
 
-def shown(space: Any, obs: Any) -> Any:
+def shown(space: object, obs: Any) -> Any:
     """What an environment's observations are: its space, or what ``reset`` returned where the space
     declares something else."""
     parts: Any = getattr(space, "spaces", None)
@@ -202,7 +202,7 @@ def _base_name(type_: str) -> str:
     return type_.removesuffix("_command")
 
 
-def _type_of(space: Any) -> str:
+def _type_of(space: object) -> str:
     """The type of a space by name: its own, or that of gymnasium which it derives from."""
     names = [cls.__name__ for cls in type(space).__mro__]
     return next((name for name in names if name in _TYPES), names[0])
@@ -238,7 +238,7 @@ def _first_obs(env: Any) -> Any:
     return rows[0] if rows is not None and len(rows) else None
 
 
-def _comparable(model: Mapping[str, Any], word: Any, space: Any) -> bool:
+def _comparable(model: Mapping[str, Any], word: Any, space: object) -> bool:
     """Whether the network is for real actions where those of the environments are.
 
     Raises:
@@ -255,7 +255,7 @@ def _comparable(model: Mapping[str, Any], word: Any, space: Any) -> bool:
     return False  # a network may have its own words for it
 
 
-def _check_branches(model: Mapping[str, Any], space: Any) -> None:
+def _check_branches(model: Mapping[str, Any], space: object) -> None:
     sizes = _sizes(space)
     if "num_branches" in model and _type_of(space) == "MultiDiscrete" and len(set(sizes)) > 1:
         raise ConfigError(
@@ -265,7 +265,7 @@ def _check_branches(model: Mapping[str, Any], space: Any) -> None:
         )
 
 
-def _agree(given: Any, wanted: Any, is_number: bool) -> bool:
+def _agree(given: object, wanted: object, is_number: bool) -> bool:
     """Whether a shape is the one that is wanted, or cannot be compared with it.
 
     Args:

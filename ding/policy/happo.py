@@ -1,7 +1,5 @@
 """Heterogeneous-agent proximal policy optimisation (Kuba et al. 2022)."""
 
-from typing import Any
-
 import torch
 from easydict import EasyDict
 from torch import Tensor
@@ -9,7 +7,7 @@ from torch import Tensor
 from ding.data import tree_map
 from ding.model import HAVAC
 from ding.policy._clipped import init_parameters
-from ding.policy._types import Log, Losses, Output, RolloutBatch
+from ding.policy._types import Log, Losses, Network, Output, RolloutBatch
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils._log_prob import log_prob
@@ -42,7 +40,7 @@ class HAPPOPolicy(PPOPolicy):
     _refused = {**PPOPolicy._refused, "learn.kl_beta": "remove the key"}
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
     _learned = {**PPOPolicy._learned, "rounds": "_rounds"}
-    _model: Any
+    _model: Network
     #: The agent that learns now, and how many times agents have learned.
     _turn, _rounds = 0, 0
 
@@ -59,7 +57,7 @@ class HAPPOPolicy(PPOPolicy):
             cfg = EasyDict({**cfg, "model": {**cfg.model, "agent_num": given}})
         return super()._create_model(cfg, model)
 
-    def _check_model(self, model: Any) -> None:
+    def _check_model(self, model: Network) -> None:
         if not isinstance(model, HAVAC):
             raise ConfigError(
                 f"{type(self).__name__} needs a network of ding.model.HAVAC, got "
@@ -140,6 +138,6 @@ class HAPPOPolicy(PPOPolicy):
         return [name for i in range(self._model.agent_num) for name in _of_agent(i, names)]
 
 
-def _of_agent(agent: int, log: dict[str, Any]) -> dict[str, Any]:
+def _of_agent(agent: int, log: Log) -> Log:
     """A log under the names of one agent."""
     return {f"agent{agent}_{name}": value for name, value in log.items()}

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from ding.policy._types import Arrays, Output
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -24,9 +26,9 @@ class BatchedCollect:
         takes_indexed: Whether `get_train_columns` takes observations as `IndexedColumn`.
     """
 
-    forward: Callable[..., dict[str, Any]]
+    forward: Callable[..., Output]
     transition_outputs: tuple[str, ...]
-    get_train_columns: Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
+    get_train_columns: Callable[[Arrays, np.ndarray], Arrays]
     resets: bool
     recurrent: bool
     count_samples: Callable[[np.ndarray], np.ndarray]
@@ -42,7 +44,7 @@ class BatchedEval:
             policy acts by these.
     """
 
-    forward: Callable[..., dict[str, Any]]
+    forward: Callable[..., Output]
     resets: bool
     recurrent: bool
     see_rewards: Callable[[np.ndarray, np.ndarray], None] | None = None

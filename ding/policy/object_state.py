@@ -27,9 +27,7 @@ ATOMS = (type(None), bool, int, float, str)
 _SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset)
 }
-MAPPINGS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (dict, OrderedDict, EasyDict, Counter)
-}
+MAPPINGS: dict[str, type] = {kind.__name__: kind for kind in (dict, OrderedDict, EasyDict, Counter)}
 #: What holds no state of its own.
 STATELESS = (
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType),
@@ -54,13 +52,13 @@ class Writer:
         templates: Objects that exist whenever the state is restored; see `find_template`.
     """
 
-    def __init__(self, shared: Mapping[str, Any], templates: Sequence[Any]) -> None:
+    def __init__(self, shared: Mapping[str, object], templates: Sequence[object]) -> None:
         self._paths = {id(value): path for path, value in reversed([*shared.items()])}
         self._templates = templates
         self._numbers: dict[int, int] = {}
-        self._held: list[Any] = []  # as an id is another object's once its own is gone
+        self._held: list[object] = []  # as an id is another object's once its own is gone
 
-    def attribute(self, name: str, value: Any) -> Encoded:
+    def attribute(self, name: str, value: object) -> Encoded:
         """An attribute's value; one that cannot be stored leaves nothing that others refer to.
 
         Raises:
@@ -73,7 +71,7 @@ class Writer:
             self._numbers = before
             raise
 
-    def encode(self, value: Any, place: str) -> Encoded:
+    def encode(self, value: object, place: str) -> Encoded:
         """One value; `place` is where it is, for errors.
 
         Raises:
@@ -165,7 +163,7 @@ _GENERATORS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _generator_state(value: Any) -> Any:
+def _generator_state(value: object) -> Any:
     """What a random generator goes on with, numbers beyond 64 bits as text."""
     if isinstance(value, np.random.Generator):
         return json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
@@ -186,12 +184,12 @@ class Reader:
         shared: As for `Writer`, of the object that is loaded into; so are the templates.
     """
 
-    def __init__(self, shared: Mapping[str, Any], templates: Sequence[Any]) -> None:
+    def __init__(self, shared: Mapping[str, object], templates: Sequence[object]) -> None:
         self._shared, self._templates = shared, templates
         self._numbers: dict[int, Any] = {}
         self._used: set[int] = set()  # one object is not to become two
 
-    def restore(self, encoded: Encoded, current: Any, place: str) -> Any:
+    def restore(self, encoded: Encoded, current: object, place: str) -> Any:
         """The value; `current` is what is in its place now.
 
         Raises:
@@ -268,8 +266,8 @@ class Reader:
             return current
         return deque(items, encoded["maxlen"])
 
-    def _restore_mapping(self, cls: type[Any], encoded: Encoded, current: Any, place: str) -> Any:
-        there = current if type(current) is cls else {}
+    def _restore_mapping(self, cls: type, encoded: Encoded, current: Any, place: str) -> Any:
+        there: Any = current if type(current) is cls else {}
         items = {}
         for key, value in encoded["items"]:
             name = self.restore(key, MISSING, place)
@@ -340,24 +338,24 @@ def _arrays_in(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, "state": {**inner, **lists}}
 
 
-def innermost(value: Any) -> Any:
+def innermost(value: object) -> Any:
     """The network under wrappers of it."""
     while not isinstance(value, nn.Module) and "_model" in getattr(value, "__dict__", {}):
         value = vars(value)["_model"]
     return value
 
 
-def has_state(value: Any) -> bool:
+def has_state(value: object) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("state_dict", "load_state_dict"))
 
 
-def find_template(looks: Encoded, among: Sequence[Any]) -> Any:
+def find_template(looks: Encoded, among: Sequence[object]) -> Any:
     """An object of the same type, a network also with the same shapes; or ``None``."""
     candidates = [*among, *(innermost(one) for one in among)]
     return next((one for one in candidates if _looks(one).items() <= looks.items()), None)
 
 
-def _looks(value: Any) -> Encoded:
+def _looks(value: object) -> Encoded:
     """Type, and of a network the names and shapes of its state."""
     network = innermost(value)
     if not isinstance(network, nn.Module):
@@ -367,5 +365,5 @@ def _looks(value: Any) -> Encoded:
     return {"type": _name_of(value), "layout": json.dumps(layout)}
 
 
-def _name_of(value: Any) -> str:
+def _name_of(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -42,11 +42,13 @@ class OwnState:
         with_bases: Whether numbers of our base classes that have changed count, too.
     """
 
-    def __init__(self, owner: Any, covered: Collection[str] = (), with_bases: bool = False) -> None:
+    def __init__(
+        self, owner: object, covered: Collection[str] = (), with_bases: bool = False
+    ) -> None:
         self._covered, self._with_bases = frozenset(covered), with_bases
         self._theirs = [cls for cls in type(owner).__mro__[:-1] if not _is_ours(cls)]
         self._initial = copy.deepcopy(self._plain_values(owner)) if self.applies else {}
-        self._made: list[Any] | None = None
+        self._made: list[object] | None = None
         #: Attributes that the newest `save` could not store, or `load` could not restore.
         self.unsaved: list[str] = []
 
@@ -59,7 +61,7 @@ class OwnState:
         """Whether such a class defines a method."""
         return any(name in vars(cls) for cls in self._theirs)
 
-    def save(self, owner: Any) -> dict[str, Encoded] | None:
+    def save(self, owner: object) -> dict[str, Encoded] | None:
         """Values by attribute; ``None`` for a class of this package."""
         if not self.applies:
             return None
@@ -73,7 +75,7 @@ class OwnState:
                 self.unsaved.append(str(error))
         return state
 
-    def load(self, owner: Any, state: Mapping[str, Encoded], adds: bool = True) -> None:
+    def load(self, owner: object, state: Mapping[str, Encoded], adds: bool = True) -> None:
         """Restore what `save` returned; an attribute that cannot be restored is a warning.
 
         Args:
@@ -101,24 +103,24 @@ class OwnState:
             logger.warning("%s: not restored: %s", type(owner).__name__, "; ".join(failed))
             self.unsaved = failed
 
-    def _own_names(self, owner: Any) -> list[str]:
+    def _own_names(self, owner: object) -> list[str]:
         ours = _assigned_names(type(owner))
         return [name for name in vars(owner) if name not in ours and name not in self._covered]
 
-    def _templates(self, owner: Any) -> list[Any]:
+    def _templates(self, owner: object) -> list[object]:
         """Objects with a state that the object had when it was first asked for its own."""
         if self._made is None:
             self._made = [one for value in vars(owner).values() for one in _stateful_in(value)]
         return self._made
 
-    def _plain_values(self, owner: Any) -> dict[str, Any]:
+    def _plain_values(self, owner: object) -> dict[str, object]:
         return {
             name: value
             for name, value in vars(owner).items()
             if name not in self._covered and _is_plain(value)
         }
 
-    def _kept(self, owner: Any) -> Iterator[tuple[str, Any]]:
+    def _kept(self, owner: object) -> Iterator[tuple[str, object]]:
         own = set(self._own_names(owner))
         for name, value in vars(owner).items():
             if name in self._covered or isinstance(value, STATELESS):
@@ -167,7 +169,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in ATOMS
 
 
-def _stateful_in(value: Any) -> Iterator[Any]:
+def _stateful_in(value: object) -> Iterator[object]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple | deque):
@@ -177,9 +179,9 @@ def _stateful_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _shared(owner: Any, own: Collection[str]) -> dict[str, Any]:
+def _shared(owner: object, own: Collection[str]) -> dict[str, object]:
     """Networks, their parts and parameters, and optimisers that attributes of a base class hold."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in vars(owner).items():
         if name in own:
             continue

@@ -6,7 +6,7 @@ import torch
 from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy._types import Eps, Log, Obs, Output, StepBatch
+from ding.policy._types import Eps, Log, Network, Obs, Output, StepBatch
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
@@ -60,7 +60,7 @@ class PDQNPolicy(NStepPolicy):
 
     _explorer, _chooser = "hybrid_eps_greedy_sample", "hybrid_argmax_sample"
     _collect_options = _eval_options = {"mode": "compute_discrete"}
-    _model: Any
+    _model: Network
     _saves_target = True
     _learned = {
         "optimizer_dis": "_optimizer_dis",
@@ -148,7 +148,7 @@ class PDQNPolicy(NStepPolicy):
         rate = self._optimizer_cont.param_groups[0]["lr"]
         return {"cur_lr_cont": rate, "cont_loss": loss_value}
 
-    def _values(self, model: Any, obs: Obs, arguments: torch.Tensor) -> torch.Tensor:
+    def _values(self, model: Network, obs: Obs, arguments: torch.Tensor) -> torch.Tensor:
         inputs = {"state": obs, "action_args": arguments}
         return model(inputs, mode="compute_discrete")["logit"]
 
@@ -168,7 +168,7 @@ class PDQNPolicy(NStepPolicy):
         """The best choice with noisy arguments; with probability ``eps`` any."""
         return super()._forward_collect_batch(self._inputs(obs), eps=eps)
 
-    def _inputs(self, obs: Obs) -> dict[str, Any]:
+    def _inputs(self, obs: Obs) -> Output:
         self._train_mode(False)
         arguments = self._model(obs, mode="compute_continuous")["action_args"]
         return {"state": obs, "action_args": arguments}

@@ -12,6 +12,7 @@ from easydict import EasyDict
 
 from ding.data import tree_join, tree_map
 from ding.envs.env_wrappers import as_gymnasium_space
+from ding.policy._types import Action, Obs, Row
 from ding.utils.errors import ConfigError
 
 
@@ -61,15 +62,15 @@ class _Draw:
         self._space = copy.deepcopy(as_gymnasium_space(action_space))
         self._space.seed(int(torch.randint(2**31, ())))
 
-    def rows(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict[int, dict[str, Any]]:
+    def rows(self, data: Mapping[int, Obs], *args: Any, **kwargs: Any) -> dict[int, Row]:
         return {env_id: {"action": self._action()} for env_id in data}
 
-    def columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         while isinstance(obs, Mapping):
             obs = next(iter(obs.values()))
         return {"action": tree_join(_tensor, [self._space.sample() for _ in range(len(obs))])}
 
-    def _action(self) -> Any:
+    def _action(self) -> Action:
         sample = self._space.sample()
         if isinstance(sample, tuple):
             return sample
@@ -77,11 +78,11 @@ class _Draw:
         return tree_map(lambda part: torch.from_numpy(np.atleast_1d(_plain_dtype(part))), sample)
 
 
-def _tensor(samples: list[Any]) -> torch.Tensor:
+def _tensor(samples: list[Action]) -> torch.Tensor:
     return torch.from_numpy(_plain_dtype(np.stack([np.asarray(sample) for sample in samples])))
 
 
-def _plain_dtype(action: Any) -> np.ndarray:
+def _plain_dtype(action: Action) -> np.ndarray:
     action = np.asarray(action)
     return action.astype(np.float32 if action.dtype.kind == "f" else np.int64)
 

@@ -9,10 +9,11 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
 from ding.policy._clipped import Clipped
-from ding.policy._types import Log, Obs, Output, RolloutBatch, Samples
+from ding.policy._types import Arrays, Log, Network, Obs, Output, RolloutBatch, Samples, State, Tree
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.checks import check_loss, to_floats
@@ -55,7 +56,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         "next_step_id": "_next_step_id",
         "auxiliary": "_memory",
     }
-    _model: Any
+    _model: Network
 
     _network = "ppg"
     _logged: tuple[str, ...] = (
@@ -105,7 +106,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._descend(total_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return {"value_cur_lr": self._optimizer_aux_critic.param_groups[0]["lr"], **log}
 
-    def _total(self, log: dict[str, Any]) -> Log:
+    def _total(self, log: Log) -> Log:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
         return {**log, "total_loss": log.get("actor_loss", 0.0) + value_loss}
 
@@ -144,10 +145,10 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         means = torch.tensor(losses).mean(0).tolist()
         return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
 
-    def _actor_logit(self, obs: Obs) -> Any:
+    def _actor_logit(self, obs: Obs) -> Tree:
         return one_action(self._model(self._model_input(obs), mode="compute_actor"))["logit"]
 
-    def _update_both(self, obs: Obs, old: Any, target: torch.Tensor) -> list[float]:
+    def _update_both(self, obs: Obs, old: Tree, target: torch.Tensor) -> list[float]:
         """One step of each network.
 
         Returns:
@@ -208,7 +209,7 @@ class PPGPolicy(PhasicPolicyGradient):
             for _ in range(cfg.critic_epoch_per_collect)
             for part in self._minibatches(batch)
         ]
-        none: dict[str, Any] = {}
+        none: Log = {}
         logs = [self._total({**a, **c}) for a, c in zip_longest(actor, critic, fillvalue=none)]
         logs[-1].update(self._remember(batch))
         return logs
@@ -277,7 +278,7 @@ class PPGOffPolicy(PhasicPolicyGradient):
         return {**self._total(log), **self._remember(batch["value"])}
 
 
-def _renamed(cfg: Mapping[str, Any], old: str, new: str) -> Any:
+def _renamed(cfg: EasyDict, old: str, new: str) -> Any:
     value = cfg.get(old)
     return cfg[new] if value is None else value
 
@@ -290,7 +291,7 @@ class AuxiliaryMemory:
     """Observations, in the form in which they came, and their returns ``[N]``, on the CPU."""
 
     def __init__(self) -> None:
-        self._parts: list[dict[str, Any]] = []
+        self._parts: list[Arrays] = []
         #: How many policy phases there were since the last auxiliary phase.
         self.phases = 0
 
@@ -300,17 +301,17 @@ class AuxiliaryMemory:
         self._parts.append(tree_map(lambda leaf: torch.as_tensor(leaf).cpu().clone(), part))
         self.phases += 1
 
-    def take(self) -> tuple[Any, torch.Tensor]:
+    def take(self) -> tuple[Obs, torch.Tensor]:
         """All of it; the memory is empty then."""
         parts, self._parts, self.phases = self._parts, [], 0
-        joined: Any = tree_join(torch.cat, parts)
+        joined: Arrays = tree_join(torch.cat, parts)
         return joined["obs"], joined["return"]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """A memory of more than 64 MiB is left out: what goes on from it begins with none."""
         return {"phases": self.phases, "parts": self._parts if self._size <= _MOST_BYTES else []}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         self.phases, self._parts = state["phases"], list(state["parts"])
 
     @property

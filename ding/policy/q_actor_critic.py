@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Network, Obs, StepBatch
 from ding.policy.acting import NStepPolicy, priorities
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.joint import normalised
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
@@ -48,7 +48,7 @@ class QActorCritic(NStepPolicy):
     network_parts: tuple[str, ...] = ("actor", "critic")
     _explorer = _chooser = "base"
     _collect_options = _eval_options = {"mode": "compute_actor"}
-    _model: Any
+    _model: Network
     _logged: tuple[str, ...] = (
         *("cur_lr_critic", "cur_lr_actor", "total_loss", "critic_loss", "actor_loss"),
         *("q_value", "target_q_value", "td_error", "critic_twin_loss", "q_value_twin"),
@@ -79,60 +79,46 @@ class QActorCritic(NStepPolicy):
         """
         if self._cfg.get("reward_batch_norm", False):
             batch["reward"] = normalised(batch["reward"], self._joint)
-        log = self._update_critic(batch)
+        critic = self._critics(batch)
+        total_loss = self._descend(
+            critic.loss, batch, self._optimizer_critic, parameters=self._critic_parameters
+        )
+        log: Log = {
+            "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
+            **floats({name: value.detach() for name, value in critic.log.items()}),
+            "priority": critic.priority,
+        }
         self._update_count += 1
         if self._update_count % self._actor_update_freq == 0:
-            log.update(self._update_actor(batch))
+            actor_loss, more = self._actor_loss(batch)
+            # It leaves the critics' parameters out.
+            log["actor_loss"] = self._descend(
+                actor_loss, batch, self._optimizer_actor, parameters=self._actor_parameters
+            )
+            log.update(more, cur_lr_actor=self._optimizer_actor.param_groups[0]["lr"])
             self._target_model.update(self._model)
-        # The actor's loss is part of it only when there was one.
-        log["total_loss"] += log.get("actor_loss", 0.0)
-        return log
+        return {**log, "total_loss": total_loss + log.get("actor_loss", 0.0)}
 
-    def _update_critic(self, batch: StepBatch) -> Log:
+    def _critics(self, batch: StepBatch) -> CriticLoss:
+        """The critics' loss, with their targets: the rewards and what the next state is worth."""
         with torch.no_grad():
             next_value = self._next_value(batch)
             data = nstep_return_data(batch["reward"], next_value, batch["done"])
             target = nstep_return(data, self._gamma, self._nstep, batch.get("value_gamma"))
         q_values = self._q_values(batch)
-        loss, priority, losses, more = self._critic_loss(batch, q_values, target)
+        critic = self._critic_loss(batch, q_values, target)
         with torch.no_grad():
             squares = torch.stack([(q_value - target).square().mean() for q_value in q_values])
             log = {
-                "critic_loss": losses[0],
+                "critic_loss": critic.losses[0],
                 "q_value": q_values[0].mean(),
                 "target_q_value": next_value.mean(),
                 "td_error": squares.mean(),
-                **more,
+                **critic.log,
             }
-            if len(losses) > 1:
-                log |= {"critic_twin_loss": losses[1], "q_value_twin": q_values[1].mean()}
-        return self._descend_critic(batch, loss, priority, log)
-
-    def _descend_critic(
-        self, batch: StepBatch, loss: Tensor, priority: Tensor, log: dict[str, Tensor]
-    ) -> Log:
-        """One step of the critics; returns what to log of it, ``log`` among it."""
-        loss_value = self._descend(
-            loss, batch, self._optimizer_critic, parameters=self._critic_parameters
-        )
-        return {
-            "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
-            "total_loss": loss_value,
-            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
-            "priority": priority,
-        }
-
-    def _update_actor(self, batch: StepBatch) -> Log:
-        loss, log = self._actor_loss(batch)
-        # The actor's loss leaves out the critics' parameters.
-        loss_value = self._descend(
-            loss, batch, self._optimizer_actor, parameters=self._actor_parameters
-        )
-        return {
-            "cur_lr_actor": self._optimizer_actor.param_groups[0]["lr"],
-            "actor_loss": loss_value,
-            **log,
-        }
+            if len(critic.losses) > 1:
+                log |= {"critic_twin_loss": critic.losses[1], "q_value_twin": q_values[1].mean()}
+        return critic._replace(log=log)
 
     def _next_value(self, batch: StepBatch) -> Tensor:
         """What the state after each sample is worth, ``[B]``."""
@@ -146,7 +132,7 @@ class QActorCritic(NStepPolicy):
         """What each critic says of the actions that were done, ``[B]`` each."""
         return self._judge(self._model, batch["obs"], batch["action"])
 
-    def _judge(self, model: Any, obs: Obs, action: Action) -> list[Tensor]:
+    def _judge(self, model: Network, obs: Obs, action: Action) -> list[Tensor]:
         """What each critic says of actions, ``[B]`` each."""
         inputs = self._critic_inputs(obs, action)
         q_value = model(inputs, mode="compute_critic")["q_value"]

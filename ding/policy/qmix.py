@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import LoggedLoss, Output, Sequences, TeamLoss
+from ding.policy._types import LoggedLoss, Network, Output, Sequences, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
@@ -104,7 +104,7 @@ class QMIXPolicy(TeamPolicy):
         """
         return self._mean(error.pow(2), batch), {}
 
-    def _judge(self, model: Any, output: Output, batch: Sequences) -> dict[str, Any]:
+    def _judge(self, model: Network, output: Output, batch: Sequences) -> dict[str, Any]:
         """What a network thinks of the actions that were done."""
         return model.judge(during(output), during(batch["obs"]), batch["action"])
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
-from ding.policy._types import Samples, Sequences, TeamLoss
+from ding.policy._types import Network, Samples, Sequences, TeamLoss
 from ding.policy.networks import OBS, STATES, Call
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
@@ -155,7 +155,7 @@ class R2D2Policy(RecurrentPolicy):
         }
         return loss, error.detach().sqrt(), log
 
-    def _q_values(self, network: Any, batch: Sequences) -> Tensor:
+    def _q_values(self, network: Network, batch: Sequences) -> Tensor:
         """A network's values from the first learned step to the one after the last."""
         obs, burnin = batch["obs"], self._burnin_step
         states = tree_rows(batch["prev_state"])

@@ -7,7 +7,19 @@ import numpy as np
 from torch import Tensor
 
 from ding.model import model_wrap
-from ding.policy._types import Arrays, Eps, Lengths, Log, Obs, Output, Samples, Sequences, TeamLoss
+from ding.policy._types import (
+    Arrays,
+    Eps,
+    Lengths,
+    Log,
+    Network,
+    Obs,
+    Output,
+    Samples,
+    Sequences,
+    TeamLoss,
+    Tree,
+)
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_sequences, to_floats
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
@@ -32,12 +44,12 @@ class RecurrentPolicy(Policy):
     _burnin_step = 0
     _learn_len: int
     _optimizer: Any
-    _target_model: Any
+    _target_model: Network
 
     def _get_unroll_len(self) -> int:
         return self._burnin_step + self._learn_len
 
-    def _new_state(self) -> Any:
+    def _new_state(self) -> Tree:
         """The state of one environment whose episode begins; None if the network knows it."""
         return None
 
@@ -72,10 +84,10 @@ class RecurrentPolicy(Policy):
         """
         raise NotImplementedError
 
-    def _check_batch(self, batch: Any) -> None:
+    def _check_batch(self, batch: Sequences) -> None:
         check_sequences(type(self).__name__, batch)
 
-    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+    def _sample_count(self, batch: Sequences) -> float:
         return batch["mask"].shape[1]
 
     def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
@@ -84,7 +96,7 @@ class RecurrentPolicy(Policy):
 
     # ------------------------------------------------------------------ acting
 
-    def _act(self, model: Any, obs: Obs, env_ids: list[int], **options: Any) -> dict[str, Any]:
+    def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
         self._train_mode(False)
         output = model.forward({"obs": obs}, data_id=env_ids, **self._act_options, **options)
         acted = {name: output[name] for name in ("action", "logit")}
@@ -94,7 +106,7 @@ class RecurrentPolicy(Policy):
         return acted
 
     def _init_collect(self) -> None:
-        self._collect_states: Any = model_wrap(
+        self._collect_states: Network = model_wrap(
             self._model,
             "hidden_state",
             state_num=None,
@@ -117,7 +129,7 @@ class RecurrentPolicy(Policy):
         self._collect_states.reset(data_id=data_id)
 
     def _init_eval(self) -> None:
-        self._eval_states: Any = model_wrap(
+        self._eval_states: Network = model_wrap(
             self._model, "hidden_state", state_num=None, init_fn=self._new_state
         )
         self._eval_model = model_wrap(self._eval_states, "argmax_sample")

@@ -1,6 +1,6 @@
 """The per-environment API of a policy, over its batched cores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 
 from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
-from ding.policy._types import Obs
+from ding.policy._types import Arrays, Lengths, Obs, Output, Row, Tree
 from ding.policy.train_columns import as_tensor, flatten_numbers, sample_columns
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
@@ -22,20 +22,20 @@ class RowAdapter:
     """
 
     _transition_outputs: tuple[str, ...]
-    _collect_columns: Any
-    _eval_columns: Any
-    _get_train_columns: Any
-    _get_unroll_len: Any
-    _cuts_samples: Any
+    _collect_columns: Callable[..., Output]
+    _eval_columns: Callable[..., Output]
+    _get_train_columns: Callable[[Arrays, Lengths], Arrays]
+    _get_unroll_len: Callable[[], int]
+    _cuts_samples: Callable[[], bool]
     _recurrent: bool
 
-    def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
+    def _forward_collect(
+        self, data: Mapping[int, Obs], *args: Any, **kwargs: Any
+    ) -> dict[int, Output]:
         output = self._collect_columns(_collate_obs(data), *args, **kwargs, **self._ids(data))
         return _rows_of(data, output)
 
-    def _process_transition(
-        self, obs: Obs, policy_output: Mapping[str, Any], timestep: Any
-    ) -> dict[str, Any]:
+    def _process_transition(self, obs: Obs, policy_output: Output, timestep: Any) -> Row:
         return {
             "obs": obs,
             "next_obs": timestep.obs,
@@ -45,7 +45,7 @@ class RowAdapter:
             "done": bool(timestep.done) and not is_truncated(timestep.info),
         }
 
-    def _get_train_sample(self, transitions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    def _get_train_sample(self, transitions: Sequence[Row]) -> Sequence[Row]:
         absent = {name for name, value in transitions[0].items() if value is None}
         rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
         columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
@@ -56,22 +56,22 @@ class RowAdapter:
             return samples
         return get_train_sample(list(samples), self._get_unroll_len())
 
-    def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
+    def _forward_eval(self, data: Mapping[int, Obs]) -> dict[int, Output]:
         return _rows_of(data, self._eval_columns(_collate_obs(data), **self._ids(data)))
 
-    def _ids(self, data: Mapping[int, Any]) -> dict[str, Any]:
+    def _ids(self, data: Mapping[int, Obs]) -> dict[str, list[int]]:
         return {"env_ids": list(data)} if self._recurrent else {}
 
 
-def _collate_obs(data: Mapping[int, Any]) -> Any:
+def _collate_obs(data: Mapping[int, Obs]) -> Tree:
     return default_collate(list(data.values()), cat_1dim=False)
 
 
-def _as_array(leaf: Any) -> Any:
+def _as_array(leaf: Tree) -> Tree:
     return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _rows_of(data: Mapping[int, Any], output: Mapping[str, Any]) -> dict[int, Any]:
+def _rows_of(data: Mapping[int, Obs], output: Output) -> dict[int, Output]:
     """A batch's output by environment, in tensors."""
     parts = tree_map(as_tensor, output)
     for name in STATE_KEYS:

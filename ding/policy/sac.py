@@ -1,7 +1,7 @@
 """Soft actor-critic (Haarnoja et al. 2018, 2019; for discrete actions Christodoulou 2019)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
-from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, State, StepBatch
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, State, StepBatch
 from ding.policy.joint import joint_mean
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
@@ -134,7 +134,7 @@ class SACPolicy(_SoftActorCritic):
 
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         # Here, so that targets are copies of it, and all processes begin with the same.
-        built: Any = super()._create_model(cfg, model)
+        built: Network = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
             for name, layer in built.actor.named_modules():
                 if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
@@ -214,7 +214,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
             logit = logit.masked_fill(obs["action_mask"] == 0, torch.finfo(logit.dtype).min)
         return logit.log_softmax(-1)
 
-    def _judge(self, model: Any, obs: Obs, action: Action = None) -> list[torch.Tensor]:
+    def _judge(self, model: Network, obs: Obs, action: Action = None) -> list[torch.Tensor]:
         """What each critic says of all actions, ``[B, N]``."""
         q_value = model(obs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
@@ -244,7 +244,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         return super()._forward_collect_batch(obs, eps=eps)
 
 
-def squashed(logit: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def squashed(logit: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Draws of a Gaussian, squashed by tanh, and their log-probabilities.
 
     Args:

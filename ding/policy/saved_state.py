@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from ding.model import with_forms, with_old_names
+from ding.policy._types import State
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ logger = logging.getLogger(__name__)
 _OWN = ("fused", "foreach", "capturable", "differentiable")
 
 
-def save_state(policy: Any, entries: Mapping[str, str]) -> dict[str, Any]:
+def save_state(policy: Any, entries: Mapping[str, str]) -> State:
     """The state of parts of a policy; one that it does not have is left out.
 
     Args:
@@ -37,7 +38,7 @@ def _saved(part: Any) -> Any:
     return part if isinstance(part, int) else part.state_dict()
 
 
-def load_state(policy: Any, entries: Mapping[str, str], state: Mapping[str, Any]) -> None:
+def load_state(policy: Any, entries: Mapping[str, str], state: State) -> None:
     """Take up what `save_state` wrote. What a state lacks stays as it is; optimisers warn."""
     for entry, attribute in entries.items():
         part, saved = getattr(policy, attribute, None), state.get(entry)
@@ -54,7 +55,7 @@ def load_state(policy: Any, entries: Mapping[str, str], state: Mapping[str, Any]
             part.load_state_dict(saved)
 
 
-def _old_optimizer(policy: Any, entry: str, state: Mapping[str, Any]) -> Any:
+def _old_optimizer(policy: Any, entry: str, state: State) -> Any:
     """An optimiser's state under its entry in old checkpoints, with parameters in our order."""
     old_entry, parts = policy._old_optimizers.get(entry, (None, ()))
     saved = state.get(old_entry)
@@ -70,7 +71,7 @@ def _old_optimizer(policy: Any, entry: str, state: Mapping[str, Any]) -> Any:
 
 def _in_own_order(
     model: nn.Module, optimizer: Optimizer, saved: Any, parts: Sequence[str]
-) -> dict[str, Any] | None:
+) -> State | None:
     """``saved`` counts the parameters of the model's ``parts`` in turn; ``None`` if it cannot."""
     own = [id(param) for group in optimizer.param_groups for param in group["params"]]
     old = [id(param) for part in parts for param in model.get_submodule(part).parameters()]
@@ -82,7 +83,7 @@ def _in_own_order(
     return {"state": moved, "param_groups": [{**group, "params": list(range(len(own)))}]}
 
 
-def load_optimizer(optimizer: Optimizer, state: Mapping[str, Any] | None) -> None:
+def load_optimizer(optimizer: Optimizer, state: State | None) -> None:
     """Load a state dict; if there is none, or none for these parameters, the optimiser starts anew
     and a warning says so.
 
@@ -99,7 +100,7 @@ def load_optimizer(optimizer: Optimizer, state: Mapping[str, Any] | None) -> Non
         group.update({name: value for name, value in options.items() if name in group})
 
 
-def _misfit(optimizer: Optimizer, state: Mapping[str, Any]) -> str | None:
+def _misfit(optimizer: Optimizer, state: State) -> str | None:
     try:
         saved = [number for group in state["param_groups"] for number in group["params"]]
         sizes = [len(group["params"]) for group in state["param_groups"]]
@@ -125,7 +126,7 @@ _NETWORKS = ("model", "target_model")
 _OURS = "target_update_count"
 
 
-def in_old_form(policy: Any, state: Mapping[str, Any]) -> dict[str, Any]:
+def in_old_form(policy: Any, state: State) -> State:
     """A checkpoint as programs written for DI-engine read it: names and values of parameters.
 
     It still is one that loads here.
@@ -144,7 +145,7 @@ def in_old_form(policy: Any, state: Mapping[str, Any]) -> dict[str, Any]:
     return {**old, **{key: with_old_names(model, old[key]) for key in _NETWORKS if key in old}}
 
 
-def complete(model: nn.Module, state: Mapping[str, Any]) -> dict[str, Any]:
+def complete(model: nn.Module, state: State) -> State:
     """A policy's state, with the forms of its networks if an earlier version of ours wrote it.
 
     States without forms that were not written here are in the old form, and stay as they are.

@@ -7,13 +7,13 @@ that is learned from lets the network's state grow out of its present weights (K
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
 from ding.data import tree_join, tree_map, tree_take
 from ding.data.tree import tree_leaves
+from ding.policy._types import Arrays, Samples, Tree
 from ding.policy.checks import wrong_shape
 from ding.policy.common_utils import as_batch, sample_weights
 from ding.utils.data.collate_fn import STATE_KEYS
@@ -86,12 +86,12 @@ def sequence_windows(
 
 
 def sequence_columns(
-    columns: Mapping[str, Any],
+    columns: Arrays,
     lengths: np.ndarray,
     length: int,
     burnin: int = 0,
     overlap: bool = True,
-) -> dict[str, Any]:
+) -> Arrays:
     """Training samples of trajectories; arguments as of `sequence_windows`.
 
     Args:
@@ -106,7 +106,7 @@ def sequence_columns(
     """
     windows = sequence_windows(lengths, length, burnin, overlap)
     rows, null = windows.rows, windows.null
-    out: dict[str, Any] = {}
+    out: Arrays = {}
     for name, column in columns.items():
         if name in PER_SEQUENCE:
             out[name] = tree_take(column, windows.first)
@@ -135,12 +135,12 @@ def _widened(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def sequence_batch(
-    data: Any,
+    data: Samples,
     device: str = "cpu",
     use_priority: bool = False,
     use_priority_IS_weight: bool = False,
     ignore_done: bool = False,
-) -> dict[str, Any]:
+) -> Arrays:
     """Make a batch of sequences, time first.
 
     Args:
@@ -175,7 +175,7 @@ def sequence_batch(
     return out
 
 
-def _flat_numbers(batch: dict[str, Any]) -> dict[str, Any]:
+def _flat_numbers(batch: Arrays) -> Arrays:
     """One number per sequence as ``[B]`` and one per step as ``[B, T]``, for a last dimension of 1.
 
     So are actions, of a vector of one number not.
@@ -191,7 +191,7 @@ def _time_first(leaf: torch.Tensor) -> torch.Tensor:
     return leaf.transpose(0, 1).contiguous()
 
 
-def stack_states(states: Sequence[Any], like: Any) -> Any:
+def stack_states(states: Sequence[Tree], like: Tree) -> Tree:
     """States of a batch as one tree of tensors ``[B, ...]``; None, one that begins, as zeros.
 
     Args:

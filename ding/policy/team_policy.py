@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ding.data import tree_take
 from ding.model.template.agents import AgentsModel
-from ding.policy._types import Obs, Sequences
+from ding.policy._types import Network, Obs, Output, Sequences, Tree
 from ding.policy.recurrent import RecurrentPolicy
 from ding.utils.errors import ConfigError, DataError
 
@@ -49,9 +50,9 @@ class TeamPolicy(RecurrentPolicy):
     #: Parts of an observation that the network looks at.
     _needed_parts: tuple[str, ...] = ("agent_state", "global_state")
 
-    _model: Any
+    _model: Network
 
-    def _check_model(self, model: Any) -> None:
+    def _check_model(self, model: Network) -> None:
         if not isinstance(model, AgentsModel):
             raise ConfigError(
                 f"{type(self).__name__} needs a network of agents, such as "
@@ -67,11 +68,11 @@ class TeamPolicy(RecurrentPolicy):
         self._optimizer = self._make_optimizer()
         self._target_model = self._follower(self._cfg.learn.target_update_theta)
 
-    def _make_optimizer(self) -> Any:
+    def _make_optimizer(self) -> torch.optim.Optimizer:
         """The optimiser of all parameters."""
         raise NotImplementedError
 
-    def _unroll(self, model: Any, batch: Sequences) -> dict[str, Any]:
+    def _unroll(self, model: Network, batch: Sequences) -> Output:
         """What a network says of all T + 1 observations."""
         return model.unroll(batch["obs"], batch["prev_state"])
 
@@ -82,7 +83,7 @@ class TeamPolicy(RecurrentPolicy):
             loss = loss * batch["weight"]
         return (loss * mask).sum() / mask.sum()
 
-    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+    def _sample_count(self, batch: Sequences) -> float:
         """Steps that are no padding: over which `_mean` averages."""
         return batch["mask"].sum().item()
 
@@ -92,11 +93,11 @@ class TeamPolicy(RecurrentPolicy):
     def _learn_len(self) -> int:  # type: ignore[override]
         return self._cfg.collect.unroll_len
 
-    def _new_state(self) -> Any:
+    def _new_state(self) -> Tree:
         """The state of one environment whose episode begins."""
         return tree_take(self._model.initial_state(1), 0)
 
-    def _act(self, model: Any, obs: Obs, env_ids: list[int], **options: Any) -> dict[str, Any]:
+    def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
         self._check_obs(obs)
         return super()._act(model, obs, env_ids, **options)
 
@@ -117,11 +118,11 @@ class TeamPolicy(RecurrentPolicy):
             )
 
 
-def during(tree: Mapping[str, Any]) -> dict[str, Any]:
+def during(tree: Output) -> Output:
     """The first T of T + 1 steps; states, which are of no step, are left out."""
     return {name: part[:-1] for name, part in tree.items() if isinstance(part, Tensor)}
 
 
-def after(tree: Mapping[str, Any]) -> dict[str, Any]:
+def after(tree: Output) -> Output:
     """The last T of T + 1 steps."""
     return {name: part[1:] for name, part in tree.items() if isinstance(part, Tensor)}

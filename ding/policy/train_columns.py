@@ -1,12 +1,10 @@
 """How training samples look as columns, whoever made them."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
 from ding.data import Columns, tree_map
+from ding.policy._types import Arrays, Tree
 
 #: Columns that stay Python scalars in rows; every other array becomes a tensor.
 _SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag", "step_id"})
@@ -23,7 +21,7 @@ _ONE_NUMBER = frozenset(
 )
 
 
-def sample_columns(columns: Mapping[str, Any]) -> Columns:
+def sample_columns(columns: Arrays) -> Columns:
     """Samples whose arrays readers get as tensors, but for flags and counters: in rows, those are
     scalars.
 
@@ -34,11 +32,11 @@ def sample_columns(columns: Mapping[str, Any]) -> Columns:
     return Columns.of_arrays(columns, columns.keys() - _SCALAR_COLUMNS)
 
 
-def _as_vectors(col: Any) -> Any:
+def _as_vectors(col: Tree) -> Tree:
     return col[:, None] if getattr(col, "ndim", 0) == 1 and col.dtype != object else col
 
 
-def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_numbers(columns: Arrays) -> Arrays:
     """``[N, 1]`` columns of what is one number per sample as ``[N]``; the others as they are.
 
     Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action, or a part of
@@ -55,13 +53,13 @@ def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _flat_index(col: Any) -> Any:
+def _flat_index(col: Tree) -> Tree:
     if getattr(col, "ndim", 1) != 2 or col.shape[1] != 1:
         return col
     is_float = col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
     return col if is_float else col[:, 0]
 
 
-def as_tensor(leaf: Any) -> Any:
+def as_tensor(leaf: Tree) -> Tree:
     """An array as a tensor that shares its memory; whatever else as it is."""
     return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import Columns, tree_join, tree_map
-from ding.policy._types import Arrays, Lengths, Samples, Sequences
+from ding.policy._types import Arrays, Lengths, Samples, Sequences, Tree
 from ding.policy.acting import ActingPolicy
 from ding.policy.checks import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
@@ -88,15 +88,15 @@ class UnrolledPolicy(ActingPolicy):
             batch["weight"] = shares if weight is None else shares * weight
         return batch
 
-    def _check_batch(self, batch: Any) -> None:
+    def _check_batch(self, batch: Sequences) -> None:
         check_sequences(type(self).__name__, batch)
 
-    def _sample_count(self, batch: Mapping[str, Any]) -> float:
+    def _sample_count(self, batch: Sequences) -> float:
         """Transitions that are no padding: those that ``weight`` makes losses a mean of."""
         return batch["mask"].sum().item()
 
 
-def flat_steps(tree: Any) -> Any:
+def flat_steps(tree: Tree) -> Tree:
     """``[T, B, ...]`` as ``[T * B, ...]``, which is what networks take."""
     return tree_map(lambda leaf: leaf.flatten(0, 1), tree)
 
@@ -121,14 +121,14 @@ def piece_priority(batch: Sequences, value: torch.Tensor) -> torch.Tensor:
     return (error.abs() * batch["mask"]).sum(0) / batch["mask"].sum(0)
 
 
-def _from_lists(data: Any, outputs: tuple[str, ...]) -> Any:
+def _from_lists(data: Samples, outputs: tuple[str, ...]) -> Samples:
     """Rows of lists as a batch of pieces; other data as it is."""
     if isinstance(data, Mapping | Columns) or not isinstance(data[0].get("reward"), list):
         return data
     names = [*("obs", "next_obs", "action", "reward", "done"), *outputs]
     names += [name for name in ("IS", "priority_IS") if name in data[0]]
     rows = [{name: row[name] for name in names} for row in data]
-    collated: Any = default_collate(rows, cat_1dim=False)
+    collated = dict(default_collate(rows, cat_1dim=False))
     batch = {
         name: tree_map(lambda leaf: torch.stack(leaf, 1) if isinstance(leaf, list) else leaf, col)
         for name, col in collated.items()
