@@ -6,7 +6,7 @@ import torch
 
 from ding.policy._types import Log, Network, Obs, Sequences
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.networks import Call
+from ding.policy.networks import CHOICES, Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     acer_policy_error,
@@ -31,8 +31,8 @@ class ACERPolicy(UnrolledPolicy):
     actions = ("discrete",)
     networks = {
         "discrete": (
-            Call({"logit": "B N"}, "compute_actor"),
-            Call({"q_value": "B N"}, "compute_critic"),
+            Call({"logit": CHOICES}, "compute_actor"),
+            Call({"q_value": CHOICES}, "compute_critic"),
         )
     }
     network_parts: tuple[str, ...] = ("actor", "critic")

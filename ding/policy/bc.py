@@ -14,7 +14,7 @@ from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Setti
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch
 from ding.policy.joint import joint_mean
-from ding.policy.networks import GAUSSIAN_PAIR, Call
+from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, VECTOR, Call
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
 from ding.rl_utils._log_prob import log_prob
@@ -49,8 +49,8 @@ class BehaviourCloningPolicy(ActingPolicy):
     paper = "Pomerleau 1991"
     actions = ("discrete", "multi-discrete", "continuous")
     networks = {
-        "discrete": (Call({"logit": "B N"}),),
-        "regression": (Call({"action": "B A"}),),
+        "discrete": (Call({"logit": CHOICES}),),
+        "regression": (Call({"action": VECTOR}),),
         "reparameterization": (Call({"logit": GAUSSIAN_PAIR}),),
     }
     pipeline = "serial_bc"

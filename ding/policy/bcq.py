@@ -6,7 +6,7 @@ from torch import nn
 
 from ding.policy._types import Log, LoggedLoss, Network, StepBatch
 from ding.policy.checks import to_floats
-from ding.policy.networks import OBS, Call
+from ding.policy.networks import NUMBER, OBS, VECTOR, Call, Shape
 from ding.policy.q_actor_critic import QActorCritic, start_within
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -25,14 +25,14 @@ class BCQPolicy(QActorCritic):
     actions = ("continuous",)
     networks = {
         "continuous": (
-            Call({"action": "B A"}, "compute_actor", {"obs": OBS, "action": "B A"}),
-            Call({"q_value": "B"}, "compute_critic", {"obs": OBS, "action": "B A"}),
+            Call({"action": VECTOR}, "compute_actor", {"obs": OBS, "action": VECTOR}),
+            Call({"q_value": NUMBER}, "compute_critic", {"obs": OBS, "action": VECTOR}),
             Call(
-                {"recons_action": "B A", "mu": "B L", "sigma": "B L"},
-                *("compute_vae", {"obs": OBS, "action": "B A"}),
+                {"recons_action": VECTOR, "mu": Shape("B L"), "sigma": Shape("B L")},
+                *("compute_vae", {"obs": OBS, "action": VECTOR}),
             ),
-            Call({"recons_action": "B A"}, "compute_vae", {"obs": OBS}),
-            Call({"action": "B A"}, "compute_eval"),
+            Call({"recons_action": VECTOR}, "compute_vae", {"obs": OBS}),
+            Call({"action": VECTOR}, "compute_eval"),
         )
     }
     network_parts: tuple[str, ...] = ("actor", "critic", "vae")

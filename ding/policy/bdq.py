@@ -4,7 +4,7 @@ from torch import Tensor
 
 from ding.policy._types import Loss, Output, StepBatch
 from ding.policy.dqn import DQNPolicy
-from ding.policy.networks import Call
+from ding.policy.networks import Call, Shape
 from ding.rl_utils import nstep_return, nstep_return_data
 from ding.rl_utils.nstep import of_action, weighted_mean
 from ding.utils import POLICY_REGISTRY
@@ -23,7 +23,7 @@ class BDQPolicy(DQNPolicy):
 
     paper = "Tavakoli et al. 2018"
     actions = ("discrete", "multi-discrete")
-    networks = {"discrete": (Call({"logit": "B D K"}),)}
+    networks = {"discrete": (Call({"logit": Shape("B D K")}),)}
     config = dict(type="bdq")
 
     _network = "bdq"

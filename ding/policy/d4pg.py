@@ -5,7 +5,7 @@ import torch
 from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
 from ding.policy.ddpg import DDPGPolicy
 from ding.policy.dqn import atoms_of
-from ding.policy.networks import actor_and_q_critic
+from ding.policy.networks import VECTOR, Shape, actor_and_q_critic
 from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 
@@ -20,7 +20,9 @@ class D4PGPolicy(DDPGPolicy):
 
     paper = "Barth-Maron et al. 2018"
     actions = ("continuous",)
-    networks = {"continuous": actor_and_q_critic({"action": "B A"}, distribution="B n_atom")}
+    networks = {
+        "continuous": actor_and_q_critic({"action": VECTOR}, distribution=Shape("B n_atom"))
+    }
     config = dict(
         type="d4pg",
         priority=True,

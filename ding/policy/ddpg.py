@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from ding.model import model_wrap
 from ding.model.common.head import flat_size
 from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, StepBatch
-from ding.policy.networks import actor_and_q_critic
+from ding.policy.networks import CHOICES, NUMBER, OBS, VECTOR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -32,10 +32,14 @@ class DDPGPolicy(QActorCritic):
     paper = "Lillicrap et al. 2016"
     actions: tuple[str, ...] = ("continuous", "hybrid", "multi-agent")
     networks = {
-        "continuous": actor_and_q_critic({"action": "B A"}),
-        "hybrid": actor_and_q_critic(
-            {"logit": "B N", "action_args": "B A"},
-            {"action": {"action_args": "B A"}, "logit": "B N"},
+        "continuous": actor_and_q_critic({"action": VECTOR}),
+        "hybrid": (
+            Call({"logit": CHOICES, "action_args": VECTOR}, "compute_actor"),
+            Call(
+                {"q_value": NUMBER},
+                "compute_critic",
+                {"obs": OBS, "action": {"action_args": VECTOR}, "logit": CHOICES},
+            ),
         ),
     }
     config = dict(

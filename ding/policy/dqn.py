@@ -18,7 +18,7 @@ from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
 from ding.policy.checks import floats
 from ding.policy.common_utils import set_noise_mode
-from ding.policy.networks import Call
+from ding.policy.networks import CHOICES, Call, Shape
 from ding.rl_utils import (
     dist_nstep_td_data,
     dist_nstep_td_error,
@@ -41,7 +41,7 @@ class DQNPolicy(NStepPolicy):
 
     paper = "Mnih et al. 2015"
     actions: tuple[str, ...] = ("discrete", "multi-discrete")
-    networks = {"discrete": (Call({"logit": "B N"}),)}
+    networks = {"discrete": (Call({"logit": CHOICES}),)}
     config = dict(
         type="dqn",
         discount_factor=0.97,
@@ -181,7 +181,7 @@ class C51Policy(DQNPolicy):
     """
 
     paper = "Bellemare et al. 2017"
-    networks = {"discrete": (Call({"logit": "B N", "distribution": "B N n_atom"}),)}
+    networks = {"discrete": (Call({"logit": CHOICES, "distribution": Shape("B N n_atom")}),)}
     config = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
 
     _network = "c51dqn"

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
 from ding.policy.acting import priorities
-from ding.policy.networks import GAUSSIAN_PAIR, actor_and_q_critic
+from ding.policy.networks import GAUSSIAN_PAIR, Shape, actor_and_q_critic
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
@@ -25,7 +25,7 @@ class EDACPolicy(SACPolicy):
 
     paper = "An et al. 2021"
     actions = ("continuous",)
-    networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR}, q_value="E B")}
+    networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR}, q_value=Shape("E B"))}
     _silent_keys = (
         *SACPolicy._silent_keys,
         # Of other methods for data sets.

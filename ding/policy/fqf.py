@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ding.policy._types import Log, Loss, Output, StepBatch
 from ding.policy.dqn import branches
-from ding.policy.networks import Call
+from ding.policy.networks import CHOICES, NUMBER, Call, Shape
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -26,11 +26,11 @@ class FQFPolicy(QRDQNPolicy):
         "discrete": (
             Call(
                 {
-                    "logit": "B N",
-                    "q": "B N Q",
-                    "tau": "B Q 1",
-                    "fractions": "B Q+1",
-                    "entropy": "B",
+                    "logit": CHOICES,
+                    "q": Shape("B N Q"),
+                    "tau": Shape("B Q 1"),
+                    "fractions": Shape("B Q+1"),
+                    "entropy": NUMBER,
                 }
             ),
         )

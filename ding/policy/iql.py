@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.policy._types import CriticLoss, LoggedLoss, Obs, Output, StepBatch
-from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
+from ding.policy.networks import GAUSSIAN_PAIR, NUMBER, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import log_prob
 from ding.rl_utils.nstep import weighted_mean
@@ -29,7 +29,7 @@ class IQLPolicy(QActorCritic):
     networks = {
         "continuous": (
             *actor_and_q_critic({"logit": GAUSSIAN_PAIR}),
-            Call({"v_value": "B"}, "compute_value"),
+            Call({"v_value": NUMBER}, "compute_value"),
         )
     }
 

@@ -5,9 +5,9 @@ page against them.
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -18,29 +18,89 @@ from ding.utils.errors import ConfigError
 
 #: Rows of the batch, and steps of the sequences, that a network of the user is tried with.
 _ROWS, _STEPS = 3, 2
-#: Observations; an environment's may be dicts of arrays.
-OBS = "B *obs_shape"
-#: The states of a recurrent network, a list with one for each row; None is one that begins.
-STATES = "states"
+#: What is known: sizes by axis; ``*obs_shape`` is a tuple, or an observation that is a dict.
+Sizes: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a tensor, axis by axis.
+
+    ``B`` are rows of a batch, ``T`` steps of a sequence, ``M`` agents of a team, ``N`` actions to
+    choose from, ``A`` numbers of an action, ``*obs_shape`` the axes of an observation, which may be
+    a dict of arrays; other letters are the network's own.
+    """
+
+    axes: str
+
+    @property
+    def parts(self) -> list[str]:
+        """The axes, one by one."""
+        return self.axes.split()
+
+    def of_team(self) -> "Shape":
+        """The same for a network of agents, which are its second axis; observations say theirs."""
+        return self if "*obs_shape" in self.parts else Shape(self.axes.replace("B", "B M", 1))
+
+    def shown(self, sizes: Sizes = {}) -> str:
+        """As code would show it, with the sizes that are known."""
+        *batch, last = self.parts
+        if isinstance(obs := sizes.get(last), Mapping):
+            shapes = tree_map(
+                lambda leaf: Shape(" ".join([*batch, *map(str, np.shape(leaf))])), obs
+            )
+            return described(shapes)
+        known = {
+            axis: ", ".join(map(str, size)) if isinstance(size, tuple) else str(size)
+            for axis, size in sizes.items()
+        }
+        return f"[{', '.join(known.get(axis, axis) for axis in self.parts)}]"
+
+    def difference(self, got: Any, sizes: Sizes, name: str) -> str:
+        """What is wrong with a network's output and how to mend it; empty if nothing is."""
+        if isinstance(got, Sequence) and not isinstance(got, str) and got:
+            # One for each of several choices or critics.
+            different = {axis: size for axis, size in sizes.items() if axis != "N"}
+            return next(filter(None, (self.difference(one, different, name) for one in got)), "")
+        if not isinstance(got, torch.Tensor):
+            return f"{name!r} has to be a tensor {self.shown(sizes)}"
+        known = {**sizes, "B": _ROWS, "T": _STEPS}
+        expected, shape = [known.get(axis) for axis in self.parts], list(got.shape)
+        if len(shape) == len(expected):
+            fits = all(size is None or size == own for size, own in zip(expected, shape))
+            return "" if fits else f"{name!r} has to have the shape {self.shown(sizes)}"
+        if len(shape) > len(expected) and 1 in shape[1:]:
+            return f"take the axis of size 1 out of {name!r}, as with .squeeze({shape.index(1, 1)})"
+        return f"{name!r} has {len(shape)} axes and has to have {len(expected)}"
+
+
+@dataclass(frozen=True)
+class States:
+    """The states of a recurrent network, a list with one for each row; None is one that begins."""
+
+
+#: What goes into a network or comes out: shapes by name, also nested, or a pair of them.
+Contract: TypeAlias = Shape | States | tuple["Contract", ...] | Mapping[str, "Contract"]
+
+OBS, STATES = Shape("B *obs_shape"), States()
+#: A number for each row; for each choice; of each number of an action.
+NUMBER, CHOICES, VECTOR = Shape("B"), Shape("B N"), Shape("B A")
 
 
 @dataclass(frozen=True)
 class Call:
     """One way in which a policy calls its network.
 
-    Shapes are words: ``B`` rows of a batch, ``T`` steps of a sequence, ``M`` agents of a team,
-    ``N`` actions to choose from, ``A`` numbers of an action; other letters are the network's own.
-
     Attributes:
-        gives: What has to come back: shapes by name, also nested, or a pair of shapes.
+        gives: What has to come back, by name.
         mode: Which method of the network is meant, ``forward(inputs, mode=...)``; empty for none.
         takes: The inputs: observations, or a dict of them and more.
         is_step: Whether a recurrent network is asked for one step, with ``inference=True``.
     """
 
-    gives: Mapping[str, Any]
+    gives: Contract
     mode: str = ""
-    takes: str | Mapping[str, Any] = OBS
+    takes: Contract = OBS
     is_step: bool = False
 
     @property
@@ -55,7 +115,7 @@ class Call:
         """The same with a network of agents, which are its second axis."""
         return replace(self, gives=_with_agents(self.gives), takes=_with_agents(self.takes))
 
-    def shown(self, sizes: Mapping[str, Any] = {}) -> str:
+    def shown(self, sizes: Sizes = {}) -> str:
         """How the call looks in code, with the sizes that are known."""
         inputs = described(self.takes, sizes)
         if self.takes == OBS:
@@ -64,22 +124,22 @@ class Call:
         return f"forward({inputs}{''.join(options)})"
 
 
-def _with_agents(shapes: Any) -> Any:
+def _with_agents(shapes: Contract) -> Contract:
     if isinstance(shapes, Mapping):
         return {name: _with_agents(part) for name, part in shapes.items()}
     if isinstance(shapes, tuple):
         return tuple(map(_with_agents, shapes))
-    return shapes if shapes == OBS else shapes.replace("B", "B M", 1)
+    return shapes.of_team() if isinstance(shapes, Shape) else shapes
 
 
 #: A diagonal Gaussian, by name and as a pair.
-GAUSSIAN = {"mu": "B A", "sigma": "B A"}
-GAUSSIAN_PAIR = ("B A", "B A")
+GAUSSIAN: Contract = {"mu": VECTOR, "sigma": VECTOR}
+GAUSSIAN_PAIR: Contract = (VECTOR, VECTOR)
 _OF_ACTOR_CRITIC = ("compute_actor", "compute_critic", "compute_actor_critic")
-_LOGITS = {
-    "discrete": "B N",
+_LOGITS: dict[str, Contract] = {
+    "discrete": CHOICES,
     "continuous": GAUSSIAN,
-    "hybrid": {"action_type": "B N", "action_args": GAUSSIAN},
+    "hybrid": {"action_type": CHOICES, "action_args": GAUSSIAN},
 }
 
 
@@ -89,8 +149,8 @@ def stochastic_actor(
     """By kind of action: the calls of networks that tell a ``logit``, and perhaps a ``value``."""
 
     def call(kind: str, mode: str) -> Call:
-        logit: dict[str, Any] = {"logit": _LOGITS[kind]}
-        value: dict[str, Any] = {"value": "B"}
+        logit: dict[str, Contract] = {"logit": _LOGITS[kind]}
+        value: dict[str, Contract] = {"value": NUMBER}
         gives = {"compute_critic": value, "compute_actor_critic": {**logit, **value}}
         return Call(gives.get(mode, logit), mode)
 
@@ -98,17 +158,16 @@ def stochastic_actor(
 
 
 def actor_and_q_critic(
-    actor: Mapping[str, Any], action: Any = "B A", q_value: str = "B", **more: Any
+    actor: Contract, q_value: Shape = NUMBER, **more: Contract
 ) -> tuple[Call, ...]:
     """The calls of networks with an actor and critics of its actions.
 
     Args:
-        actor: What the actor tells.
-        action: What critics are told of actions.
-        q_value: What a critic tells.
-        more: What critics tell besides.
+        actor: What the actor returns.
+        q_value: What a critic returns.
+        more: What critics return in addition.
     """
-    takes = {"obs": OBS, "action": action} if isinstance(action, str) else {"obs": OBS, **action}
+    takes = {"obs": OBS, "action": VECTOR}
     return (
         Call(actor, "compute_actor"),
         Call({"q_value": q_value, **more}, "compute_critic", takes),
@@ -138,7 +197,7 @@ def require_parts(policy: Any, model: nn.Module, calls: Sequence[Call]) -> None:
         )
 
 
-def try_network(policy: Any, model: nn.Module, shapes: Mapping[str, Any], obs: Any = None) -> None:
+def try_network(policy: Any, model: nn.Module, shapes: Sizes, obs: Any = None) -> None:
     """Ask a network once in each way, with made-up inputs, and compare what it returns.
 
     What cannot be made up passes: shapes that are not known, and without an observation those of
@@ -173,7 +232,7 @@ def _try_call(
     model: nn.Module,
     call: Call,
     inputs: Any,
-    sizes: Mapping[str, Any],
+    sizes: Sizes,
     certain: bool,
 ) -> None:
     try:
@@ -190,16 +249,14 @@ def _try_call(
         )
 
 
-def _failed(
-    policy: Any, model: nn.Module, call: Call, sizes: Mapping[str, Any], error: Exception
-) -> str:
+def _failed(policy: Any, model: nn.Module, call: Call, sizes: Sizes, error: Exception) -> str:
     return (
         f"{_needed(policy, call, sizes)}; {type(model).__name__}.forward failed with "
         f"{type(error).__name__}: {error} (docs/own_network.md)"
     )
 
 
-def _needed(policy: Any, call: Call, sizes: Mapping[str, Any]) -> str:
+def _needed(policy: Any, call: Call, sizes: Sizes) -> str:
     who = type(policy).__name__.replace("CommandMode", "").removesuffix("Policy")
     return f"{who}'s model must return {described(call.gives, sizes)} from {call.shown(sizes)}"
 
@@ -207,7 +264,7 @@ def _needed(policy: Any, call: Call, sizes: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------------- sizes and inputs
 
 
-def _sizes(shapes: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(shapes: Sizes) -> dict[str, Any]:
     """Sizes by letter, where they are known; ``*obs_shape`` is a tuple."""
     sizes: dict[str, Any] = {"M": shapes["agent_num"]} if "agent_num" in shapes else {}
     obs, action = shapes.get("obs_shape"), shapes.get("action_shape")
@@ -223,25 +280,22 @@ def _sizes(shapes: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def _inputs(takes: Any, sizes: Mapping[str, Any], obs: Any, policy: Any) -> Any:
+def _inputs(takes: Contract, sizes: Sizes, obs: Any, policy: Any) -> Any:
     """Zeros of the shapes that a call takes; ``None`` if one is not known."""
-    if takes == STATES:
-        return [None] * _ROWS
     if isinstance(takes, Mapping):
         parts = {name: _inputs(part, sizes, obs, policy) for name, part in takes.items()}
         return None if any(part is None for part in parts.values()) else parts
+    if not isinstance(takes, Shape):
+        return [None] * _ROWS
     known = {**sizes, "B": _ROWS, "T": _STEPS}
-    *batch, last = takes.split()
+    *batch, last = takes.parts
     if last == "*obs_shape" and obs is not None:
-        axes = [known[letter] for letter in batch]
+        axes = [known[axis] for axis in batch]
         return tree_map(lambda leaf: _repeated(leaf, axes, policy._device), obs)
-    shape: list[int] = []
-    for letter in (*batch, last):
-        if letter not in known:
-            return None
-        size = known[letter]
-        shape += size if isinstance(size, tuple) else [size]
-    return torch.zeros(shape, device=policy._device)
+    if not all(axis in known for axis in takes.parts):
+        return None
+    shape = np.concatenate([np.ravel(known[axis]) for axis in takes.parts])
+    return torch.zeros(shape.astype(int).tolist(), device=policy._device)
 
 
 def _repeated(leaf: Any, axes: Sequence[int], device: str) -> torch.Tensor:
@@ -252,8 +306,13 @@ def _repeated(leaf: Any, axes: Sequence[int], device: str) -> torch.Tensor:
 # ---------------------------------------------------------------------- comparing
 
 
-def _difference(wanted: Any, got: Any, sizes: Mapping[str, Any], name: str) -> str:
+def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
     """What is wrong and how to mend it; empty if nothing is."""
+    if isinstance(wanted, Shape):
+        return wanted.difference(got, sizes, name)
+    if isinstance(wanted, States):
+        fits = isinstance(got, Sequence) and len(got) == _ROWS and None not in got
+        return "" if fits else f"{name!r} has to be a list with a state for each of the B rows"
     if isinstance(wanted, Mapping):
         if not isinstance(got, Mapping):
             return f"return a dict, {described(wanted, sizes)}{name and f', as {name!r}'}"
@@ -261,66 +320,26 @@ def _difference(wanted: Any, got: Any, sizes: Mapping[str, Any], name: str) -> s
             return f"it lacks {_listed(map(repr, missing))}"
         parts = (_difference(wanted[key], got[key], sizes, key) for key in wanted)
         return next(filter(None, parts), "")
-    if wanted == STATES:
-        fits = isinstance(got, Sequence) and len(got) == _ROWS and None not in got
-        return "" if fits else f"{name!r} has to be a list with a state for each of the B rows"
-    if isinstance(wanted, tuple):
-        if not isinstance(got, Sequence) or len(got) != len(wanted):
-            return f"{name!r} has to be mu and sigma, {described(wanted, sizes)}"
-        parts = (_difference(one, part, sizes, name) for one, part in zip(wanted, got))
-        return next(filter(None, parts), "")
-    if isinstance(got, Sequence) and not isinstance(got, str) and got:
-        # One for each of several choices or critics.
-        different = {letter: size for letter, size in sizes.items() if letter != "N"}
-        return next(filter(None, (_difference(wanted, one, different, name) for one in got)), "")
-    if not isinstance(got, torch.Tensor):
-        return f"{name!r} has to be a tensor {_brackets(wanted, sizes)}"
-    return _wrong_shape(wanted, got, sizes, name)
-
-
-def _wrong_shape(wanted: str, got: torch.Tensor, sizes: Mapping[str, Any], name: str) -> str:
-    known = {**sizes, "B": _ROWS, "T": _STEPS}
-    expected = [known.get(letter) for letter in wanted.split()]
-    shape = list(got.shape)
-    fits = len(shape) == len(expected) and all(
-        size is None or size == own for size, own in zip(expected, shape)
-    )
-    if fits:
-        return ""
-    if len(shape) > len(expected) and 1 in shape[1:]:
-        return f"take the axis of size 1 out of {name!r}, as with .squeeze({shape.index(1, 1)})"
-    if len(shape) == len(expected):
-        return f"{name!r} has to have the shape {_brackets(wanted, sizes)}"
-    return f"{name!r} has {len(shape)} axes and has to have {len(expected)}"
+    if not isinstance(got, Sequence) or len(got) != len(wanted):
+        return f"{name!r} has to be mu and sigma, {described(wanted, sizes)}"
+    parts = (_difference(one, part, sizes, name) for one, part in zip(wanted, got))
+    return next(filter(None, parts), "")
 
 
 # ---------------------------------------------------------------------- words
 
 
-def _brackets(shape: str, sizes: Mapping[str, Any] = {}) -> str:
-    if shape == STATES:
-        return "[state] * B"
-    *batch, last = shape.split()
-    if isinstance(obs := sizes.get(last), Mapping):
-        return described(tree_map(lambda leaf: " ".join([*batch, *map(str, np.shape(leaf))]), obs))
-    known = {
-        letter: ", ".join(map(str, size)) if isinstance(size, tuple) else str(size)
-        for letter, size in sizes.items()
-    }
-    return f"[{', '.join(known.get(letter, letter) for letter in shape.split())}]"
-
-
-def described(shapes: Any, sizes: Mapping[str, Any] = {}) -> str:
+def described(shapes: Contract, sizes: Sizes = {}) -> str:
     """Shapes as code would say them, with the sizes that are known."""
     if isinstance(shapes, Mapping):
         parts = (f"{name!r}: {described(part, sizes)}" for name, part in shapes.items())
         return f"{{{', '.join(parts)}}}"
     if isinstance(shapes, tuple):
         return f"({', '.join(described(part, sizes) for part in shapes)})"
-    return _brackets(shapes, sizes)
+    return shapes.shown(sizes) if isinstance(shapes, Shape) else "[state] * B"
 
 
-def _shapes_of(output: Any) -> str:
+def _shapes_of(output: object) -> str:
     if isinstance(output, Mapping):
         return f"{{{', '.join(f'{name!r}: {_shapes_of(part)}' for name, part in output.items())}}}"
     if isinstance(output, torch.Tensor):
@@ -332,6 +351,6 @@ def _shapes_of(output: Any) -> str:
     return type(output).__name__
 
 
-def _listed(words: Any) -> str:
+def _listed(words: Iterable[str]) -> str:
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last

@@ -9,7 +9,7 @@ from ding.model import model_wrap
 from ding.policy._types import Eps, Log, Network, Obs, Output, StepBatch
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
-from ding.policy.networks import OBS, Call
+from ding.policy.networks import CHOICES, OBS, VECTOR, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -30,8 +30,8 @@ class PDQNPolicy(NStepPolicy):
     actions = ("hybrid",)
     networks = {
         "hybrid": (
-            Call({"action_args": "B A"}, "compute_continuous"),
-            Call({"logit": "B N"}, "compute_discrete", {"state": OBS, "action_args": "B A"}),
+            Call({"action_args": VECTOR}, "compute_continuous"),
+            Call({"logit": CHOICES}, "compute_discrete", {"state": OBS, "action_args": VECTOR}),
         )
     }
     network_parts: tuple[str, ...] = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from ding.policy._types import Loss, Output, StepBatch
 from ding.policy.dqn import DQNPolicy
-from ding.policy.networks import Call
+from ding.policy.networks import CHOICES, Call, Shape
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -18,7 +18,7 @@ class QRDQNPolicy(DQNPolicy):
     """
 
     paper = "Dabney et al. 2018a"
-    networks = {"discrete": (Call({"logit": "B N", "q": "B N Q", "tau": "B Q 1"}),)}
+    networks = {"discrete": (Call({"logit": CHOICES, "q": Shape("B N Q"), "tau": Shape("B Q 1")}),)}
     config = dict(
         type="qrdqn",
         # Another place of `learn.kappa`; counts if it is given.

@@ -10,7 +10,7 @@ from torch import Tensor
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
 from ding.policy._types import Network, Samples, Sequences, TeamLoss
-from ding.policy.networks import OBS, STATES, Call
+from ding.policy.networks import CHOICES, OBS, STATES, Call, Shape
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
@@ -101,13 +101,13 @@ class R2D2Policy(RecurrentPolicy):
     networks = {
         "discrete": (
             Call(
-                {"logit": "B N", "next_state": STATES},
+                {"logit": CHOICES, "next_state": STATES},
                 takes={"obs": OBS, "prev_state": STATES},
                 is_step=True,
             ),
             Call(
-                {"logit": "T B N", "next_state": STATES},
-                takes={"obs": f"T {OBS}", "prev_state": STATES},
+                {"logit": Shape("T B N"), "next_state": STATES},
+                takes={"obs": Shape("T B *obs_shape"), "prev_state": STATES},
             ),
         )
     }

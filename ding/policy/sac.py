@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, State, StepBatch
 from ding.policy.joint import joint_mean
-from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
+from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
@@ -193,8 +193,8 @@ class DiscreteSACPolicy(_SoftActorCritic):
     actions: tuple[str, ...] = ("discrete", "multi-agent")
     networks = {
         "discrete": (
-            Call({"logit": "B N"}, "compute_actor"),
-            Call({"q_value": "B N"}, "compute_critic"),
+            Call({"logit": CHOICES}, "compute_actor"),
+            Call({"q_value": CHOICES}, "compute_critic"),
         )
     }
     config = dict(type="discrete_sac")

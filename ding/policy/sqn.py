@@ -11,7 +11,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.policy._types import Eps, Log, Loss, Obs, Output, StepBatch
-from ding.policy.networks import Call
+from ding.policy.networks import CHOICES, Call
 from ding.policy.sql import SoftQPolicy
 from ding.torch_utils import Adam
 from ding.torch_utils.gradient_overlap import average_gradients
@@ -30,7 +30,7 @@ class SQNPolicy(SoftQPolicy):
 
     paper = "Haarnoja et al. 2017"
     actions: tuple[str, ...] = ("discrete",)
-    networks = {"discrete": (Call({"q_value": ("B N", "B N"), "logit": "B N"}),)}
+    networks = {"discrete": (Call({"q_value": (CHOICES, CHOICES), "logit": CHOICES}),)}
     config = dict(
         type="sqn",
         learn=dict(
