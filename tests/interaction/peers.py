@@ -7,11 +7,12 @@ python peers.py master PORT TASK   connects to a slave and gives it a task, prin
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import requests
@@ -20,6 +21,8 @@ from ding.interaction import ConnectionRefuse, DisconnectionRefuse, Master, Slav
 from ding.interaction.slave import TaskRefuse
 
 ROOT = Path(__file__).resolve().parents[2]
+#: An address of this machine: a relay there has the same port as the server behind it.
+ELSEWHERE = "127.0.0.2"
 QUICK = dict(request_retries=1, request_retry_waiting=0.05, request_timeout=3.0)
 SLAVE = dict(port=0, heartbeat_span=0.2, **QUICK)
 MASTER = dict(port=0, heartbeat_tolerance=1.2, heartbeat_check_span=0.1, **QUICK)
@@ -108,6 +111,69 @@ class Wire:
         assert set(self.body) == {"success", "code", "message", "data"}
         assert self.body["success"] is (answer.status_code == 200)
         return answer.status_code, self.body["code"]
+
+
+class Relay:
+    """Listens between two peers: records what they send, and may change it.
+
+    Attributes:
+        requests, answers: What came from either side, connection after connection.
+        change_request, change_answer: Applied to each piece.
+    """
+
+    def __init__(self, target: int, host: str = ELSEWHERE, port: int | None = None) -> None:
+        self._server = socket.create_server((host, target if port is None else port))
+        self.host, self.port, self.target = host, self._server.getsockname()[1], target
+        self.requests: list[bytes] = []
+        self.answers: list[bytes] = []
+        self.change_request: Callable[[bytes], bytes] = lambda piece: piece
+        self.change_answer: Callable[[bytes], bytes] = lambda piece: piece
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def __enter__(self) -> "Relay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for one in self._sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for one in self._sockets:
+            one.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                server = socket.create_connection(("127.0.0.1", self.target))
+                self._sockets += [client, server]
+                for arguments in (
+                    (client, server, self.requests, lambda piece: self.change_request(piece)),
+                    (server, client, self.answers, lambda piece: self.change_answer(piece)),
+                ):
+                    thread = threading.Thread(target=self._pump, args=arguments)
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _pump(self, source, sink, heard, change) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(1 << 20):
+                heard.append(piece)
+                sink.sendall(change(piece))
+            sink.shutdown(socket.SHUT_WR)
+
+
+def flipped(piece: bytes) -> bytes:
+    """With another bit in the middle, which is within encrypted content."""
+    changed = bytearray(piece)
+    changed[len(piece) // 2] ^= 1
+    return bytes(changed)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
@@ -18,76 +18,11 @@ from ding.interaction.base.network import HttpEngine, NotAuthenticError
 from ding.interaction.base.server import HttpServer
 from ding.interaction.master.task import TaskStatus
 from ding.utils import durations
-from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
+from tests.interaction.peers import MASTER, DoingSlave, Relay, eventually, flipped, pair
 
 KEY = "the key of the run, which no stranger knows"
 OTHER_KEY = "the key of another run, which is as long!!!"
 HEADERS = {"Channel": "0", "Token": "0" * 64}
-#: An address of this machine: a relay there has the same port as the server behind it.
-ELSEWHERE = "127.0.0.2"
-
-
-class Relay:
-    """Listens between two peers: records what they send, and may change it.
-
-    Attributes:
-        requests, answers: What came from either side, connection after connection.
-        change_request, change_answer: Applied to each piece.
-    """
-
-    def __init__(self, target: int, host: str = ELSEWHERE, port: int | None = None) -> None:
-        self._server = socket.create_server((host, target if port is None else port))
-        self.host, self.port, self.target = host, self._server.getsockname()[1], target
-        self.requests: list[bytes] = []
-        self.answers: list[bytes] = []
-        self.change_request: Callable[[bytes], bytes] = lambda piece: piece
-        self.change_answer: Callable[[bytes], bytes] = lambda piece: piece
-        self._sockets: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def __enter__(self) -> "Relay":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for one in self._sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(10)
-        for one in self._sockets:
-            one.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._server.accept()
-                server = socket.create_connection(("127.0.0.1", self.target))
-                self._sockets += [client, server]
-                for arguments in (
-                    (client, server, self.requests, lambda piece: self.change_request(piece)),
-                    (server, client, self.answers, lambda piece: self.change_answer(piece)),
-                ):
-                    thread = threading.Thread(target=self._pump, args=arguments)
-                    self._threads.append(thread)
-                    thread.start()
-
-    def _pump(self, source, sink, heard, change) -> None:
-        with contextlib.suppress(OSError):
-            while piece := source.recv(1 << 20):
-                heard.append(piece)
-                sink.sendall(change(piece))
-            sink.shutdown(socket.SHUT_WR)
-
-
-def flipped(piece: bytes) -> bytes:
-    """With another bit in the middle, which is within encrypted content."""
-    changed = bytearray(piece)
-    changed[len(piece) // 2] ^= 1
-    return bytes(changed)
 
 
 @pytest.fixture

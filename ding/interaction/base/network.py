@@ -20,7 +20,7 @@ from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 from ding.utils.system_helper import NO_NETWORK, get_ip
 
-from ._deadline_socket import DeadlineSocket
+from ._deadline_socket import DeadlineSocket, DeadlineTlsSocket
 from .common import translate_dict_func
 from .tls import cause_of, client_context, is_strangers, server_name
 
@@ -79,19 +79,6 @@ class _Distrust(Exception):
     """As `NotAuthenticError`, on its way through ``urllib3``, which wraps every `OSError`."""
 
 
-class _BoundedConnection(HTTPConnection):
-    """Reads an answer, all of it, within its bounds."""
-
-    def _new_conn(self) -> socket.socket:
-        connection = DeadlineSocket.of(super()._new_conn())
-        connection.allow(MAX_ANSWER + MAX_HEAD)
-        return connection
-
-
-class _BoundedPool(HTTPConnectionPool):
-    ConnectionCls = _BoundedConnection
-
-
 class _Adapter(HTTPAdapter):
     """Connects within bounds, and to parts of a run by TLS if there is a key.
 
@@ -109,30 +96,36 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        pool = _BoundedPool if self._key is None else _tls_pool(self._key, self._role)
+        pool = _pool(self._key, self._role)
         self.poolmanager.pool_classes_by_scheme = {"http": pool, "https": HTTPSConnectionPool}
 
 
-def _tls_pool(key: str, role: str) -> type[HTTPConnectionPool]:
-    class TlsConnection(_BoundedConnection):
+def _pool(key: str | None, role: str) -> type[HTTPConnectionPool]:
+    class Connection(HTTPConnection):
+        """Reads an answer, all of it, within its bounds."""
+
         def _new_conn(self) -> socket.socket:
-            plain = super()._new_conn()
-            try:
-                connection = client_context(key).wrap_socket(
-                    plain, server_hostname=server_name(role, int(self.port or 0))
-                )
-            except OSError as error:
-                plain.close()
-                if is_strangers(error):
-                    raise _Distrust(cause_of(error)) from error
-                raise
-            connection.allow(MAX_ANSWER + MAX_HEAD)  # type: ignore[attr-defined]
+            plain = DeadlineSocket.of(super()._new_conn())
+            connection = plain if key is None else _secured(plain, key, role, int(self.port or 0))
+            connection.allow(MAX_ANSWER + MAX_HEAD)
             return connection
 
-    class TlsPool(HTTPConnectionPool):
-        ConnectionCls = TlsConnection
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = Connection
 
-    return TlsPool
+    return Pool
+
+
+def _secured(plain: DeadlineSocket, key: str, role: str, port: int) -> DeadlineTlsSocket:
+    try:
+        secured = client_context(key).wrap_socket(plain, server_hostname=server_name(role, port))
+    except OSError as error:
+        plain.close()
+        if is_strangers(error):
+            raise _Distrust(cause_of(error)) from error
+        raise
+    assert isinstance(secured, DeadlineTlsSocket)
+    return secured
 
 
 class HttpEngine:

@@ -74,17 +74,8 @@ class Route:
 class HttpService(ControllableService):
     """A service that listens, knows itself by a token and its peers by theirs.
 
-    Args:
-        host: Address to listen on, the loopback address if ``None``.
-        port: Port to listen on, 0 for any free one.
-        request_retries: How often requests to peers are tried again.
-        request_retry_waiting: Seconds between the tries.
-        channel: Number that both sides of a connection have to agree on.
-        key: The run's key. If given, peers are spoken to by TLS, and both sides need a certificate
-            of the run. In plain HTTP, only what is public is answered, and only to this machine.
-        request_timeout: Seconds that a peer may take for an answer.
-        max_body: Greatest size of a request's body in bytes.
-        on_death: Told why the server cannot go on, though nobody has asked it to end.
+    With a key, peers speak TLS, and both sides need a certificate of the run. In plain HTTP, only
+    what is public is answered, and only to this machine. For the arguments see `Master`.
     """
 
     #: Error codes of a peer's token that is missing, and of one that is wrong.
@@ -108,9 +99,8 @@ class HttpService(ControllableService):
             raise ValueError("the run key is empty; give None to work without one")
         self._host = LOCAL_HOST if host is None else host
         self._port = port
-        self._retries = _or(request_retries, DEFAULT_REQUEST_RETRIES)
-        self._retry_waiting = _or(request_retry_waiting, DEFAULT_REQUEST_RETRY_WAITING)
-        self._timeout = _or(request_timeout, DEFAULT_REQUEST_TIMEOUT)
+        self._retries, self._retry_waiting = request_retries, request_retry_waiting
+        self._timeout = request_timeout
         self._max_body = _or(max_body, DEFAULT_MAX_BODY)
         self._on_death = _or(on_death, _logger.error)
         self._channel = _or(channel, DEFAULT_CHANNEL)
@@ -354,9 +344,9 @@ class HttpService(ControllableService):
 def make_engine(
     headers: Mapping[str, str | None],
     address: tuple[str, int, bool, str],
-    timeout: float,
-    retries: int = DEFAULT_REQUEST_RETRIES,
-    retry_waiting: float = DEFAULT_REQUEST_RETRY_WAITING,
+    timeout: float | None = None,
+    retries: int | None = None,
+    retry_waiting: float | None = None,
     errors: Callable[[requests.HTTPError], Exception] | None = None,
     *,
     key: str | None = None,
@@ -371,7 +361,9 @@ def make_engine(
     """
     engine = HttpEngine(*address, key=key, role=role)
     engine.headers, engine.error_of = headers, errors
-    engine.timeout, engine.retries, engine.retry_waiting = timeout, retries, retry_waiting
+    engine.timeout = _or(timeout, DEFAULT_REQUEST_TIMEOUT)
+    engine.retries = _or(retries, DEFAULT_REQUEST_RETRIES)
+    engine.retry_waiting = _or(retry_waiting, DEFAULT_REQUEST_RETRY_WAITING)
     return engine
 
 

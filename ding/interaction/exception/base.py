@@ -40,9 +40,10 @@ class ResponseException(Exception):
         super().__init__(f"{message} (code {self.code}, HTTP status {self.status_code})")
 
 
-def exception_of(base: type[_Base], code: IntEnum, meaning: str) -> type[_Base]:
-    """The exception that stands for a code of a peer; it is named after both, and found by it."""
+def exception_of(base: type[_Base], code: IntEnum) -> type[_Base]:
+    """The exception of a peer's code; it is named after both, and found by it."""
     name = base.__name__.removesuffix("ResponseException") + code.name.title().replace("_", "")
+    meaning = f"The answer has the code {code.name} ({code.value})."
     made = type(name, (base,), {"__doc__": meaning, "__module__": base.__module__})
     base.by_code[code] = made
     return made

@@ -1,6 +1,7 @@
 """Error codes of a master's answers, and their exceptions."""
 
 from enum import IntEnum, unique
+from functools import partial
 from typing import ClassVar
 
 from requests.exceptions import HTTPError
@@ -30,31 +31,19 @@ class MasterResponseException(ResponseException):
 
 
 _Code = MasterErrorCode
+_of = partial(exception_of, MasterResponseException)
 
-
-def _of(code: MasterErrorCode, meaning: str) -> type[MasterResponseException]:
-    return exception_of(MasterResponseException, code, meaning)
-
-
-MasterSuccess = _of(_Code.SUCCESS, "The code says success, the HTTP status failure.")
-MasterSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN, "It ends.")
-MasterChannelNotGiven = _of(_Code.CHANNEL_NOT_GIVEN, "The header ``Channel`` is missing.")
-MasterChannelInvalid = _of(_Code.CHANNEL_INVALID, "The channel is another.")
-MasterMasterTokenNotGiven = _of(_Code.MASTER_TOKEN_NOT_GIVEN, "The master's token is missing.")
-MasterMasterTokenInvalid = _of(
-    _Code.MASTER_TOKEN_INVALID, "The master's token or the run key is wrong."
-)
-MasterSelfTokenNotGiven = _of(_Code.SELF_TOKEN_NOT_GIVEN, "Its own token is missing.")
-MasterSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID, "Its own token is wrong.")
-MasterSlaveTokenNotGiven = _of(
-    _Code.SLAVE_TOKEN_NOT_GIVEN, "The slave's token or the run key is missing."
-)
-MasterSlaveTokenInvalid = _of(
-    _Code.SLAVE_TOKEN_INVALID, "The slave's token or the run key is wrong."
-)
-MasterTaskDataInvalid = _of(
-    _Code.TASK_DATA_INVALID, "The answer is malformed, or nobody waits for it."
-)
+MasterSuccess = _of(_Code.SUCCESS)
+MasterSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN)
+MasterChannelNotGiven = _of(_Code.CHANNEL_NOT_GIVEN)
+MasterChannelInvalid = _of(_Code.CHANNEL_INVALID)
+MasterMasterTokenNotGiven = _of(_Code.MASTER_TOKEN_NOT_GIVEN)
+MasterMasterTokenInvalid = _of(_Code.MASTER_TOKEN_INVALID)
+MasterSelfTokenNotGiven = _of(_Code.SELF_TOKEN_NOT_GIVEN)
+MasterSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID)
+MasterSlaveTokenNotGiven = _of(_Code.SLAVE_TOKEN_NOT_GIVEN)
+MasterSlaveTokenInvalid = _of(_Code.SLAVE_TOKEN_INVALID)
+MasterTaskDataInvalid = _of(_Code.TASK_DATA_INVALID)
 
 
 def get_master_exception_class_by_error_code(

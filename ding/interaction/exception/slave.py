@@ -1,6 +1,7 @@
 """Error codes of a slave's answers, and their exceptions."""
 
 from enum import IntEnum, unique
+from functools import partial
 from typing import ClassVar
 
 from requests.exceptions import HTTPError
@@ -33,32 +34,22 @@ class SlaveResponseException(ResponseException):
 
 
 _Code = SlaveErrorCode
+_of = partial(exception_of, SlaveResponseException)
 
-
-def _of(code: SlaveErrorCode, meaning: str) -> type[SlaveResponseException]:
-    return exception_of(SlaveResponseException, code, meaning)
-
-
-SlaveSuccess = _of(_Code.SUCCESS, "The code says success, the HTTP status failure.")
-SlaveSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN, "It ends.")
-SlaveChannelNotFound = _of(_Code.CHANNEL_NOT_FOUND, "The header ``Channel`` is missing.")
-SlaveChannelInvalid = _of(_Code.CHANNEL_INVALID, "The channel is another.")
-SlaveMasterTokenNotFound = _of(
-    _Code.MASTER_TOKEN_NOT_FOUND, "The master's token or the run key is missing."
-)
-SlaveMasterTokenInvalid = _of(
-    _Code.MASTER_TOKEN_INVALID, "The master's token or the run key is wrong."
-)
-SlaveSelfTokenNotFound = _of(_Code.SELF_TOKEN_NOT_FOUND, "Its own token is missing.")
-SlaveSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID, "Its own token is wrong.")
-SlaveSlaveAlreadyConnected = _of(_Code.SLAVE_ALREADY_CONNECTED, "It works for a master.")
-SlaveSlaveNotConnected = _of(_Code.SLAVE_NOT_CONNECTED, "It works for no master.")
-SlaveSlaveConnectionRefused = _of(_Code.SLAVE_CONNECTION_REFUSED, "It does not want this master.")
-SlaveSlaveDisconnectionRefused = _of(
-    _Code.SLAVE_DISCONNECTION_REFUSED, "It wants to stay connected."
-)
-SlaveTaskAlreadyExist = _of(_Code.TASK_ALREADY_EXIST, "It works on another task.")
-SlaveTaskRefused = _of(_Code.TASK_REFUSED, "It does not take this task.")
+SlaveSuccess = _of(_Code.SUCCESS)
+SlaveSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN)
+SlaveChannelNotFound = _of(_Code.CHANNEL_NOT_FOUND)
+SlaveChannelInvalid = _of(_Code.CHANNEL_INVALID)
+SlaveMasterTokenNotFound = _of(_Code.MASTER_TOKEN_NOT_FOUND)
+SlaveMasterTokenInvalid = _of(_Code.MASTER_TOKEN_INVALID)
+SlaveSelfTokenNotFound = _of(_Code.SELF_TOKEN_NOT_FOUND)
+SlaveSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID)
+SlaveSlaveAlreadyConnected = _of(_Code.SLAVE_ALREADY_CONNECTED)
+SlaveSlaveNotConnected = _of(_Code.SLAVE_NOT_CONNECTED)
+SlaveSlaveConnectionRefused = _of(_Code.SLAVE_CONNECTION_REFUSED)
+SlaveSlaveDisconnectionRefused = _of(_Code.SLAVE_DISCONNECTION_REFUSED)
+SlaveTaskAlreadyExist = _of(_Code.TASK_ALREADY_EXIST)
+SlaveTaskRefused = _of(_Code.TASK_REFUSED)
 
 
 def get_slave_exception_class_by_error_code(

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from enum import Enum
 from uuid import UUID
@@ -18,9 +19,6 @@ from ding.interaction.base.threading import SerialExecutor
 from ding.interaction.config import (
     DEFAULT_CHANNEL,
     DEFAULT_MASTER_PORT,
-    DEFAULT_REQUEST_RETRIES,
-    DEFAULT_REQUEST_RETRY_WAITING,
-    DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_SLAVE_PORT,
     LOCAL_HOST,
 )
@@ -46,13 +44,11 @@ class _State(Enum):
 class _Connection(ControllableContext):
     """Connects and disconnects as a context."""
 
-    is_connected: bool
+    @abstractmethod
+    def connect(self) -> None: ...
 
-    def connect(self) -> None:
-        raise NotImplementedError
-
-    def disconnect(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def disconnect(self) -> None: ...
 
     def start(self) -> None:
         self.connect()
@@ -111,11 +107,7 @@ class SlaveConnection(_Connection):
         self._headers = {"Channel": str(channel), "Token": self.token}
         self._key = key
         self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
-        retries = DEFAULT_REQUEST_RETRIES if request_retries is None else request_retries
-        waiting = request_retry_waiting
-        waiting = DEFAULT_REQUEST_RETRY_WAITING if waiting is None else waiting
-        self._retries, self._retry_waiting = retries, waiting
-        self._timeout = DEFAULT_REQUEST_TIMEOUT if request_timeout is None else request_timeout
+        self._trying = request_timeout, request_retries, request_retry_waiting
         self._lock = threading.Lock()
         self._state = _State.IDLE
         self._engine: HttpEngine | None = None
@@ -126,7 +118,7 @@ class SlaveConnection(_Connection):
         self.tolerance: float | None = None
 
     @property
-    def is_connected(self) -> bool:  # type: ignore[override]
+    def is_connected(self) -> bool:
         return self._state is _State.CONNECTED
 
     @property
@@ -152,9 +144,7 @@ class SlaveConnection(_Connection):
             self._engine = make_engine(
                 self._headers,
                 self._address,
-                self._timeout,
-                self._retries,
-                self._retry_waiting,
+                *self._trying,
                 get_slave_exception_by_error,
                 key=self._key,
                 role="slave",
@@ -162,7 +152,7 @@ class SlaveConnection(_Connection):
         try:
             self._engine.request("POST", "connect", ConnectMessage.body(self._my_address))
         except BaseException:
-            self._drop("it could not be connected")
+            self.lose("it could not be connected")
             raise
         with self._lock:
             if self._state is _State.CONNECTING:
@@ -210,16 +200,12 @@ class SlaveConnection(_Connection):
         task.end(kind, answer.result, cause)
         return True
 
-    def lose(self, cause: str) -> bool:
-        """Give the slave up without asking it; whether it was connected."""
-        return self._drop(cause)
-
     def disconnect_now(self) -> None:
         """Disconnect whatever the slave says, within about a second."""
         try:
             self._disconnect(timeout=durations.LAST_REQUEST)
         except ResponseException as err:
-            self._drop(f"the master shuts down; the slave said: {err}")
+            self.lose(f"the master shuts down; the slave said: {err}")
 
     def end_callbacks(self) -> threading.Thread | None:
         """Let the thread of callbacks end after those under way; returns it, to be joined."""
@@ -237,7 +223,7 @@ class SlaveConnection(_Connection):
             raise
         except (requests.RequestException, ResponseException) as err:
             _logger.info("slave %s did not say goodbye: %s", self.name, err)
-        self._drop("the master has disconnected the slave")
+        self.lose("the master has disconnected the slave")
 
     def _open_task(self, task: Task | None, engine: HttpEngine) -> None:
         assert task is not None  # it is being started
@@ -246,7 +232,8 @@ class SlaveConnection(_Connection):
                 raise InteractionError(f"slave {self.name} is not connected any more")
             self._tasks[task.id] = task
 
-    def _drop(self, cause: str) -> bool:
+    def lose(self, cause: str) -> bool:
+        """Give the slave up without asking it; whether it was connected."""
         with self._lock:
             was_connected, self._state = self.is_connected, _State.IDLE
             engine, self._engine = self._engine, None
@@ -280,7 +267,7 @@ class SlaveConnectionProxy(_Connection):
         self._after_disconnect = default_func()(after_disconnect)
 
     @property
-    def is_connected(self) -> bool:  # type: ignore[override]
+    def is_connected(self) -> bool:
         return self._connection.is_connected
 
     def connect(self) -> None:
