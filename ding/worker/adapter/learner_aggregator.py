@@ -6,10 +6,10 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import durations
-from ding.worker.adapter.team_service import TeamService, merged_info
+from ding.worker.adapter.learner_team import LearnerTeam, merged_info
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
-from ding.worker.engines.http_messages import answer_to_json, request_from_json, request_type
+from ding.worker.engines.http_messages import request_from_json, request_type
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave, HttpWorker
 from ding.worker.messages import (
     CloseTask,
@@ -57,7 +57,7 @@ class LearnerAggregatorSlave(CallbackSlave):
         return answer
 
 
-class LearnerAggregator(TeamService):
+class LearnerAggregator(LearnerTeam):
     """A slave of the coordinator and a master of several learners.
 
     Args:
@@ -81,11 +81,8 @@ class LearnerAggregator(TeamService):
     def _listener(self) -> HttpWorker:
         own = {**self._cfg, **self._cfg.get("slave", {})}
         own.setdefault("name", self._name)
-        return HttpWorker(self, own, self._fail, LearnerAggregatorSlave.of, self._gather)
-
-    def _gather(self) -> bool:
-        """Wait for all learners; whether they are there."""
-        return not self.team.wait(None)
+        is_whole = lambda: not self.wait(None)  # noqa: E731
+        return HttpWorker(self, own, self._fail, LearnerAggregatorSlave.of, is_whole)
 
     @property
     def master_address(self) -> str | None:
@@ -96,7 +93,7 @@ class LearnerAggregator(TeamService):
         """Listen on both sides; join the coordinator, if the port was left open, each time when all
         learners are there."""
         if self._end_flag:
-            self._control.start(self.team)
+            self._control.start(self)
             super().start()
 
     def _give_up_task(self, cause: str) -> None:
@@ -108,27 +105,26 @@ class LearnerAggregator(TeamService):
 
     def deal_with_get_resource(self, ours: bool = False) -> Json:
         """The processors of all learners together."""
-        return self._answer("resource", {"ours": ours})
+        return self._answer_json(ResourceRequest(ours))
 
     def deal_with_learner_start(self, task: Mapping[str, object]) -> Json:
         """Begin the task at every learner."""
-        return self._answer("learner_start_task", task)
+        return self._answer_named("learner_start_task", task)
 
     def deal_with_get_data(self, task: Mapping[str, object]) -> Json:
         """What all learners want together."""
-        return self._answer("learner_get_data_task", task)
+        return self._answer_named("learner_get_data_task", task)
 
     def deal_with_learn(self, task: Mapping[str, object]) -> Json:
         """Deal out what came, as much to one learner as to the other, and merge the results."""
-        return self._answer("learner_learn_task", task)
+        return self._answer_named("learner_learn_task", task)
 
     def deal_with_learner_close(self, task: Mapping[str, object]) -> Json:
         """End the task at every learner."""
-        return self._answer("learner_close_task", task)
+        return self._answer_named("learner_close_task", task)
 
-    def _answer(self, name: str, task: Mapping[str, object]) -> Json:
-        request = request_from_json("learner", {**task, "name": name})
-        return answer_to_json(request, self.handle(request))
+    def _answer_named(self, name: str, task: Mapping[str, object]) -> Json:
+        return self._answer_json(request_from_json("learner", {**task, "name": name}))
 
     @staticmethod
     def merge_info(info: list[dict[str, Json]]) -> dict[str, Json]:

@@ -1,5 +1,6 @@
-"""Several learners that train one policy together: all are asked at once, and fail together."""
+"""Several learners that train one policy together, as one worker to the coordinator."""
 
+import dataclasses
 import logging
 import threading
 import time
@@ -7,14 +8,33 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
+from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
+from ding.utils.json_fields import from_json
 from ding.utils.system_helper import ReportingThread
+from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.training_task import HUNG
-from ding.worker.messages import CloseTask, Json, Request, ResourceRequest
+from ding.worker.messages import (
+    ChunkReport,
+    CloseTask,
+    Demand,
+    DemandRequest,
+    Json,
+    Kind,
+    Request,
+    ResourceRequest,
+    Resources,
+    StartTask,
+    Task,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+)
 from ding.worker.seams import (
     Arrival,
+    Arrivals,
     NonsenseAnswer,
     WorkerBusy,
     WorkerFailed,
@@ -24,93 +44,239 @@ from ding.worker.seams import (
 _logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
+_SUMS = frozenset({"trained", "own_rows"})
+_LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
 
 
-class LearnerTeam:
-    """The learners that a control reaches; it is that control's `ding.worker.seams.Arrivals`.
+class LearnerTeam(CommWorker):
+    """A learner that consists of several; the `ding.worker.seams.Arrivals` of who reaches them.
+
+    All are asked at once, and each gets as many batches as every other, so that all make the same
+    number of updates. A failure of one fails the task, and the others end theirs.
 
     Args:
-        names: Who they are.
-        release: Has the control let one go; called with its arrival and the cause.
-        on_fatal: Told why none of them can be reached any more.
+        names: The learners.
+        release: Has whoever reaches the learners release one; called with its arrival and the
+            cause.
+        name: Of the worker.
+        cfg: The worker's config.
     """
+
+    kind: Kind = "learner"
 
     def __init__(
         self,
         names: Sequence[str],
         release: Callable[[Arrival, str], object],
-        on_fatal: Callable[[str], object],
+        name: str,
+        cfg: Mapping[str, object] | None = None,
     ) -> None:
+        super().__init__(cfg or {}, name)
         self.names = list(names)
-        self._release, self._on_fatal = release, on_fatal
+        self._release = release
         self._changed = threading.Condition()
         self._there: dict[str, Arrival] = {}
-        self._causes: dict[str, str] = {}
-        self._closing = False
-        # An abandoned request may still be under way when the next one comes.
+        self._causes: dict[str, str] = {}  # why learners were lost
+        # At once for each: an abandoned request, the end of its task, and the next request.
         self._pool = ThreadPoolExecutor(3 * len(self.names) or 1, thread_name_prefix="ask-learner")
-        self._open: list[Future[Any]] = []
-        self._aborting: threading.Thread | None = None
+        self._open: dict[str, Future[Any]] = {}
+        self._aborting: list[Future[None]] = []
+        self._task_id: str | None = None
+        self._buffer_id: str | None = None
+        self._left = 0  # batches that are no whole round of the learners
+        self._sizes: dict[str, int] = {}
 
-    def close(self) -> None:
-        """Wait for nothing any more, but for requests under way."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        self._pool.shutdown(cancel_futures=True)
+    # ------------------------------------------------------------------ who is there
 
     def missing(self) -> list[str]:
-        """The learners that are not there."""
+        """The learners that are not connected."""
         return [name for name in self.names if name not in self._there]
 
     def wait(self, timeout: float | None) -> list[str]:
-        """The learners that are not there, or not yet, after ``timeout`` seconds at most.
+        """The learners that are not connected, or not yet, after ``timeout`` seconds at most.
 
         Args:
-            timeout: Without one it waits until all are there, or `close` is called.
+            timeout: Without one it waits until all are, or the worker is closed.
         """
         begun = time.monotonic()
-        if self._aborting is not None:
-            self._aborting.join(timeout)
+        wait(self._aborting, timeout)
         left = None if timeout is None else max(0.0, begun + timeout - time.monotonic())
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or not self.missing(), left)
+            self._changed.wait_for(lambda: self._closing.is_set() or not self.missing(), left)
             return self.missing()
 
-    def ask(self, requests: Mapping[str, Request[Answer]], timeout: float) -> dict[str, Answer]:
-        """Put a request to each learner, all at once; their answers.
-
-        Raises:
-            TaskFail: One of them failed, is lost, or gave no answer within ``timeout`` seconds;
-                names it and the cause. It does not wait for the others then, which end their tasks.
-        """
-        names: dict[Future[Answer], str] = {}
-        for name, request in requests.items():
-            names[self._pool.submit(self._ask, name, request, timeout)] = name
-        self._open = list(names)
-        answers: dict[str, Answer] = {}
-        waiting = set(names)
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                try:
-                    answers[names[future]] = future.result()
-                except TaskFail as failure:
-                    cause = self._root_cause(failure, future, names)
-                    self.abort()  # none may wait for one that is gone
-                    raise cause from None
-        return {name: answers[name] for name in requests}
-
     def release(self, name: str, cause: str) -> None:
-        """Give a learner up, so that it comes anew."""
+        """Give a learner up, so that it connects again."""
         arrival = self._there.get(name)
         if arrival is not None:
             self._release(arrival, cause)
             self.lost(arrival, cause)
 
-    # ------------------------------------------------------------------ one request
+    def came(self, arrival: Arrival) -> None:
+        with self._changed:
+            if arrival.kind == "learner" and arrival.name in self.names:
+                self._there[arrival.name] = arrival
+                self._causes.pop(arrival.name, None)
+                self._changed.notify_all()
+                return
+        self._release(arrival, f"it is none of the learners {', '.join(self.names)}")
 
-    def _ask(self, name: str, request: Request[Answer], timeout: float) -> Answer:
+    def lost(self, arrival: Arrival, cause: str) -> None:
+        with self._changed:
+            if self._there.get(arrival.name) is arrival:
+                del self._there[arrival.name]
+                self._causes[arrival.name] = cause
+                self._changed.notify_all()
+
+    def status(self) -> Mapping[str, Json]:
+        return {}
+
+    def warn(self, source: str, text: str) -> None:
+        _logger.warning("%s: %s", source, text)
+
+    def fatal(self, cause: str) -> None:
+        self._fail(cause)
+
+    # ------------------------------------------------------------------ requests
+
+    def _resources(self) -> Resources:
+        """The processors of all learners together."""
+        self._require_all(durations.AGGREGATOR_STEP)
+        answers = self._ask_all(ResourceRequest(), durations.AGGREGATOR_STEP)
+        return Resources(
+            sum(answer.cpu for answer in answers),
+            sum(answer.gpu for answer in answers),
+            all(answer.ours for answer in answers),
+        )
+
+    def _start_task(self, info: Task) -> None:
+        given = (info.get(name) for name in ("task_id", "buffer_id"))
+        self._task_id, self._buffer_id = (None if id_ is None else str(id_) for id_ in given)
+        self._left = 0
+        self._require_all(durations.AGGREGATOR_GATHER)
+        # Two tries of a task must not meet in each other's group.
+        start = StartTask("learner", {**info, "meeting": random_token()})
+        self._ask_all(start, durations.AGGREGATOR_START)
+
+    def _require_all(self, timeout: float) -> None:
+        if missing := self.wait(timeout):
+            # To the coordinator it is as if the worker were not connected.
+            cause = f"not connected: {', '.join(missing)}"
+            raise ErrorReport("ConnectionLost", cause).task_fail()
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        match request:
+            case DemandRequest():
+                return self._demand(request)
+            case TrainRequest():
+                return self._train(request)
+        return super()._answer_in_task(request)
+
+    def _demand(self, request: DemandRequest) -> Demand:
+        """What all learners want together.
+
+        To a coordinator that can send several batches (its request holds ``wait``) ``batch_size``
+        is that of one learner's batch; to others it is the sum.
+        """
+        demands = self._ask_all(request, durations.AGGREGATOR_STEP)
+        sizes = [demand.batch_size for demand in demands]
+        self._sizes = dict(zip(self.names, sizes))
+        demand = Demand(
+            self._task_id,
+            sum(sizes),
+            min(demand.train_iter for demand in demands),
+            buffer_id=self._buffer_id,
+        )
+        wanted = [demand.batch_num for demand in demands if demand.batch_num is not None]
+        if request.wait is None or len(wanted) < len(demands):
+            return demand
+        return dataclasses.replace(
+            demand,
+            batch_size=max(sizes),
+            batch_num=self._beyond_those_left(min(wanted)),
+            learners=len(demands),
+            done=all(demand.done for demand in demands),
+        )
+
+    def _beyond_those_left(self, each: int) -> int:
+        """Batches that are wanted if each learner wants ``each``."""
+        return max(0, each * len(self.names) - self._left)
+
+    def _train(self, request: TrainRequest) -> TrainAnswer:
+        """Deal out what came, as much to one learner as to the other, and merge the results."""
+        if request.rows is None:
+            answers = self._ask(self._dealt_batches(request), durations.AGGREGATOR_STEP)
+        else:
+            dealt = self._dealt_rows(request, request.rows)
+            answers = self._ask(dealt, durations.LEARN_TIMEOUT)
+        merged = from_json(TrainAnswer, merged_info([answer.as_json() for answer in answers]))
+        wanted = merged.batch_num
+        return dataclasses.replace(
+            merged,
+            task_id=self._task_id,
+            buffer_id=self._buffer_id,
+            batch_num=None if wanted is None else self._beyond_those_left(wanted),
+        )
+
+    def _dealt_batches(self, request: TrainRequest) -> dict[str, TrainRequest]:
+        # Those over wait for the next time: every learner makes the same number of updates.
+        draws, self._left = divmod(self._left + request.draws, len(self.names))
+        chunks: list[list[ChunkReport]] = [[] for _ in self.names]
+        for chunk in request.chunks:
+            number = chunk.meta.get("number")
+            # The same learner has a chunk again when all begin again.
+            chunks[(number if isinstance(number, int) else 0) % len(self.names)].append(chunk)
+        return {
+            name: dataclasses.replace(request, chunks=tuple(own), draws=draws)
+            for name, own in zip(self.names, chunks)
+        }
+
+    def _dealt_rows(
+        self, request: TrainRequest, rows: tuple[Mapping[str, Json], ...]
+    ) -> dict[str, TrainRequest]:
+        requests, start = {}, 0
+        for name in self.names:
+            size = self._sizes.get(name, len(rows) // len(self.names))
+            requests[name] = TrainRequest(rows=rows[start : start + size], wait=request.wait)
+            start += size
+        return requests
+
+    def _close_task(self) -> TaskReport:
+        self._left = 0
+        reports = self._ask_all(CloseTask("learner"), durations.AGGREGATOR_CLOSE)
+        info = merged_info([dict(report.info) for report in reports])
+        ids: dict[str, Json] = {"task_id": self._task_id, "buffer_id": self._buffer_id}
+        return TaskReport(self._task_id, {**info, **ids})
+
+    # ------------------------------------------------------------------ asking
+
+    def _ask_all(self, request: Request[Answer], timeout: float) -> list[Answer]:
+        return self._ask(dict.fromkeys(self.names, request), timeout)
+
+    def _ask(self, requests: Mapping[str, Request[Answer]], timeout: float) -> list[Answer]:
+        """Put a request to each learner, all at once; their answers, in the order of the names.
+
+        Raises:
+            TaskFail: One of them failed, is lost, or gave no answer within ``timeout`` seconds;
+                names it and the cause. It does not wait for the others then, which end their tasks.
+        """
+        asked = {
+            name: self._pool.submit(self._ask_one, name, request, timeout)
+            for name, request in requests.items()
+        }
+        self._open = {**asked}
+        waiting = set(asked.values())
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                failure = future.exception()
+                if isinstance(failure, TaskFail):
+                    cause = self._root_cause(failure, future, asked)
+                    self.abort()  # none may wait for one that is gone
+                    raise cause from None
+        return [future.result() for future in asked.values()]
+
+    def _ask_one(self, name: str, request: Request[Answer], timeout: float) -> Answer:
         """The answer of one learner.
 
         Raises:
@@ -136,12 +302,12 @@ class LearnerTeam:
             raise _fail(report.type, name, report.message, report) from error
 
     def _root_cause(
-        self, failure: TaskFail, failed: Future[Answer], names: Mapping[Future[Answer], str]
+        self, failure: TaskFail, failed: Future[Answer], asked: Mapping[str, Future[Answer]]
     ) -> TaskFail:
         """Of learners that wait for each other, the failure of the one that failed first."""
         if not _is_of_group(failure):
             return failure
-        for future, name in names.items():
+        for name, future in asked.items():
             if future is failed:
                 continue
             if not self._lives(name):
@@ -161,69 +327,147 @@ class LearnerTeam:
         except WorkerLost:
             return False
         except WorkerFailed:
-            pass  # it is busy, but there
+            pass  # it is busy, but connected
         return True
 
-    # ------------------------------------------------------------------ the end of a task
+    # ------------------------------------------------------------------ life
 
     def abort(self) -> None:
         """Have all learners that can be reached end their tasks; does not wait."""
-        self._aborting = ReportingThread(self._abort, "abort-learners", _logger.warning)
-        self._aborting.start()
-
-    def _abort(self) -> None:
         deadline = time.monotonic() + durations.TEAM_ABORT
-        wait(self._open, durations.TEAM_ABORT)  # one request at a time
-        left = max(0.1, deadline - time.monotonic())
-        threads = [
-            ReportingThread(self._close_task, f"close-{name}", _logger.warning, (name, left))
-            for name in self.names
-            if name in self._there
+        self._aborting = [
+            self._pool.submit(self._end_task, name, deadline) for name in tuple(self._there)
         ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _close_task(self, name: str, timeout: float) -> None:
+    def _end_task(self, name: str, deadline: float) -> None:
+        if name in self._open:
+            wait([self._open[name]], durations.TEAM_ABORT)  # one request at a time
         try:
-            self._ask(name, CloseTask("learner"), timeout)
+            self._ask_one(name, CloseTask("learner"), max(0.1, deadline - time.monotonic()))
         except TaskFail as failure:
             _logger.info("%s", failure.message)
 
-    # ------------------------------------------------------------------ what the control tells
-
-    def came(self, arrival: Arrival) -> None:
+    def _give_up_task(self, cause: str) -> None:
+        if not self._closing.is_set():
+            self.abort()
+            return
         with self._changed:
-            if arrival.kind == "learner" and arrival.name in self.names:
-                self._there[arrival.name] = arrival
-                self._causes.pop(arrival.name, None)
-                self._changed.notify_all()
-                return
-        self._release(arrival, f"it is none of the learners {', '.join(self.names)}")
+            self._changed.notify_all()
+        self._pool.shutdown(cancel_futures=True)  # waits for requests under way
 
-    def lost(self, arrival: Arrival, cause: str) -> None:
-        with self._changed:
-            if self._there.get(arrival.name) is arrival:
-                del self._there[arrival.name]
-                self._causes[arrival.name] = cause
-                self._changed.notify_all()
+    def _ask_to_end(self) -> None:
+        """Learners see for themselves that they are not asked any more."""
 
-    def status(self) -> Mapping[str, Json]:
-        return {}
-
-    def warn(self, source: str, text: str) -> None:
-        _logger.warning("%s: %s", source, text)
-
-    def fatal(self, cause: str) -> None:
-        self._on_fatal(cause)
+    def released(self) -> None:
+        """The coordinator has ended the run: the learners are notified when this is closed."""
+        self._ended.set()
 
 
 def _is_of_group(failure: TaskFail) -> bool:
-    """Whether it only says that another one did not take part in a reduction."""
+    """Whether it only reports that another one did not take part in a reduction."""
     return bool(failure.result.get("of_group"))
 
 
 def _fail(kind: str, name: str, cause: str, report: ErrorReport | None = None) -> TaskFail:
     trace, of_group = ("", False) if report is None else (report.traceback, report.of_group)
     return ErrorReport(kind, f"{name}: {cause}", trace, of_group).task_fail()
+
+
+class TeamPeer:
+    """A team at a control that reaches its learners: arrives when all of them are connected.
+
+    Args:
+        name: Of the learner.
+        names: Of its processes.
+        release: As for `LearnerTeam`.
+
+    Attributes:
+        members: To be notified when one of these processes arrives, or is lost.
+    """
+
+    def __init__(
+        self, name: str, names: Sequence[str], release: Callable[[Arrival, str], object]
+    ) -> None:
+        self._name = name
+        self.members = self._team = LearnerTeam(names, release, name)
+        self._asking = threading.Lock()
+        self._wanted, self._closing = threading.Event(), False
+        self._arrivals: Arrivals
+        self._thread = ReportingThread(
+            self._come, f"team-{name}", lambda cause: self._arrivals.fatal(cause)
+        )
+
+    def start(self, arrivals: Arrivals) -> None:
+        """Begin to wait for the members."""
+        self._arrivals = arrivals
+        self._team.start()
+        self._wanted.set()
+        self._thread.start()
+
+    def end(self, cause: str) -> None:
+        """It is released; it arrives again when all of it is connected."""
+        self._team.coordinator_lost(cause)
+        self._wanted.set()
+
+    def close(self) -> None:
+        """End; the control ends the members."""
+        self._closing = True
+        self._team.close()
+        self._wanted.set()
+
+    def _come(self) -> None:
+        while self._wanted.wait() and not self._closing:
+            self._wanted.clear()
+            if self._team.wait(None) or self._closing:
+                return
+            where = f"{len(self._team.names)} processes"
+            self._arrivals.came(Arrival("learner", self._name, self, where))
+
+    def ask(self, request: Request[Answer], timeout: float) -> Answer:
+        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        if not self._asking.acquire(blocking=False):
+            raise WorkerBusy("it still works on an earlier request")
+        try:
+            return self._team.handle(request)  # which has limits of its own
+        except TaskFail as error:
+            report = ErrorReport.from_detail(error.result, error.message or "it failed")
+            if report.type == "ConnectionLost":
+                raise WorkerLost(report.message) from error
+            raise WorkerFailed(str(report), error.result, by_worker=True) from error
+        finally:
+            self._asking.release()
+
+
+def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """The results of several learners as those of one.
+
+    ``learner_step`` and other counters that all share: the least; ``trained`` and ``own_rows``: the
+    sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
+    whether all are; ``waiting``: what any waits for; other numbers: the mean.
+    """
+    merged: dict[str, Json] = {}
+    for name in dict.fromkeys(key for info in infos for key in info):
+        values = [info[name] for info in infos if info.get(name) is not None]
+        merged[name] = _merged_value(name, values, len(infos)) if values else None
+    return merged
+
+
+def _merged_value(name: str, values: list[Any], count: int) -> Any:
+    first = values[0]
+    if name == "starved":
+        return any(values)
+    if name == "learner_done":
+        return len(values) == count and all(values)
+    if all(isinstance(value, dict) for value in values):
+        keys = dict.fromkeys(key for value in values for key in value)
+        return {
+            key: _merged_value(key, [value[key] for value in values if key in value], len(values))
+            for key in keys
+        }
+    if all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+        return first
+    if name in _LEAST:
+        return min(values)
+    return sum(values) if name in _SUMS else sum(values) / len(values)

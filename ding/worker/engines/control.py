@@ -13,7 +13,7 @@ from ding.utils import durations
 from ding.utils.errors import DataError
 from ding.utils.processes import AfterDeath, Restarts
 from ding.utils.sent_files import FileChange
-from ding.worker.adapter.team_service import TeamPeer
+from ding.worker.adapter.learner_team import TeamPeer
 from ding.worker.engines.carrier import (
     EndWorker,
     NotYetError,

@@ -195,8 +195,8 @@ class TestMissingLearners:
                 for learner in learners:
                     learner.start()
                 assert coordinator.ask("resource", ours=True)["ours"]
-                aggregator.team.release("learner0", "as a test")
-                until(lambda: not aggregator.team.missing())
+                aggregator.release("learner0", "as a test")
+                until(lambda: not aggregator.missing())
                 assert coordinator.ask("resource", ours=True)["ours"]
             assert aggregator.join(5)  # the master has said goodbye
         finally:
@@ -228,7 +228,7 @@ def test_joins_the_coordinator_each_time_when_all_learners_are_there():
         aggregator = LearnerAggregator(EasyDict(cfg, coordinator=["127.0.0.1", coordinator.port]))
         aggregator.start()
         try:
-            until(lambda: aggregator.team.missing() == ["learner1"])
+            until(lambda: aggregator.missing() == ["learner1"])
             assert not joined
             late = Recorder("127.0.0.1", 0, key="k")
             late.start()
