@@ -31,15 +31,10 @@ from ding.utils.file_helper import open_regular
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import find_free_port
-from ding.worker import (
-    Coordinator,
-    LearnerAggregator,
-    create_comm_collector,
-    create_comm_learner,
-)
+from ding.worker import Coordinator, LearnerAggregator
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.worker_services import build_service
+from ding.worker.engines.worker_services import build_service, make_service
 from ding.worker.seams import Engine
 
 #: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.
@@ -149,9 +144,7 @@ def build_worker(kind: str, entry: EasyDict) -> Any:
     """A learner, aggregator or collector that carries its messages as its entry says."""
     if kind == "learner_aggregator":
         return LearnerAggregator(entry)
-    if kind == "collector":
-        return create_comm_collector(entry)
-    return create_comm_learner(entry)
+    return make_service("collector" if kind == "collector" else "learner", entry)
 
 
 def output_path(exp_name: str, name: str) -> str:

@@ -23,7 +23,7 @@ from tests.entry.fake_parts import FakeCoordinator, FakeWorker
 def run_fakes(resume=True, **system_options):
     """As a user's script would."""
     part_runs.Coordinator = FakeCoordinator
-    part_runs.create_comm_collector = part_runs.create_comm_learner = FakeWorker
+    part_runs.make_service = lambda kind, entry: FakeWorker(entry)
     part_runs.LearnerAggregator = FakeWorker
     main = copy.deepcopy(parallel_test_main_config)
     main.exp_name = "run"

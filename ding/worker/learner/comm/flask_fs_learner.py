@@ -1,20 +1,16 @@
 """The learner that gets its tasks over HTTP and shares folders with collectors."""
 
-import os
-from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from easydict import EasyDict
 
-from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction.slave import TaskFail
-from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
+from ding.utils import COMM_LEARNER_REGISTRY
 from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import CallbackSlave
 from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
-from ding.worker.learner.comm.batch_reader import sample_of
-from ding.worker.learner.comm.learner_service import LearnerService, ReadSamples
+from ding.worker.learner.comm.learner_service import LearnerService
 from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook
 from ding.worker.messages import (
     CloseTask,
@@ -80,40 +76,13 @@ class FlaskFileSystemLearner(BaseCommLearner):
     slave_type = LearnerSlave
 
     def __init__(self, cfg: EasyDict) -> None:
-        self._data_folder = SharedFolderSamples(cfg.path_data)
-        weights = SharedFolderWeights(cfg.path_policy)
-        LearnerService.__init__(self, cfg, self._data_folder, weights)
+        samples, weights = SharedFolderSamples(cfg.path_data), SharedFolderWeights(cfg.path_policy)
+        LearnerService.__init__(self, cfg, samples, weights)
 
     send_policy = LearnerService.send_policy
     get_data = LearnerService.get_data
     send_learn_info = LearnerService.send_learn_info
     hooks4call = LearnerService.hooks4call
-
-    def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
-        decompressor = get_data_decompressor(str(meta.get("compressor", "none")))
-        path = self._data_folder.file(str(meta.get("data_id")))
-        return self.load_data_fn(path, dict(meta), decompressor)
-
-    @staticmethod
-    def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable[..., Any]) -> Any:
-        """Read a file that holds one sample, or a trajectory of which one part is the sample.
-
-        Args:
-            meta: See `ding.worker.learner.comm.batch_reader.sample_of`; ``compressor`` other than
-                ``'none'``: the file holds bytes.
-            decompressor: Undoes what the collector did to the content.
-
-        Raises:
-            CheckpointError: The file is missing, damaged, or is no plain data.
-            DataError: Likewise; or the part lies outside of the file.
-        """
-        if meta.get("compressor", "none") == "none":
-            folder, name = os.path.split(path)
-            rows = decompressor(list(read_chunk(SharedFolder(folder), name)))
-        else:
-            rows = decompressor(read_file(path))
-            rows = rows if isinstance(rows, list) else [rows]
-        return sample_of(rows, meta)
 
     # ------------------------------------------------------------------ requests in JSON
 

@@ -11,11 +11,12 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns
+from ding.data.chunks import SharedFolder, read_chunk
 from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
-from ding.utils import EasyTimer, durations, get_task_uid
+from ding.utils import EasyTimer, durations, get_data_decompressor, get_task_uid, read_file
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
@@ -86,6 +87,7 @@ class LearnerService(CommWorker):
         self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
         exp_name = str(cfg.get("exp_name", "default_experiment"))
         self._artifacts = artifacts or FolderArtifacts(exp_name)
+        self._samples = samples
         self._read: ReadSamples | None = None if samples is None else samples.get
         self._weights = weights
         self._lock = threading.Lock()
@@ -201,7 +203,32 @@ class LearnerService(CommWorker):
         return BatchReader(lambda meta: self._read_sample(meta, read), task.report).batch(rows)
 
     def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
-        return sample_of(list(read(str(meta.get("data_id")))), meta)
+        name = str(meta.get("data_id"))
+        if not isinstance(self._samples, SharedFolder):
+            return sample_of(list(read(name)), meta)
+        decompressor = get_data_decompressor(str(meta.get("compressor", "none")))
+        return self.load_data_fn(self._samples.file(name), dict(meta), decompressor)
+
+    @staticmethod
+    def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable[..., Any]) -> Any:
+        """Read a file that holds one sample, or a trajectory of which one part is the sample.
+
+        Args:
+            meta: See `sample_of`; ``compressor`` other than
+                ``'none'``: the file holds bytes.
+            decompressor: Undoes what the collector did to the content.
+
+        Raises:
+            CheckpointError: The file is missing, damaged, or is no plain data.
+            DataError: Likewise; or the part lies outside of the file.
+        """
+        if meta.get("compressor", "none") == "none":
+            folder, name = os.path.split(path)
+            rows = decompressor(list(read_chunk(SharedFolder(folder), name)))
+        else:
+            rows = decompressor(read_file(path))
+            rows = rows if isinstance(rows, list) else [rows]
+        return sample_of(rows, meta)
 
     def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
         """What `get_data` returns to the learner of a task, until there is no more."""
