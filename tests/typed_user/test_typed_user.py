@@ -47,7 +47,8 @@ def test_pyright_is_content(project):
         "reportMissingTypeStubs": False,  # easydict has none
     }
     (project / "pyrightconfig.json").write_text(json.dumps(settings))
-    check([sys.executable, "-m", "basedpyright", "--level", "error"], project)
+    python = ["--pythonpath", sys.executable]
+    check([sys.executable, "-m", "basedpyright", "--level", "error", *python], project)
 
 
 def test_it_trains(project, monkeypatch):
