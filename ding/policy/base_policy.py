@@ -378,7 +378,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _init_learn(self) -> None:
         """Set up what training needs: optimiser, target network, hyper-parameters."""
 
-    def _forward_learn(self, data: Samples) -> Log | list[Log]:
+    def _forward_learn(self, data: Samples) -> Any:
         """Update the model from samples: `_learn` from their `_batch`.
 
         Returns:
