@@ -122,7 +122,8 @@ class Victim:
         self._status.close()
         self._known.close()
         verdict, _ = self._process.communicate(timeout=60)
-        return json.loads(verdict or '"the process is gone"')
+        lines = verdict.splitlines() or ['"the process is gone"']
+        return json.loads(lines[-1])  # the coordinator may have printed lines of its own
 
 
 # ---------------------------------------------------------------------- who attacks

@@ -97,34 +97,53 @@ class Ring:
         n = len(rows)
         if not n:
             return
-        where = slice(slots.start, slots.stop) if type(slots) is range else slots
+        if type(slots) is range:
+            where: slice | np.ndarray = slice(slots.start, slots.stop)
+            first, end = slots.start, slots.stop
+        else:
+            where = np.asarray(slots)
+            first, end = -1, int(slots[-1]) + 1
         self._writing = slots
         try:
             if self._objects is not None or not self._write_columns(where, rows):
                 self._write_objects(slots, rows)
-            self._note_written(slots, where, n)
+            if first != self._head:
+                self._in_turn = (self._in_turn or not self.count) and self._follows(slots, n)
+            if self.count < self.capacity:
+                self._note_filled(slots, where)
+            self.numbers[where] = self.total if n == 1 else np.arange(self.total, self.total + n)
+            self.total += n
+            self._head = end % self.capacity
         finally:
             self._writing = None
 
     def _write_columns(self, where: slice | np.ndarray, rows: Items) -> bool:
-        if len(rows) == 1 and type(rows) is list and self._store is not None:
+        windows = None
+        if isinstance(rows, Columns):
+            windows = rows.windows()
+        elif len(rows) == 1 and self._store is not None and type(rows[0]) is dict:
             slot = where.start if isinstance(where, slice) else int(where[0])
-            if type(rows[0]) is dict and self._store.write_row(slot, rows[0]):
+            if self._store.write_row(slot, rows[0]):
                 return True
-        batch = as_columns(rows)
-        windows = None if batch is None else batch.windows()
+        if windows is None:
+            batch = as_columns(rows)
+            windows = None if batch is None else batch.windows()
+        if windows is None:
+            return False
+        if self._store is None:
+            self._store = ColumnStore(self.capacity, windows[0][0], self._preallocator)
+        if len(windows) == 1:
+            return self._store.write(where, *windows[0])
         stop = 0
-        for arrays, span in windows or ():
+        for arrays, span in windows:
             start, stop = stop, stop + len(span)
             if isinstance(where, slice):
                 part: slice | np.ndarray = slice(where.start + start, where.start + stop)
             else:
                 part = where[start:stop]
-            if self._store is None:
-                self._store = ColumnStore(self.capacity, arrays, self._preallocator)
             if not self._store.write(part, arrays, span):
                 return False
-        return windows is not None
+        return True
 
     def _write_objects(self, slots: Slots, rows: Sequence[Item]) -> None:
         if self._objects is None:
@@ -146,15 +165,6 @@ class Ring:
                 objects[slot] = row
         self._store, self._objects = None, objects
 
-    def _note_written(self, slots: Slots, where: slice | np.ndarray, n: int) -> None:
-        if type(slots) is not range or slots.start != self._head:
-            self._in_turn = (self._in_turn or not self.count) and self._follows(slots, n)
-        if self.count < self.capacity:
-            self._note_filled(slots, where)
-        self.numbers[where] = self.total if n == 1 else np.arange(self.total, self.total + n)
-        self.total += n
-        self._head = (int(slots[-1]) + 1) % self.capacity
-
     def _note_filled(self, slots: Slots, where: slice | np.ndarray) -> None:
         fresh = int(np.count_nonzero(self.numbers[where] < 0))
         if fresh:
@@ -171,12 +181,12 @@ class Ring:
         expected = (head + np.arange(n)) % self.capacity
         return bool((np.asarray(slots) == expected).all())
 
-    def drop(self, slots: np.ndarray, oldest: bool = False) -> None:
-        """Empty slots that hold rows, each named once; `oldest` if they are those."""
+    def drop(self, slots: np.ndarray) -> None:
+        """Empty slots that hold rows, each named once."""
         self.numbers[slots] = -1
         self.count -= len(slots)
         self._is_prefix, self._occupied = self.count == 0, None
-        self._has_gaps = self.count > 0 and (self._has_gaps or not oldest)
+        self._has_gaps = self.count > 0
         if self._objects is not None:
             for slot in slots.tolist():
                 self._objects[slot] = None

@@ -13,6 +13,7 @@ from ding.worker.coordinator.base_parallel_commander import BaseCommander
 from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
+from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.engines.carrier import EndWorker
 from ding.worker.messages import (
@@ -62,21 +63,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         *("coordinator.buffer_pace", "coordinator.row_server"),
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
-    "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
+    "Core": ("coordinator.core", "coordinator.worker_session", "coordinator.worker_jobs"),
+    "WorkerThread": ("coordinator.worker_thread",),
     "Control": ("engines.control", "engines.http_door"),
     "CollectorService": ("collector",),
     "LearnerService": ("learner",),
 }
-
-_OF_ALL_WORKERS: tuple[Message, ...] = (
-    *(RunEvents.workers_changed, RunEvents.worker_left, RunEvents.warn, RunEvents.fatal),
-    *(RunEvents.deal_with_increase_collector, RunEvents.deal_with_decrease_collector),
-)
-_OF_ONE_WORKER = tuple(
-    event
-    for event in methods(RunEvents)
-    if event in (RunEvents.warn, RunEvents.fatal) or event not in _OF_ALL_WORKERS
-)
 
 GRAPH = (
     Arrow("Coordinator", "Commander", methods(BaseCommander)),
@@ -84,36 +76,42 @@ GRAPH = (
         "Coordinator",
         "CommCoordinator",
         (
-            *(CommCoordinator.start, CommCoordinator.send, CommCoordinator.free),
-            *(CommCoordinator.present, CommCoordinator.workers, CommCoordinator.worker_ended),
-            *(CommCoordinator.close_tasks, CommCoordinator.close),
+            *(CommCoordinator.start, CommCoordinator.send, CommCoordinator.workers),
+            *(CommCoordinator.worker_ended, CommCoordinator.close_tasks, CommCoordinator.close),
         ),
     ),
+    Arrow("Coordinator", "Core", (Core.free, Core.present)),
     Arrow("CommCoordinator", "Control", methods(Control)),
     Arrow("Control", "CommCoordinator", methods(Arrivals)),
-    Arrow("CommCoordinator", "Coordinator", _OF_ALL_WORKERS),
-    # A session asks, its worker answers: nobody else has a word for a worker but its control.
+    Arrow("CommCoordinator", "Coordinator", (RunEvents.warn, RunEvents.fatal)),
     Arrow(
-        "WorkerSession",
+        "CommCoordinator",
+        "Core",
+        (Core.came, Core.next, Core.lost, Core.end, Core.left, Core.send, Core.close_tasks),
+    ),
+    # The core decides, a worker's thread asks, its worker answers.
+    Arrow("WorkerThread", "CommCoordinator", (CommCoordinator.next, CommCoordinator.fatal)),
+    Arrow(
+        "WorkerThread",
         "CollectorService",
         (ResourceRequest, StartTask, SamplesRequest, CloseTask),
     ),
     Arrow(
-        "WorkerSession",
+        "WorkerThread",
         "LearnerService",
         (ResourceRequest, StartTask, DemandRequest, TrainRequest, CloseTask),
     ),
     Arrow("Control", "CollectorService", (ResourceRequest, EndWorker)),
     Arrow("Control", "LearnerService", (ResourceRequest, EndWorker)),
     # What it is answered goes to the coordinator and into the buffers.
-    Arrow("WorkerSession", "Coordinator", _OF_ONE_WORKER),
+    Arrow("Core", "Coordinator", methods(RunEvents)),
     Arrow(
-        "WorkerSession",
+        "Core",
         "Buffers",
         (
             *(ChunkBuffer.begin, ChunkBuffer.take_chunks, ChunkBuffer.note_replay),
-            *(ChunkBuffer.wait, ChunkBuffer.permit, ChunkBuffer.holds_learner, ChunkBuffer.release),
-            *(BufferPace.wait_for_room, BufferPace.paces, BufferPace.grant),
+            *(ChunkBuffer.permit, ChunkBuffer.holds_learner, ChunkBuffer.release),
+            *(BufferPace.has_room, BufferPace.paces, BufferPace.grant),
         ),
     ),
     # Samples and weights go past all of them.

@@ -216,17 +216,15 @@ def test_a_watch_that_cannot_go_on_says_so():
 class SlowSlave(DoingSlave):
     """Each answer takes half a second."""
 
-    def _make_app(self):
-        app = super()._make_app()
-        app.before_request(lambda: time.sleep(0.5))
-        return app
+    def handle(self, request):
+        time.sleep(0.5)
+        return super().handle(request)
 
 
 class SlowMaster(Master):
-    def _make_app(self):
-        app = super()._make_app()
-        app.before_request(lambda: time.sleep(0.5))
-        return app
+    def handle(self, request):
+        time.sleep(0.5)
+        return super().handle(request)
 
 
 @pytest.mark.slow

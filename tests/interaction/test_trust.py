@@ -364,7 +364,7 @@ def test_tasks_answers_and_heartbeats_go_through():
 
 def test_a_bug_in_a_view_is_logged_once_and_counted(caplog, monkeypatch):
     caplog.set_level("INFO")
-    monkeypatch.setattr(DoingSlave, "_peer_token", lambda _: {}["nothing"])
+    monkeypatch.setattr(DoingSlave, "_peer_token", lambda *_: {}["nothing"])
     with DoingSlave() as slave:
         for _ in range(4):
             url = f"http://127.0.0.1:{slave.port}/connect"

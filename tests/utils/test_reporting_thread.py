@@ -27,7 +27,7 @@ OWN_EDGES = {
     "worker/collector/comm/collect_task.py": "the next answer raises it",
     "worker/collector/parts_cache.py": "logged; the caller waits with a deadline",
     "worker/coordinator/coordinator.py": "the run ends with it",
-    "worker/coordinator/worker_session.py": "the run ends with it",
+    "worker/coordinator/worker_thread.py": "the run ends with it",
     "worker/engines/control.py": "the run ends with it",
     "worker/learner/comm/training_task.py": "the next answer raises it",
 }

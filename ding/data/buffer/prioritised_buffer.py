@@ -108,8 +108,8 @@ class PrioritisedBuffer(RingBuffer):
 
     # ------------------------------------------------------------------ items that leave
 
-    def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
-        super()._remove(slots, oldest)
+    def _remove(self, slots: np.ndarray) -> None:
+        super()._remove(slots)
         self._priorities.drop(slots)
         self._use[slots] = self._collect_iter[slots] = -1
 

@@ -68,9 +68,6 @@ class RingBuffer(IBuffer):
             self._log.group, self._thruput_cfg(), self._log, self._log
         )
         self._remover = UsedDataRemover() if self._cfg.enable_track_used_data else None
-        #: Told, with the lock held, of items that leave or that are not let in: a list of them, or
-        #: their ``Columns``. Each item that was pushed leaves once, unless the buffer is closed.
-        self.on_leave: Callable[[Items], None] | None = None
         self._set_up()
         self._closed = False
 
@@ -104,10 +101,9 @@ class RingBuffer(IBuffer):
         if type(slots) is not range:
             slots, kept = _of_last_items(np.asarray(slots), total, self._ring.capacity)
         if kept is not None:
-            self._turn_away_all_but(kept, items)
             items = items.take(kept) if _is_columnar(items) else [items[i] for i in kept.tolist()]
             self._ring.total += total - len(kept)
-        if self._remover is not None or self.on_leave is not None:
+        if self._remover is not None:
             written = np.asarray(slots, np.int64)
             self._discard(written[self._ring.numbers[written] >= 0])
         before, n = self._ring.count, len(slots)
@@ -117,16 +113,6 @@ class RingBuffer(IBuffer):
         self._push_count += total
         self._monitor.note(pushed=n, removed=before + n - self._ring.count)
         return slots, kept
-
-    def _turn_away_all_but(self, kept: np.ndarray, items: Items) -> None:
-        if self.on_leave is not None:
-            others = np.ones(len(items), bool)
-            others[kept] = False
-            index = np.flatnonzero(others)
-            if isinstance(items, Columns):
-                self._turn_away(items.take(index))
-            else:
-                self._turn_away([items[i] for i in index.tolist()])
 
     def clear(self) -> None:
         """Forget all items."""
@@ -185,11 +171,6 @@ class RingBuffer(IBuffer):
         """Number of items that were pushed since the buffer was made or cleared."""
         return self._push_count
 
-    def drop_oldest(self, n: int) -> None:
-        """Let the n oldest items leave, or all if there are fewer."""
-        with self._lock:
-            self._remove(self._ring.by_age()[:n], oldest=True)
-
     def remove_if(self, test: ItemTest) -> None:
         """Let items leave, wherever they are."""
         with self._lock:
@@ -197,10 +178,10 @@ class RingBuffer(IBuffer):
             if len(slots):
                 self._remove(slots[test(self._ring.take(slots))])
 
-    def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
+    def _remove(self, slots: np.ndarray) -> None:
         if len(slots):
             self._discard(slots)
-            self._ring.drop(slots, oldest)
+            self._ring.drop(slots)
             self._monitor.note(removed=len(slots))
 
     def _enough(self, size: int, available: int, least: float) -> bool:
@@ -211,15 +192,8 @@ class RingBuffer(IBuffer):
         self._log.refuse("sample", f"{size} asked for, {available} there")
         return False
 
-    def _turn_away(self, data: Items | Item) -> None:
-        """Tell of items that were pushed and will not be stored."""
-        if self.on_leave is not None:
-            self.on_leave(data if isinstance(data, list) else [data])
-
     def _discard(self, slots: np.ndarray) -> None:
-        """Tell of items that are about to leave, and queue their files."""
-        if self.on_leave is not None and len(slots):
-            self.on_leave(self._ring.take(slots))
+        """Queue the files of items that are about to leave."""
         if self._remover is not None and not self._ring.is_columnar:
             for item in self._ring.peek(slots):
                 self._remover.add_used_data(item)

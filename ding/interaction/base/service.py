@@ -1,18 +1,17 @@
-"""What masters and slaves have in common: a server whose every request is checked first."""
+"""What masters and slaves share: a server whose every request goes through `HttpService.handle`."""
 
 import hmac
 import logging
 import threading
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import flask
 import requests
+from werkzeug import Request, Response
 from werkzeug.exceptions import HTTPException
 
 from ding.interaction.config import (
@@ -25,8 +24,9 @@ from ding.interaction.config import (
     LOCAL_HOST,
 )
 from ding.utils.errors import InteractionError
+from ding.utils.json_fields import BadMessageError
 
-from .app import ResponsibleException, failure_response, responsible, success_response
+from .app import ResponsibleException, failure_response, success_response
 from .common import ControllableService, random_token
 from .network import HttpEngine, get_host_ip, is_loopback, is_own_name, joined
 from .server import AUTHENTIC_KEY, HttpServer
@@ -37,6 +37,10 @@ _logger = logging.getLogger(__name__)
 #: Hosts of strangers that are logged, each once.
 LOGGED_HOSTS = 100
 
+Message = TypeVar("Message")
+#: Checks the caller of a request and does the work. Returns the answer's message or its data.
+Handler = Callable[[Request], str | Mapping[str, Any]]
+
 
 class CheckCode(IntEnum):
     """Error codes that masters and slaves have in common, of failed checks."""
@@ -46,29 +50,6 @@ class CheckCode(IntEnum):
     CHANNEL_INVALID = 202
     SELF_TOKEN_MISSING = 401
     SELF_TOKEN_INVALID = 402
-
-
-@dataclass(frozen=True)
-class Route:
-    """What one address does.
-
-    Attributes:
-        method: HTTP method.
-        path: Path of the address.
-        check: Raises `ResponsibleException` unless the caller may; what it returns is handed on.
-        handle: Does the work with what `check` returned; returns the answer's message or its data,
-            or ``None`` for success with neither.
-        public: Whether anybody may ask, without channel and token. Only under an address of this
-            server: a page in a browser whose name was pointed here may not.
-        max_body: Greatest size of the request's body in bytes; that of the service if not given.
-    """
-
-    method: str
-    path: str
-    check: Callable[[], Any]
-    handle: Callable[[Any], str | Mapping[str, Any]]
-    public: bool = False
-    max_body: int | None = None
 
 
 class HttpService(ControllableService):
@@ -109,6 +90,7 @@ class HttpService(ControllableService):
         self._counts: Counter[str] = Counter()  # requests that had no good end, by the reason
         self._count_lock = threading.Lock()
         self._server: HttpServer | None = None
+        self._handlers: Mapping[str, Handler] = {}
         self._shutting_down = threading.Event()
 
     @property
@@ -144,8 +126,9 @@ class HttpService(ControllableService):
         if self._server is not None and not self._server.join(0):
             raise InteractionError(f"the service at {self.my_address} runs already")
         self._shutting_down.clear()
+        self._handlers = {**self._routes(), **self._public_routes()}
         self._server = HttpServer(
-            self._make_app(),
+            self._app,
             self._host,
             self._port,
             self._max_body,
@@ -211,64 +194,76 @@ class HttpService(ControllableService):
         """Told what hinders it; once for each host, of callers without a certificate of the run."""
         _logger.warning("%s", line)
 
-    @abstractmethod
-    def _routes(self) -> list[Route]:
-        """The addresses that it serves besides those of every service."""
+    # Requests
 
-    def _make_app(self) -> flask.Flask:
-        app = flask.Flask(type(self).__name__, static_folder=None)
-        app.url_map.strict_slashes = app.url_map.merge_slashes = False
-        app.register_error_handler(HTTPException, _answer_http_error)
-        app.register_error_handler(Exception, self._answer_bug)
-        app.before_request(self._check_connection)
-        own = [
-            Route("GET", "/ping", self._check_self, lambda _: "PONG"),
-            Route("DELETE", "/shutdown", self._check_self, self._handle_shutdown),
-        ]
-        for route in own + self._routes():
-            app.add_url_rule(
-                route.path,
-                f"{route.method} {route.path}",
-                self._view(route),
-                methods=[route.method],
-                provide_automatic_options=False,
-            )
-        return app
+    def _routes(self) -> Mapping[str, Handler]:
+        """What it answers to peers, by method and path."""
+        return {"GET /ping": self._handle_ping, "DELETE /shutdown": self._handle_shutdown}
 
-    def _view(self, route: Route) -> Callable[[], flask.Response]:
-        @responsible()
-        def view() -> flask.Response:
-            self._check_open()
-            if route.public:
-                self._check_host()
-            else:
-                self._check_certificate()
-                self._check_channel()
-            checked = route.check()
-            size = flask.request.content_length or 0
-            if route.max_body is not None and size > route.max_body:
-                message = f"the body may have {route.max_body} bytes here, this one has {size}"
-                status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-                raise refusal(CheckCode.CHANNEL_INVALID, message, status)
-            answer = route.handle(checked)
-            # Without a key, anybody may come as far as this; what was accepted is not hostile.
-            if not route.public:
-                flask.request.environ[AUTHENTIC_KEY]()
-            if isinstance(answer, str):
-                return success_response(message=answer)
-            return success_response(answer)
+    def _public_routes(self) -> Mapping[str, Handler]:
+        """What it answers without channel and token; with a key, on this machine alone."""
+        return {}
 
-        return view
+    def handle(self, request: Request) -> str | Mapping[str, Any]:
+        """Answer one request.
 
-    def _answer_bug(self, error: Exception) -> tuple[flask.Response, int]:
+        Raises:
+            ResponsibleException: It is refused.
+        """
+        path = request.environ["PATH_INFO"]
+        name = f"{'GET' if request.method == 'HEAD' else request.method} {path}"
+        if name not in self._handlers:
+            is_known = path in (known.split()[1] for known in self._handlers)
+            status = HTTPStatus.METHOD_NOT_ALLOWED if is_known else HTTPStatus.NOT_FOUND
+            raise ResponsibleException(message=status.phrase, status_code=status)
+        self._check_open()
+        if name in self._public_routes():
+            self._check_host(request)
+            return self._handlers[name](request)
+        if not self._is_certified(request):
+            raise self._uncertified(request)
+        self._check_channel(request)
+        answer = self._handlers[name](request)
+        # Without a key, anybody may come as far as this; what was accepted is not hostile.
+        request.environ[AUTHENTIC_KEY]()
+        return answer
+
+    def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        return self._respond(Request(environ))(environ, start_response)
+
+    def _respond(self, request: Request) -> Response:
+        try:
+            if not self._is_certified(request) and not is_loopback(request.remote_addr):
+                raise self._uncertified(request)
+            return self._reply(request)
+        except ResponsibleException as error:
+            return error.get_response()
+        except HTTPException as error:  # a body that ends too early
+            return http_error_response(error)
+        except Exception as error:
+            return self._answer_bug(error)
+
+    def _reply(self, request: Request) -> Response:
+        answer = self.handle(request)
+        if isinstance(answer, str):
+            return success_response(message=answer)
+        return success_response(answer)
+
+    def _answer_bug(self, error: Exception) -> flask.Response:
         if self._is_first(f"failed: {_place(error)}"):
             _logger.exception("a request failed; further ones are counted", exc_info=error)
         if isinstance(error, MemoryError):
             self._on_death("there is no memory left for answering requests")
-        message = f"{type(error).__name__}: {error}"
-        return failure_response(message=message), HTTPStatus.INTERNAL_SERVER_ERROR
+        response = failure_response(message=f"{type(error).__name__}: {error}")
+        response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+        return response
 
-    def _handle_shutdown(self, _: None) -> str:
+    def _handle_ping(self, request: Request) -> str:
+        self._check_self(request)
+        return "PONG"
+
+    def _handle_shutdown(self, request: Request) -> str:
+        self._check_self(request)
         self.shutdown()
         return "shutting down"
 
@@ -276,47 +271,36 @@ class HttpService(ControllableService):
         if self._shutting_down.is_set():
             raise refusal(CheckCode.SHUTTING_DOWN, "shutting down", HTTPStatus.UNAUTHORIZED)
 
-    def _check_channel(self) -> None:
-        channel = flask.request.headers.get("Channel")
+    def _check_channel(self, request: Request) -> None:
+        channel = request.headers.get("Channel")
         if channel is None:
             raise refusal(CheckCode.CHANNEL_MISSING, "header 'Channel' is missing")
         if channel.strip() != str(self._channel):
             raise refusal(CheckCode.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
 
-    def _check_host(self) -> None:
-        """Refuse a request that was sent to a name which is not this server's."""
-        header = flask.request.headers.get("Host", "")
+    def _check_host(self, request: Request) -> None:
+        """Refuse a request to a name that is not this server's (DNS rebinding)."""
+        header = request.headers.get("Host", "")
         if not is_own_name(header, self.my_address, self._host):
             message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
             raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
 
-    def _check_self(self) -> None:
-        token = self._given("Token", CheckCode.SELF_TOKEN_MISSING)
-        if not same_secret(token, self._self_token):
+    def _check_self(self, request: Request) -> None:
+        if not same_secret(given(request, "Token", CheckCode.SELF_TOKEN_MISSING), self._self_token):
             message = "not the token of this service itself"
             raise refusal(CheckCode.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
 
-    def _check_connection(self) -> flask.Response | None:
-        """Answer a caller on another machine who has no certificate of the run."""
-        if self._is_certified() or is_loopback(flask.request.remote_addr):
-            return None
-        return self._uncertified().get_response()
-
-    def _check_certificate(self) -> None:
-        if not self._is_certified():
-            raise self._uncertified()
-
-    def _is_certified(self) -> bool:
-        return self._key is None or flask.request.scheme == "https"
-
-    def _uncertified(self) -> ResponsibleException:
-        message = "this side has a run key: it needs TLS, and a certificate of the run"
-        self._note_stranger(str(flask.request.remote_addr), "it does not use TLS")
-        return refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
-
-    def _peer_token(self) -> str:
+    def _peer_token(self, request: Request) -> str:
         """The token of a caller that has a certificate of the run, if this side has a key."""
-        return self._given("Token", self._peer_codes[0])
+        return given(request, "Token", self._peer_codes[0])
+
+    def _is_certified(self, request: Request) -> bool:
+        return self._key is None or request.scheme == "https"
+
+    def _uncertified(self, request: Request) -> ResponsibleException:
+        message = "this side has a run key: it needs TLS, and a certificate of the run"
+        self._note_stranger(str(request.remote_addr), "it does not use TLS")
+        return refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
 
     def _note_stranger(self, host: str, cause: str) -> None:
         if len(self._counts) >= LOGGED_HOSTS and f"from {host} refused" not in self._counts:
@@ -332,13 +316,6 @@ class HttpService(ControllableService):
         with self._count_lock:
             self._counts[reason] += 1
             return self._counts[reason] == 1
-
-    @staticmethod
-    def _given(header: str, code: int) -> str:
-        value = flask.request.headers.get(header)
-        if not value:
-            raise refusal(code, f"header {header!r} is missing")
-        return value
 
 
 def make_engine(
@@ -367,9 +344,41 @@ def make_engine(
     return engine
 
 
+def given(request: Request, header: str, code: int) -> str:
+    """The value of a header; refuses a request without it."""
+    value = request.headers.get(header)
+    if not value:
+        raise refusal(code, f"header {header!r} is missing")
+    return value
+
+
+def parsed(
+    request: Request,
+    parse: Callable[[bytes], Message],
+    code: int,
+    status: int = HTTPStatus.BAD_REQUEST,
+    max_body: int | None = None,
+) -> Message:
+    """The message in the body of a request; refuses with `code` what it cannot read."""
+    if max_body is not None and (request.content_length or 0) > max_body:
+        message = f"the body may have {max_body} bytes here, this one has {request.content_length}"
+        raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    try:
+        return parse(request.get_data())
+    except BadMessageError as err:
+        raise refusal(code, str(err), status) from err
+
+
 def refusal(code: int, message: str, status: int = HTTPStatus.BAD_REQUEST) -> ResponsibleException:
     """What a view raises to answer with an error."""
     return ResponsibleException(code, message, status_code=int(status))
+
+
+def http_error_response(error: HTTPException) -> flask.Response:
+    """The answer to a request that Flask or Werkzeug refused."""
+    response = failure_response(message=error.description)
+    response.status_code = error.code or HTTPStatus.BAD_REQUEST
+    return response
 
 
 def same_secret(given: str, expected: str) -> bool:
@@ -385,10 +394,6 @@ def _place(error: BaseException) -> str:
         trace = trace.tb_next
     where = "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
     return f"{type(error).__name__} at {where}"
-
-
-def _answer_http_error(error: HTTPException) -> tuple[flask.Response, int]:
-    return failure_response(message=error.description), error.code or HTTPStatus.BAD_REQUEST
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -4,14 +4,14 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 
-import flask
+from werkzeug import Request
 
 from ding.interaction.base.messages import AnswerMessage
 from ding.interaction.base.network import split_http_address, with_scheme
-from ding.interaction.base.service import HttpService, Route, refusal, same_secret
+from ding.interaction.base.service import Handler, HttpService, parsed, refusal, same_secret
 from ding.interaction.config import (
     DEFAULT_HEARTBEAT_CHECK_SPAN,
     DEFAULT_HEARTBEAT_TOLERANCE,
@@ -21,7 +21,6 @@ from ding.interaction.config import (
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import NameTakenError
-from ding.utils.json_fields import BadMessageError
 from ding.utils.system_helper import ReportingThread
 
 from .connection import SlaveConnection, SlaveConnectionProxy
@@ -176,35 +175,33 @@ class Master(HttpService):
             if (thread := connection.end_callbacks()) is not None:
                 self._ending.append(thread)
 
-    def _routes(self) -> list[Route]:
-        complete = self._end_task(TaskResultType.COMPLETED)
-        fail = self._end_task(TaskResultType.FAILED)
-        return [
-            Route("GET", "/slave/heartbeat", self._check_slave, lambda _: "alive"),
-            Route("PUT", "/slave/task/complete", self._check_slave, complete),
-            Route("PUT", "/slave/task/fail", self._check_slave, fail),
-        ]
+    def _routes(self) -> Mapping[str, Handler]:
+        return {
+            **super()._routes(),
+            "GET /slave/heartbeat": self._handle_heartbeat,
+            "PUT /slave/task/complete": lambda r: self._end_task(r, TaskResultType.COMPLETED),
+            "PUT /slave/task/fail": lambda r: self._end_task(r, TaskResultType.FAILED),
+        }
 
-    def _check_slave(self) -> SlaveConnection:
-        token = self._peer_token()
+    def _check_slave(self, request: Request) -> SlaveConnection:
+        token = self._peer_token(request)
         connection = self._by_token.get(_digest(token))
         if connection is None or not (connection.is_open and same_secret(token, connection.token)):
             raise refusal(Code.SLAVE_TOKEN_INVALID, "no slave has this token", HTTPStatus.FORBIDDEN)
         connection.seen()
         return connection
 
-    def _end_task(self, kind: TaskResultType) -> Callable[[SlaveConnection], str]:
-        def handle(connection: SlaveConnection) -> str:
-            try:
-                answer = AnswerMessage.parse(flask.request.get_data())
-            except BadMessageError as err:
-                raise refusal(Code.TASK_DATA_INVALID, str(err), HTTPStatus.FORBIDDEN) from err
-            if not connection.end_task(kind, answer):
-                message = f"task {answer.id} is not waited for"
-                raise refusal(Code.TASK_DATA_INVALID, message, HTTPStatus.FORBIDDEN)
-            return "noted"
+    def _handle_heartbeat(self, request: Request) -> str:
+        self._check_slave(request)
+        return "alive"
 
-        return handle
+    def _end_task(self, request: Request, kind: TaskResultType) -> str:
+        connection = self._check_slave(request)
+        code, status = Code.TASK_DATA_INVALID, HTTPStatus.FORBIDDEN
+        answer = parsed(request, AnswerMessage.parse, code, status)
+        if not connection.end_task(kind, answer):
+            raise refusal(code, f"task {answer.id} is not waited for", status)
+        return "noted"
 
     def _connections(self) -> list[SlaveConnection]:
         with self._lock:

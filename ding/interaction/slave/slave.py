@@ -8,10 +8,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-import flask
+from werkzeug import Request
 
 from ding.interaction.base.app import ResponsibleException
 from ding.interaction.base.messages import (
@@ -22,9 +22,10 @@ from ding.interaction.base.messages import (
 )
 from ding.interaction.base.network import split_http_address
 from ding.interaction.base.service import (
+    Handler,
     HttpService,
-    Route,
     make_engine,
+    parsed,
     refusal,
     same_secret,
 )
@@ -38,15 +39,12 @@ from ding.interaction.exception.master import get_master_exception_by_error
 from ding.interaction.exception.slave import SlaveErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
-from ding.utils.json_fields import BadMessageError
 from ding.utils.system_helper import ReportingThread
 
 from ._session import MasterSession
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
-
-Message = TypeVar("Message")
 
 #: Characters of a traceback that the master is told.
 TRACEBACK_LIMIT = 4000
@@ -142,21 +140,16 @@ class Slave(HttpService):
 
     # Requests
 
-    def _routes(self) -> list[Route]:
-        return [
-            Route("POST", "/connect", self._peer_token, self._handle_connect, max_body=SMALL_BODY),
-            Route(
-                "DELETE",
-                "/disconnect",
-                self._check_master,
-                self._handle_disconnect,
-                max_body=SMALL_BODY,
-            ),
-            Route("POST", "/task/new", self._check_master, self._handle_task),
-        ]
+    def _routes(self) -> Mapping[str, Handler]:
+        return {
+            **super()._routes(),
+            "POST /connect": self._handle_connect,
+            "DELETE /disconnect": self._handle_disconnect,
+            "POST /task/new": self._handle_task,
+        }
 
-    def _check_master(self) -> MasterSession:
-        token, session = self._peer_token(), self._session
+    def _check_master(self, request: Request) -> MasterSession:
+        token, session = self._peer_token(request), self._session
         if session is None or session.closed:
             raise refusal(Code.SLAVE_NOT_CONNECTED, "no master is connected")
         if not same_secret(token, session.token):
@@ -164,14 +157,16 @@ class Slave(HttpService):
         session.heard()
         return session
 
-    def _handle_connect(self, token: str) -> str:
+    def _handle_connect(self, request: Request) -> str:
+        token = self._peer_token(request)
+        refused = Code.SLAVE_CONNECTION_REFUSED
+        message = parsed(request, ConnectMessage.parse, refused, max_body=SMALL_BODY)
         with self._requests:
             old = self._session
             if old is not None and not old.closed:
                 raise refusal(
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
-            message = self._parsed(ConnectMessage.parse, Code.SLAVE_CONNECTION_REFUSED)
             _call(self._before_connection, message.data, ConnectionRefuse)
             engine = make_engine(
                 {"Channel": str(self._channel), "Token": token},
@@ -190,15 +185,18 @@ class Slave(HttpService):
                 session.start()
         return "connected"
 
-    def _handle_disconnect(self, session: MasterSession) -> str:
+    def _handle_disconnect(self, request: Request) -> str:
+        session = self._check_master(request)
+        refused = Code.SLAVE_DISCONNECTION_REFUSED
+        message = parsed(request, DisconnectMessage.parse, refused, max_body=SMALL_BODY)
         with self._requests:
-            message = self._parsed(DisconnectMessage.parse, Code.SLAVE_DISCONNECTION_REFUSED)
             _call(self._before_disconnection, message.data, DisconnectionRefuse)
             session.close()
         return "disconnected"
 
-    def _handle_task(self, session: MasterSession) -> str:
-        message = self._parsed(TaskMessage.parse, Code.TASK_REFUSED)
+    def _handle_task(self, request: Request) -> str:
+        session = self._check_master(request)
+        message = parsed(request, TaskMessage.parse, Code.TASK_REFUSED)
         with self._requests:
             running = self._task
             if message.id in (running.message.id if running else None, self._last_task):
@@ -212,12 +210,6 @@ class Slave(HttpService):
                 self._task = _Assignment(message, session)
                 self._changed.notify_all()
         return "accepted"
-
-    def _parsed(self, parse: Callable[[bytes], Message], code: int) -> Message:
-        try:
-            return parse(flask.request.get_data())
-        except BadMessageError as err:
-            raise refusal(code, str(err)) from err
 
     def _lost_master(self, session: MasterSession, err: Exception) -> None:
         _logger.warning("lost the master at %s: %s", session.address, err)

@@ -82,16 +82,10 @@ class BufferPace:
 
     # ------------------------------------------------------------------ for collectors
 
-    def wait_for_room(self, timeout: float) -> bool:
-        """Wait until collectors may go on, which the learner is behind of; whether they may,
-        within so many seconds."""
+    def has_room(self) -> bool:
+        """Whether collectors may go on, or the learner is behind of them."""
         limiter = self._limiter
-        if limiter is None:
-            return True
-        least = max(1, int(_WORTHWHILE * limiter.span))
-        with self._lock:
-            self._lock.wait_for(lambda: self._closed or limiter.room >= least, timeout)
-            return limiter.room >= least
+        return limiter is None or limiter.room >= max(1, int(_WORTHWHILE * limiter.span))
 
     def paces(self, worker: str) -> bool:
         """Whether it is for the learner's sake, not for lack of space, if a collector may not write

@@ -200,19 +200,6 @@ class ChunkBuffer:
                 self.pace.note_lack()
         return count
 
-    def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until `permit` may succeed; whether it may, within so many seconds."""
-
-        def ready() -> bool:
-            if not self._has_enough(batch_size):
-                self.pace.note_lack()
-                return False
-            return self.pace.may_draw(batch_size)
-
-        with self._lock:
-            self._lock.wait_for(lambda: self._closed or ready(), timeout)
-            return not self._closed and ready()
-
     def holds_learner(self, batch_size: int) -> bool:
         """Whether a batch that is there may not be drawn until collectors have brought more."""
         with self._lock:

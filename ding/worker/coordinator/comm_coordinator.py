@@ -1,7 +1,6 @@
-"""Looks after a run's workers: a session for each, and who of them is free."""
+"""Drives the core: a thread for each worker does what the core decides."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,9 +14,11 @@ from ding.worker.seams import Arrival, Awaited, Control
 from ._commander_tasks import section
 from ._types import Config
 from .callback_events import Callbacks, events_of
-from .resource_manager import NaiveResourceManager
+from .core import Core
 from .run_events import RunEvents
-from .worker_session import Limit, WorkerSession
+from .turn import Turn
+from .worker_session import Leave, Limit, Move, WorkerSession
+from .worker_thread import WorkerThread
 
 
 class CommCoordinator:
@@ -30,10 +31,10 @@ class CommCoordinator:
         logger: Where it tells what it does.
         status: What those are told who ask the control for the run's status.
         control: The way to the workers; by HTTP if not given.
+        turn: Is taken for each call of the core; its own if not given.
 
     Attributes:
-        gather: Seconds for which a collector's news waits for more: the longer, the more of them
-            there are, so that the questions to all together stay as many.
+        core: Decides what each worker does next.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class CommCoordinator:
         *,
         status: Callable[[], Mapping[str, object]] = dict,
         control: Control | None = None,
+        turn: Turn | None = None,
     ) -> None:
         own: Config = cfg["system"]["coordinator"]
         self.events: RunEvents = (
@@ -61,14 +63,9 @@ class CommCoordinator:
             control = RunControl(workers, workers.specs)
         self._control = control
         started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
-        self._configured = max(len(own.get("collector") or {}), int(started))
-        self._resources = NaiveResourceManager()
-        self._lock = threading.RLock()  # guards what follows
-        self._sessions: dict[str, WorkerSession] = {}
-        self._present: set[WorkerSession] = set()
-        self._extra = 0
-        self._closing = False
-        self.gather = durations.MESSAGE_GATHER
+        self.core = Core(self.events, max(len(own.get("collector") or {}), int(started)))
+        self._turn = Turn() if turn is None else turn
+        self._threads: dict[WorkerSession, WorkerThread] = {}
 
     # ------------------------------------------------------------------ life
 
@@ -82,17 +79,18 @@ class CommCoordinator:
 
     def close(self) -> None:
         """Let all workers go, within seconds."""
-        with self._lock:
-            self._closing = True
-            sessions = list(self._sessions.values())
+        with self._turn:
+            self.core.is_closing = True
+            for session in self.core.workers.values():
+                self.core.end(session, "the run is over")
+            self._wake()
+            threads = [*self._threads.values()]
         deadline = time.monotonic() + durations.COMM_CLOSE
-        for session in sessions:
-            session.end("the run is over")
         if not self._control.close(durations.COMM_CLOSE):
             self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
-        for session in sessions:
-            if not session.join(max(0.1, deadline - time.monotonic())):
-                self._logger.warning("the session of %s still works", session.name)
+        for thread in threads:
+            if not thread.join(max(0.1, deadline - time.monotonic())):
+                self._logger.warning("the session of %s still works", thread.worker.name)
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -115,35 +113,25 @@ class CommCoordinator:
 
     def send(self, kind: Kind, task: Task) -> bool:
         """Give the task to a worker of that kind that is free; whether there is one."""
-        while (taken := self._resources.take(kind)) is not None:
-            session = self._sessions.get(taken[0])
-            if session is not None and session.assign(task):
-                return True
-        return False
+        with self._turn:
+            is_sent = self.core.send(kind, task)
+            self._wake()
+        return is_sent
 
     def close_tasks(self, timeout: float) -> bool:
         """Let all open tasks end; whether they have within so many seconds."""
         deadline = time.monotonic() + timeout
-        sessions = self.sessions()
-        for session in sessions:
-            session.ask_close()
-        return all(session.wait_done(deadline - time.monotonic()) for session in sessions)
+        with self._turn:
+            self.core.close_tasks()
+            self._wake()
+            threads = [*self._threads.values()]
+        return all(thread.wait_done(deadline - time.monotonic()) for thread in threads)
 
     # ------------------------------------------------------------------ workers
 
-    def free(self, kind: Kind) -> int:
-        """How many workers of that kind have nothing to do."""
-        return self._resources.free(kind)
-
-    def present(self, kind: Kind) -> int:
-        """How many workers of that kind are there."""
-        with self._lock:
-            return sum(session.kind == kind for session in self._present)
-
     def sessions(self) -> list[WorkerSession]:
         """Those of the workers that have come."""
-        with self._lock:
-            return list(self._sessions.values())
+        return list(self.core.workers.values())
 
     def workers(self) -> list[WorkerSession | Awaited]:
         """All workers: those that have come, and those that should be there and are not."""
@@ -155,36 +143,60 @@ class CommCoordinator:
 
     def worker_ended(self, name: str, cause: str) -> bool:
         """A worker's process has ended; whether its loss was not known."""
-        session = self._sessions.get(name)
-        if session is None or not session.note_loss(cause):
+        session = self.core.workers.get(name)
+        if session is None or not self._lose(session, cause):
             return False
         self._control.release(session.arrival, cause)
         return True
+
+    def _lose(self, session: WorkerSession, cause: str) -> bool:
+        with self._turn:
+            is_news = self.core.lost(session, cause)
+            self._wake()
+        return is_news
+
+    # ------------------------------------------------------------------ what workers' threads do
+
+    def next(self, worker: WorkerSession, given: object) -> Move:
+        """What is to be done for a worker; a worker that left is released."""
+        with self._turn:
+            move = self.core.next(worker, given, time.monotonic())
+            self._wake()
+        if isinstance(move, Leave):
+            if move.cause is not None:
+                # First, so that it is awaited as soon as its session is not known any more.
+                self._control.release(worker.arrival, move.cause)
+            with self._turn:
+                self.core.left(worker)
+                del self._threads[worker]
+        return move
+
+    def _wake(self) -> None:
+        """Wake the threads of sessions that have something to decide."""
+        woken, self.core.woken = self.core.woken, set()
+        for worker in woken:
+            if worker in self._threads:
+                self._threads[worker].wake()
 
     # ------------------------------------------------------------------ what the control tells
 
     def came(self, arrival: Arrival) -> None:
         """Begin a session with a worker."""
-        session = WorkerSession(arrival, self)
-        with self._lock:
-            if self._closing:
-                return
-            old = self._sessions.get(arrival.name)
-            self._sessions[arrival.name] = session
-            if old is not None:
-                self._resources.delete(old.kind, old.name)
-                self._present.discard(old)
-        if old is not None:
-            old.end("it came anew")
-            self._count_collectors()
-            self.events.worker_left(old.name)
-        session.start()
+        with self._turn:
+            session = self.core.came(arrival, time.monotonic())
+            self._wake()
+            if session is not None:
+                thread = self._threads[session] = WorkerThread(
+                    session, self.next, self.limits, self.fatal
+                )
+        if session is not None:
+            thread.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
         """Tell the session with a worker that it is gone, and why."""
-        session = self._sessions.get(arrival.name)
+        session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
-            session.note_loss(cause)
+            self._lose(session, cause)
 
     def status(self) -> Mapping[str, object]:
         """What ``ding status`` shows."""
@@ -197,52 +209,3 @@ class CommCoordinator:
     def fatal(self, cause: str) -> None:
         """End the run with its cause."""
         self.events.fatal(cause)
-
-    # ------------------------------------------------------------------ what sessions tell
-
-    def arrived(self, session: WorkerSession) -> None:
-        """A worker has reported its resources, unless it was replaced meanwhile."""
-        with self._lock:
-            if self._sessions.get(session.name) is not session:
-                return
-            self._present.add(session)
-        self._logger.info("%s at %s is connected", session.name, session.arrival.where)
-        self._count_collectors()
-
-    def ready(self, session: WorkerSession) -> None:
-        """A worker is free."""
-        with self._lock:
-            if self._sessions.get(session.name) is not session:
-                return
-            self._resources.update(session.kind, session.name, session.resources.as_json())
-        self.events.workers_changed()
-
-    def left(self, session: WorkerSession, cause: str | None) -> None:
-        """A worker is not there any more; with a cause, it is let go."""
-        if cause is not None:
-            # First, so that it is awaited as soon as its session is not known any more.
-            self._control.release(session.arrival, cause)
-        with self._lock:
-            is_current = self._sessions.get(session.name) is session
-            if is_current:
-                del self._sessions[session.name]
-                self._resources.delete(session.kind, session.name)
-            self._present.discard(session)
-        if is_current:
-            self._count_collectors()
-            self.events.worker_left(session.name)
-        self.events.workers_changed()
-
-    def _count_collectors(self) -> None:
-        """Tell of collectors beyond those of the config that came or left."""
-        with self._lock:
-            present = self.present("collector")
-            span = max(durations.MESSAGE_GATHER, durations.MESSAGE_GATHER_EACH * present)
-            self.gather = min(span, durations.MESSAGE_GATHER_MOST)
-            beyond = max(0, present - self._configured)
-            more, self._extra = beyond - self._extra, beyond
-            tell = self.events.deal_with_increase_collector
-            if more < 0:
-                tell = self.events.deal_with_decrease_collector
-            for _ in range(0 if self._closing else abs(more)):
-                tell()

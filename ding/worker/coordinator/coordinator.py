@@ -116,6 +116,7 @@ class Coordinator(RunEvents, Configurable):
             _logger,
             status=self.status,
             control=engine.control,
+            turn=run.turn,
         )
         limits: dict[Kind, float] = {
             "collector": float(self._cfg.collector_task_timeout),
@@ -312,7 +313,7 @@ class Coordinator(RunEvents, Configurable):
 
     def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
-        with self._run.commander_lock:
+        with self._run.turn:
             counted = {
                 "commander": self.commander.state_dict(),
                 "facts": self._run.facts.state_dict(),
@@ -331,7 +332,7 @@ class Coordinator(RunEvents, Configurable):
         """
         if not state_dict:
             return
-        with self._run.commander_lock:
+        with self._run.turn:
             self.commander.load_state_dict(state_dict["commander"])
         self._run.table.load_state_dict(state_dict["tasks"])
         self._run.facts.load_state_dict(state_dict["facts"])

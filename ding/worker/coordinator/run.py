@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
 from ding.utils.callbacks import Callbacks, RunFinished, RunMoment
@@ -17,6 +18,7 @@ from .reported_values import error_line, one_line
 from .run_facts import RunFacts
 from .run_view import RunView
 from .task_table import TaskTable
+from .turn import Turn
 
 _logger = logging.getLogger(__name__)
 
@@ -38,8 +40,7 @@ class Run:
         verdict: How it ended; ``None`` while it goes on.
         table: Where each task is.
         facts: Counters and rates.
-        commander_lock: Is held while the commander works; who counts what the commander counts,
-            too, holds it around both, so that a saved state has both or neither.
+        turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
         wake: Set when there may be tasks to give out.
     """
 
@@ -57,7 +58,7 @@ class Run:
             commander.tb_logger = log.writer
         self.verdict: Ending | None = None
         self.table, self.facts = TaskTable(), RunFacts()
-        self.commander_lock = threading.RLock()
+        self.turn = Turn()
         self.wake = threading.Event()
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 
@@ -92,7 +93,7 @@ class Run:
         **kwargs: Parameters.kwargs,
     ) -> Result | None:
         """What a method of the commander returns; ``None`` if it raises, which ends the run."""
-        with self.commander_lock:
+        with self.turn:
             try:
                 return method(*args, **kwargs)
             except Exception as err:
@@ -115,15 +116,18 @@ class Run:
         self.view.log(text, warning=True)
 
     def tell(self, moment: Callable[..., RunMoment], **facts: object) -> None:
-        """Call the callbacks; the run ends if they ask for that, or raise.
+        """Call the callbacks after this turn; the run ends if they ask for that, or raise.
 
         Args:
             moment: What they are given; made of where the run is, and ``facts``.
         """
-        if not self.callbacks:
-            return
+        if self.callbacks:
+            with self.turn:
+                self.turn.later(partial(self._tell, moment(*self._now(), **facts)))
+
+    def _tell(self, moment: RunMoment) -> None:
         try:
-            self.callbacks.tell(moment(*self._now(), **facts))
+            self.callbacks.tell(moment)
         except CallbackError as error:
             self.stop(f"{type(error).__name__}: {error}", "failed")
         if self.callbacks.request:

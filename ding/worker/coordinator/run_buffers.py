@@ -35,12 +35,14 @@ class RunBuffers:
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = self._make(cfg, name=buffer_id)
 
-    def close(self, buffer_id: str | None = None) -> None:
-        """Close a buffer, or all of them, and remove their files."""
-        for name in [*self._buffers] if buffer_id is None else [buffer_id]:
-            buffer = self._buffers.pop(name, None)
-            if buffer is not None:
-                buffer.close(remove_files=True)
+    def take_out(self, buffer_id: str) -> ChunkBuffer | None:
+        """Forget a buffer; its files stay until it is closed."""
+        return self._buffers.pop(buffer_id, None)
+
+    def close(self) -> None:
+        """Close all buffers, and remove their files."""
+        while self._buffers:
+            self._buffers.popitem()[1].close(remove_files=True)
 
     def forget_worker(self, worker: str) -> None:
         """Remove what a collector has written and not reported."""

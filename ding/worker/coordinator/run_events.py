@@ -27,6 +27,7 @@ from .run import Run
 from .run_buffers import RunBuffers
 from .run_files import BEST_NAME, RunFiles
 from .task_table import LIVE, TaskState
+from .turn import in_turn
 
 _logger = logging.getLogger(__name__)
 
@@ -43,11 +44,12 @@ class RunEvents:
 
     def __init__(self, run: Run, buffers: RunBuffers, files: RunFiles, max_task_retry: int) -> None:
         self._run, self._buffers, self._files = run, buffers, files
-        self.commander = run.commander
+        self.commander, self.turn = run.commander, run.turn
         self._retries = RetryLimit(max_task_retry)
 
     # ------------------------------------------------------------------ collectors
 
+    @in_turn
     def deal_with_collector_send_data(
         self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
     ) -> None:
@@ -56,7 +58,8 @@ class RunEvents:
         buffer = self._buffers.get(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
-            self._files.remove(f"data {data_id}", partial(self._buffers.discard, data_id))
+            discard = partial(self._buffers.discard, data_id)
+            self.turn.later(partial(self._files.remove, f"data {data_id}", discard))
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._count_steps(state, data)
@@ -73,6 +76,7 @@ class RunEvents:
         self._retries.progress("collector")
         run.tell(Collected, sample_count=samples)
 
+    @in_turn
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
         """Whether a collector's task shall be closed, by the progress that it reports; an unknown
         one is left alone."""
@@ -80,29 +84,40 @@ class RunEvents:
             return False
         return bool(self._run.ask(self.commander.judge_collector_finish, task_id, data))
 
+    @in_turn
     def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
         """A collector's task is done; its report."""
         run, state = self._run, self._known(task_id, "collector")
         if state is None or not self._done(state):
             return
         is_eval = state.is_eval
-        with run.commander_lock:
-            is_best = run.facts.finished(task_id, is_eval, finished_task)
-            converged = run.ask(self.commander.finish_collector_task, task_id, finished_task)
+        is_best = run.facts.finished(task_id, is_eval, finished_task)
+        converged = run.ask(self.commander.finish_collector_task, task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
             self._retries.progress("evaluation" if is_eval else "collector")
-        returns = self._take_episodes(state, finished_task)
-        if self._files.take_evaluated(finished_task, is_eval and is_best):
+        reason = None
+        if converged:
+            reason = (
+                self.commander.converged_reason or f"the commander says so after task {task_id}"
+            )
+        self.turn.later(partial(self._show_report, state, finished_task, is_best, reason))
+
+    def _show_report(
+        self, state: TaskState, info: CollectorReport, is_best: bool, converged: str | None
+    ) -> None:
+        """Write down and show what a collector has reported at the end of its task."""
+        run, is_eval = self._run, state.is_eval
+        returns = self._take_episodes(state, info)
+        if self._files.take_evaluated(info, is_eval and is_best):
             path = os.path.join(run.exp_name, "ckpt", BEST_NAME)
             run.tell(CheckpointSaved, path=path)
-        reward = mean_return(finished_task, is_eval)
+        reward = mean_return(info, is_eval)
         if is_eval and reward is not None:
             run.view.evaluated(reward)
             facts = {"result": reward, "returns": returns, "is_best": is_best}
             run.tell(Evaluated, **facts)
-        if converged:
-            reason = self.commander.converged_reason
-            run.stop(reason or f"the commander says so after task {task_id}", "converged")
+        if converged is not None:
+            run.stop(converged, "converged")
         run.stop_at_goal()
 
     def _take_episodes(self, state: TaskState, info: CollectorReport) -> tuple[float, ...]:
@@ -131,14 +146,14 @@ class RunEvents:
     def _count_steps(self, state: TaskState, info: CollectorCounts) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
         run = self._run
-        with run.commander_lock:
-            run.ask(self.commander.update_collect_progress, state.task_id, info)
-            if state.is_eval:
-                return run.facts.envstep
-            return run.facts.stepped(state.task_id, info.get("cur_step"))
+        run.ask(self.commander.update_collect_progress, state.task_id, info)
+        if state.is_eval:
+            return run.facts.envstep
+        return run.facts.stepped(state.task_id, info.get("cur_step"))
 
     # ------------------------------------------------------------------ learners
 
+    @in_turn
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
     ) -> Sequence[Mapping[str, Json]] | None:
@@ -151,6 +166,7 @@ class RunEvents:
         buffer = self._buffers.get(buffer_id)
         return None if buffer is None else buffer.sample_rows(batch_size, cur_learner_iter)
 
+    @in_turn
     def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
         """What a learner tells of its training."""
         run, state = self._run, self._learner_task(task_id)
@@ -171,11 +187,13 @@ class RunEvents:
         self._retries.trained(run.facts.trained(state.policy_id, info))
         run.ask(self.commander.update_learner_info, task_id, info)
 
+    @in_turn
     def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
         return bool(self._run.ask(self.commander.judge_learner_finish, task_id, info))
 
+    @in_turn
     def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
         """A learner's task is done; its report. Its buffer is closed."""
         run, state = self._run, self._learner_task(task_id)
@@ -188,7 +206,9 @@ class RunEvents:
         buffer_id = unused or state.buffer_id
         used = any(other.buffer_id == buffer_id for other in run.table.live("learner"))
         if buffer_id and not used and run.verdict is None:
-            self._buffers.close(buffer_id)
+            closed = self._buffers.take_out(buffer_id)
+            if closed is not None:
+                self.turn.later(partial(closed.close, remove_files=True))
 
     # ------------------------------------------------------------------ data
 
@@ -235,11 +255,13 @@ class RunEvents:
 
     # ------------------------------------------------------------------ workers
 
+    @in_turn
     def deal_with_increase_collector(self) -> None:
         """There is a collector more than the config has."""
         self._run.ask(self.commander.increase_collector_task_space)
         self._run.wake.set()
 
+    @in_turn
     def deal_with_decrease_collector(self) -> None:
         """One of the collectors beyond those of the config has left."""
         self._run.ask(self.commander.decrease_collector_task_space)
@@ -256,7 +278,7 @@ class RunEvents:
     def worker_left(self, worker: str) -> None:
         """A worker is gone, or was replaced by another of its name."""
         self._run.facts.forget_worker(worker)
-        self._buffers.forget_worker(worker)
+        self.turn.later(partial(self._buffers.forget_worker, worker))
 
     def warn(self, worker: str, text: str) -> None:
         """Something that a worker wants to be known."""

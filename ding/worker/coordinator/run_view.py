@@ -108,19 +108,19 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerSta
     }
     if isinstance(worker, Awaited):
         return {**status, "address": worker.where}
-    job, arrival = worker.job, worker.arrival
+    arrival = worker.arrival
     status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
     status["since_s"] = round(time.monotonic() - worker.since, 1)
-    if job is not None:
-        status["task_id"], status["waits_for"] = job.task_id, job.waits_for
+    if worker.task_id is not None:
+        status["task_id"], status["waits_for"] = worker.task_id, worker.waits_for
     if status["state"] == "idle":
         status["waits_for"] = "task"
     if worker.kind == "collector":
         status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
-        status["is_eval"] = job is not None and job.is_eval
+        status["is_eval"] = worker.is_eval
     else:
-        status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
-        status["wait_share"] = as_number(job and job.info.get("wait_share"))
+        status["iters_per_s"] = _rounded(worker.info.get("iters_per_second"))
+        status["wait_share"] = as_number(worker.info.get("wait_share"))
     return status
 
 

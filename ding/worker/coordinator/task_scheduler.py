@@ -40,10 +40,11 @@ class TaskScheduler:
 
     def schedule(self) -> None:
         """Give out what can be given out now."""
-        for kind in KINDS:
-            while self._assign_one(kind):
-                pass
-            self._expire(kind)
+        with self._run.turn:
+            for kind in KINDS:
+                while self._assign_one(kind):
+                    pass
+                self._expire(kind)
 
     def _assign_one(self, kind: Kind) -> bool:
         """Whether a worker got a task."""
@@ -63,7 +64,8 @@ class TaskScheduler:
         """A new task of the commander, queued, if there is one."""
         # A commander is asked when there is somebody to work, or nobody ever: then the task's time
         # runs out, and that is shown.
-        waits = self._workers.free(kind) or not self._workers.present(kind)
+        core = self._workers.core
+        waits = core.free(kind) or not core.present(kind)
         if not waits or self._run.verdict is not None:
             return []
         commander = self._run.commander

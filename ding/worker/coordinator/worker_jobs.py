@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ding.envs.running_statistics import Statistics, plain
 from ding.utils import durations
@@ -29,9 +29,8 @@ from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, Learner
 
 from .chunk_buffer import ChunkBuffer
 from .reported_values import one_line
-
-if TYPE_CHECKING:
-    from .worker_session import WorkerSession
+from .run_events import RunEvents
+from .worker_session import Steps, WorkerSession
 
 _logger = logging.getLogger(__name__)
 
@@ -48,21 +47,19 @@ _COUNTS = {
 class Job(ABC):
     """One task as one worker does it: `start`, then `work` until it says so, then `close`.
 
-    Attributes:
-        waits_for: What the task cannot go on without, ``None`` if it goes on.
-        info: The latest that the worker reported of its progress.
-        is_eval: Whether a collector evaluates instead of collecting.
+    Args:
+        task: The task.
+        worker: Who does it; the job keeps what is known of it up to date.
+        events: The run.
     """
 
     kind: Kind
-    is_eval = False
 
-    def __init__(self, task: Task, worker: "WorkerSession") -> None:
-        self.task, self._worker, self._events = task, worker, worker.events
-        self.task_id = str(task["task_id"])
+    def __init__(self, task: Task, worker: WorkerSession, events: RunEvents) -> None:
+        self.task, self._worker, self._events = task, worker, events
+        self.task_id = worker.task_id = str(task["task_id"])
         self.buffer_id = str(task.get("buffer_id") or "")
-        self.waits_for: str | None = None
-        self.info: Mapping[str, Json] = {}
+        worker.waits_for, worker.info, worker.is_eval = None, {}, False
         self._strays = 0
 
     @property
@@ -75,23 +72,23 @@ class Job(ABC):
         """Whether the worker speaks all messages."""
         return self._worker.resources.ours
 
-    def start(self) -> None:
+    def start(self) -> Steps[None]:
         resources = self._worker.resources.as_json()
         own = {f"{self.kind}_id": self._worker.name, "resource_info": resources}
-        self._worker.ask(StartTask(self.kind, {**self._task(), **own}))
+        yield from self._worker.ask(StartTask(self.kind, {**self._task(), **own}))
 
     def _task(self) -> Task:
         """The task as it is given to the worker."""
         return self.task
 
     @abstractmethod
-    def work(self) -> bool:
-        """Do a step; whether the task is done."""
+    def work(self) -> Steps[bool]:
+        """Do a step; returns whether the task is done."""
 
-    def close(self) -> dict[str, Json]:
+    def close(self) -> Steps[dict[str, Json]]:
         """End the task; returns the worker's report, completed."""
         while True:
-            report: TaskReport = self._worker.ask(CloseTask(self.kind))
+            report: TaskReport = yield from self._worker.ask(CloseTask(self.kind))
             if self._is_mine(report.task_id):
                 return {**self._default_report(), **report.info, "task_id": self.task_id}
 
@@ -125,10 +122,10 @@ class CollectorJob(Job):
 
     kind = "collector"
 
-    def __init__(self, task: Task, worker: "WorkerSession") -> None:
-        super().__init__(task, worker)
+    def __init__(self, task: Task, worker: WorkerSession, events: RunEvents) -> None:
+        super().__init__(task, worker, events)
         cfg = task.get("collector_cfg")
-        self.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
+        worker.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
         self._reported_before = worker.reported_bytes
         self._waiting_bytes = 0
         self._idle = 0
@@ -140,14 +137,17 @@ class CollectorJob(Job):
         # Others compress pickles, which nobody here reads.
         return {**self.task, "collector_cfg": {**cfg, "compressor": "none"}}
 
-    def work(self) -> bool:
-        if not self._may_go_on():
-            return False
+    def work(self) -> Steps[bool]:
+        if self._must_wait():
+            self._worker.waits_for = "learner"
+            yield from self._worker.pause(durations.RATE_LOOK, f"room {self.buffer_id}")
+            if not self.ours:
+                return False
         request = SamplesRequest()
         if self.ours:
             gather = self._worker.gather
             request = SamplesRequest(max(durations.POLL, 2 * gather), self._quota(), gather)
-        answer = self._worker.ask(request)
+        answer = yield from self._worker.ask(request)
         for chunk in answer.chunks:
             if self._is_mine(chunk.task_id):
                 self._take(chunk)
@@ -155,21 +155,24 @@ class CollectorJob(Job):
         if progress is None or not self._is_mine(progress.task_id):
             self._idle = 0
             return False
-        return self._take_progress(progress, nothing_new=not answer.chunks)
+        if self._take_progress(progress):
+            return True
+        if not (answer.chunks or self.ours):
+            shortest, longest = durations.FOREIGN_PAUSES
+            yield from self._worker.pause(min(shortest * 2**self._idle, longest))
+            self._idle = min(self._idle + 1, 10)
+        return False
 
-    def _may_go_on(self) -> bool:
-        """Whether to ask for what was collected; waits a little if the learner is behind.
+    def _must_wait(self) -> bool:
+        """Whether to wait a little before the next question, as the learner is behind.
 
         What foreign collectors are not asked for they do not collect. Ours know how much they may
         collect, and are asked all the same: they have progress to tell.
         """
-        buffer = self._buffer
-        if buffer is None or self.is_eval or (self.ours and self.waits_for != "learner"):
-            return True
-        if buffer.pace.wait_for_room(durations.RATE_LOOK) or self.ours:
-            return True
-        self.waits_for = "learner"
-        return self._worker.pause(0.0)
+        buffer, worker = self._buffer, self._worker
+        if buffer is None or worker.is_eval or (self.ours and worker.waits_for != "learner"):
+            return False
+        return not buffer.pace.has_room()
 
     def _quota(self) -> int | None:
         """Bytes that the worker may have written in this task by now."""
@@ -184,30 +187,25 @@ class CollectorJob(Job):
         buffer_id = chunk.buffer_id or self.buffer_id
         send_data = self._events.deal_with_collector_send_data
         send_data(self.task_id, buffer_id, chunk.data_id, cast(ChunkMeta, chunk.meta))
+        self._worker.changed.add(f"data {buffer_id}")
 
-    def _take_progress(self, progress: CollectProgress, nothing_new: bool) -> bool:
+    def _take_progress(self, progress: CollectProgress) -> bool:
         """Whether the task is done."""
-        self.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
-        self.waits_for = _short(progress.waiting)
-        buffer = self._buffer
-        if self.waits_for == "space" and buffer is not None:
+        worker, buffer = self._worker, self._buffer
+        worker.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
+        worker.waits_for = _short(progress.waiting)
+        if worker.waits_for == "space" and buffer is not None:
             # Or is it for the learner's sake that it may write no more?
-            self.waits_for = "learner" if buffer.pace.paces(self._worker.name) else "space"
-        info = cast(CollectorInfo, self.info)
+            worker.waits_for = "learner" if buffer.pace.paces(worker.name) else "space"
+        info = cast(CollectorInfo, worker.info)
         self._events.collector_progress(self.task_id, info)
         if progress.warning:
-            self._events.warn(self._worker.name, progress.warning)
-        if self._events.deal_with_collector_judge_finish(self.task_id, info):
-            return True
-        if nothing_new and not self.ours:
-            shortest, longest = durations.FOREIGN_PAUSES
-            self._worker.pause(min(shortest * 2**self._idle, longest))
-            self._idle = min(self._idle + 1, 10)
-        return False
+            self._events.warn(worker.name, progress.warning)
+        return bool(self._events.deal_with_collector_judge_finish(self.task_id, info))
 
-    def close(self) -> dict[str, Json]:
+    def close(self) -> Steps[dict[str, Json]]:
         try:
-            return super().close()
+            return (yield from super().close())
         except WorkerFailed as err:
             if self.ours or not err.by_worker:
                 raise
@@ -217,8 +215,9 @@ class CollectorJob(Job):
     def _default_report(self) -> dict[str, Json]:
         if self.ours:
             return super()._default_report()
-        counts = {of: self.info[key] for key, of in _COUNTS.items() if key in self.info}
-        return {**super()._default_report(), **counts, **self.info}
+        info = self._worker.info
+        counts = {of: info[key] for key, of in _COUNTS.items() if key in info}
+        return {**super()._default_report(), **counts, **info}
 
     def finish(self, report: Mapping[str, Json]) -> None:
         self._events.deal_with_collector_finish_task(self.task_id, cast(CollectorReport, report))
@@ -229,8 +228,8 @@ class LearnerJob(Job):
 
     kind = "learner"
 
-    def __init__(self, task: Task, worker: "WorkerSession") -> None:
-        super().__init__(task, worker)
+    def __init__(self, task: Task, worker: WorkerSession, events: RunEvents) -> None:
+        super().__init__(task, worker, events)
         self._held: deque[Sequence[Mapping[str, Json]]] = deque()  # rows of a foreign learner
         self._has_begun = self._is_starved = False
         self._demand: Demand | None = None
@@ -240,18 +239,19 @@ class LearnerJob(Job):
     def _wait(self) -> float | None:
         return durations.POLL if self.ours else None
 
-    def work(self) -> bool:
+    def work(self) -> Steps[bool]:
         if self._demand is None:
-            demand = self._worker.ask(DemandRequest(self._wait))
+            demand = yield from self._worker.ask(DemandRequest(self._wait))
             if not self._is_mine(demand.task_id):
                 return False
             self.buffer_id = demand.buffer_id or self.buffer_id
             self._begin_buffer()
             self._demand = demand
-        request = self._batches(self._demand)
+        request = yield from self._batches(self._demand)
         if request is None:
             return False
-        answer = self._worker.ask(request)
+        self._worker.changed.add(f"room {self.buffer_id}")
+        answer = yield from self._worker.ask(request)
         if not self._is_mine(answer.task_id):
             self._demand = None
             return False
@@ -265,8 +265,9 @@ class LearnerJob(Job):
         step = max(demand.train_iter, answer.learner_step)
         return replace(demand, batch_num=answer.batch_num, train_iter=step)
 
-    def _batches(self, demand: Demand) -> TrainRequest | None:
+    def _batches(self, demand: Demand) -> Steps[TrainRequest | None]:
         """What the learner is sent; ``None`` if the task shall end before there is something."""
+        look_at = self._worker.now + durations.POLL
         while True:
             buffer = self._buffer
             if demand.batch_num is None:
@@ -274,16 +275,16 @@ class LearnerJob(Job):
             else:
                 request = self._permission(buffer, demand)
             if request is not None:
-                self.waits_for = None
+                self._worker.waits_for = None
                 return request
             is_held = buffer is not None and buffer.holds_learner(demand.batch_size)
-            self.waits_for = "collectors" if is_held else "data"
-            if self._worker.pause(durations.POLL if buffer is None else 0.0):
-                return None
-            if buffer is None:
-                continue
-            if not buffer.wait(demand.batch_size, durations.POLL) and demand.batch_num is not None:
+            self._worker.waits_for = "collectors" if is_held else "data"
+            seconds = look_at - self._worker.now
+            if seconds <= 0 and demand.batch_num is not None and buffer is not None:
                 return self._request(0.0)  # it may have news of what it trains on
+            wait = seconds if seconds > 0 else durations.POLL
+            if (yield from self._worker.pause(wait, f"data {self.buffer_id}")):
+                return None
 
     def _rows(self, demand: Demand) -> TrainRequest | None:
         """One batch for a learner that knows of no chunks."""
@@ -334,16 +335,19 @@ class LearnerJob(Job):
             self._buffer.note_replay(*news)
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
-        self.info = answer.as_json()
-        if self.waits_for is None or answer.waiting is None:
-            self.waits_for = _short(answer.waiting)
-        told = cast(LearnerNews, self.info)
+        worker = self._worker
+        worker.info = answer.as_json()
+        if worker.waits_for is None or answer.waiting is None:
+            worker.waits_for = _short(answer.waiting)
+        self._worker.changed.add(f"room {self.buffer_id}")
+        told = cast(LearnerNews, worker.info)
         self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, told)
         return bool(self._events.deal_with_learner_judge_finish(self.task_id, told))
 
     def _default_report(self) -> dict[str, Json]:
         keys = ("learner_step", "learner_done")
-        known = {key: self.info[key] for key in keys if key in self.info}
+        info = self._worker.info
+        known = {key: info[key] for key in keys if key in info}
         return {**super()._default_report(), **known}
 
     def finish(self, report: Mapping[str, Json]) -> None:

@@ -4,17 +4,26 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 
 import flask
+from werkzeug import Request, Response
+from werkzeug.exceptions import HTTPException
 
 from ding.board.server import run_pages
 from ding.interaction import Master
-from ding.interaction.base.service import HttpService, Route, refusal
+from ding.interaction.base.service import (
+    Handler,
+    HttpService,
+    http_error_response,
+    parsed,
+    refusal,
+)
 from ding.interaction.config import SMALL_BODY
 from ding.interaction.exception.master import MasterErrorCode as Code
-from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
+from ding.utils.json_fields import Rule, from_json, json_object, parsed_json
 from ding.worker.engines.http_worker import ENTRY_PATH, JOIN_PATH
 from ding.worker.messages import Kind
 
@@ -30,11 +39,19 @@ class StatusService(HttpService):
 
     status: Callable[[], Mapping[str, object]]
 
-    def _routes(self) -> list[Route]:
-        return [Route("GET", STATUS_PATH, lambda: None, lambda _: self.status(), public=True)]
+    def _public_routes(self) -> Mapping[str, Handler]:
+        return {f"GET {STATUS_PATH}": lambda _: self.status()}
 
-    def _make_app(self) -> flask.Flask:
-        app = super()._make_app()
+    def _reply(self, request: Request) -> Response:
+        path = request.environ["PATH_INFO"]
+        if any(path == name.split()[1] for name in self._handlers):
+            return super()._reply(request)
+        return Response.from_app(self._pages, request.environ)
+
+    @cached_property
+    def _pages(self) -> flask.Flask:
+        app = flask.Flask(__name__, static_folder=None)
+        app.register_error_handler(HTTPException, http_error_response)
         app.register_blueprint(run_pages(self.status))
         return app
 
@@ -129,32 +146,26 @@ class RunMaster(Master, StatusService):
         self._on_lost, self.status = on_lost, status
         self._tell_warning = on_warning
 
-    def _routes(self) -> list[Route]:
-        return [
-            *Master._routes(self),
-            *StatusService._routes(self),
-            Route("POST", JOIN_PATH, self._check_key, self._handle_join, max_body=SMALL_BODY),
-            Route("POST", ENTRY_PATH, self._check_key, self._handle_entry, max_body=SMALL_BODY),
-        ]
+    def _routes(self) -> Mapping[str, Handler]:
+        return {
+            **super()._routes(),
+            f"POST {JOIN_PATH}": self._handle_join,
+            f"POST {ENTRY_PATH}": self._handle_entry,
+        }
 
-    def _check_key(self) -> None:
+    def _handle_join(self, request: Request) -> str:
+        self._on_join(self._worker_message(request, JoinMessage))
+        return "joined"
+
+    def _handle_entry(self, request: Request) -> Mapping[str, object]:
+        return self._on_entry(self._worker_message(request, EntryMessage))
+
+    def _worker_message(self, request: Request, kind: type[Message]) -> Message:
         if self._key is None:
             message = "workers may join only a coordinator that has a run key"
             raise refusal(Code.SLAVE_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
-        self._peer_token()
-
-    def _handle_join(self, _: None) -> str:
-        self._on_join(self._parsed(JoinMessage))
-        return "joined"
-
-    def _handle_entry(self, _: None) -> Mapping[str, object]:
-        return self._on_entry(self._parsed(EntryMessage))
-
-    def _parsed(self, kind: type[Message]) -> Message:
-        try:
-            return kind.parse(flask.request.get_data())
-        except BadMessageError as err:
-            raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
+        self._peer_token(request)
+        return parsed(request, kind.parse, Code.TASK_DATA_INVALID, max_body=SMALL_BODY)
 
     def _on_warning(self, line: str) -> None:
         self._tell_warning(line)

@@ -94,9 +94,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         """
         with self._lock:
             total = len(data) if isinstance(data, list) else 1
-            if self._controller.enabled and not self._may_push(total):
-                self._turn_away(data)
-            else:
+            if not self._controller.enabled or self._may_push(total):
                 self._push(data)
 
     def _may_push(self, total: int) -> bool:

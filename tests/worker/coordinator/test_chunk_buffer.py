@@ -327,9 +327,10 @@ def test_many_threads(folder):
         buffer.push(chunk(folder, serial, 1 + serial % 9), serial)
 
     def train():
-        if buffer.wait(16, 0.1):
-            assert learner.talk(buffer).bad == ()
-            learner.replay.sample(16 * min(buffer.permit(16, 4), 1), 0)
+        stop.wait(0.01)
+        assert learner.talk(buffer).bad == ()
+        if buffer.permit(16, 4):
+            learner.replay.sample(16, 0)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in (push, push, train)]
     for thread in threads:
@@ -347,24 +348,6 @@ def test_many_threads(folder):
     assert os.listdir(folder.path) == []
 
 
-def test_waiting_for_enough(folder):
-    buffer = make(folder)
-    assert not buffer.wait(12, 0.01)
-    thread = threading.Thread(target=lambda: [buffer.push(chunk(folder, i), 0) for i in range(2)])
-    thread.start()
-    assert buffer.wait(12, 20)
-    thread.join()
-    assert buffer.wait(12, 0)
-    closer = threading.Thread(target=lambda: buffer.close(remove_files=True))
-    waiter_says = []
-    waiter = threading.Thread(target=lambda: waiter_says.append(buffer.wait(10**6, 20)))
-    waiter.start()
-    closer.start()
-    waiter.join(10)
-    closer.join(10)
-    assert waiter_says == [False]
-
-
 # ---------------------------------------------------------------------- sampling against collecting
 
 
@@ -377,11 +360,9 @@ def test_a_learner_waits_for_collectors_that_are_behind(folder):
     buffer = limited(folder)
     buffer.push(chunk(folder, 0), 0)
     assert [buffer.permit(8, 1) for _ in range(5)] == [1, 1, 1, 1, 0]
-    assert not buffer.wait(8, 0.0)
     assert buffer.holds_learner(8)
-    assert buffer.pace.wait_for_room(0.0)
+    assert buffer.pace.has_room()
     buffer.push(chunk(folder, 1, n=4), 0)
-    assert buffer.wait(8, 0.0)
     assert not buffer.holds_learner(8)
     assert buffer.permit(8, 9) == 1
     assert buffer.permit(8, 9) == 0
@@ -393,22 +374,10 @@ def test_a_learner_waits_for_collectors_that_are_behind(folder):
     }
 
 
-def test_a_waiting_learner_goes_on_as_soon_as_samples_come(folder):
-    buffer = limited(folder)
-    buffer.push(chunk(folder, 0), 0)
-    assert buffer.permit(8, 9) == 4
-    waited = []
-    waiter = threading.Thread(target=lambda: waited.append(buffer.wait(8, 10)))
-    waiter.start()
-    buffer.push(chunk(folder, 1), 0)
-    waiter.join(5)
-    assert waited == [True]
-
-
 def test_collectors_wait_for_a_learner_that_is_behind(folder):
     buffer, told = limited(folder), 0
     for i in range(3):
-        assert buffer.pace.wait_for_room(0.0)
+        assert buffer.pace.has_room()
         meta = chunk(folder, i)
         assert buffer.pace.grant("collector0", told, meta["size"]) >= told + meta["size"]
         buffer.push(meta, 0)
@@ -416,14 +385,9 @@ def test_collectors_wait_for_a_learner_that_is_behind(folder):
     assert buffer.pace.grant("collector0", told) == told  # nothing more
     assert buffer.pace.grant("collector0", told, need=100) == told
     assert buffer.pace.paces("collector0")
-    assert not buffer.pace.wait_for_room(0.0)
-    waited = []
-    waiter = threading.Thread(target=lambda: waited.append(buffer.pace.wait_for_room(10)))
-    waiter.start()
-    while not waited:
+    assert not buffer.pace.has_room()
+    while not buffer.pace.has_room():
         assert buffer.permit(8, 1)
-        waiter.join(0.1)
-    assert waited == [True]
     assert buffer.pace.grant("collector0", told, need=100) >= told + 100
 
 
@@ -445,10 +409,9 @@ def test_a_buffer_that_lost_its_samples_unused_does_not_hold_collectors(folder):
     buffer, learner = limited(folder, **limits), Learner(folder, **limits)
     for i in range(3):
         buffer.push(chunk(folder, i), 0)
-    assert not buffer.pace.wait_for_room(0.0)
-    assert buffer.wait(8, 0.0)
+    assert not buffer.pace.has_room()
     assert learner.draw(buffer, 8, 100) is None  # they are too old
-    assert buffer.pace.wait_for_room(0.0)
+    assert buffer.pace.has_room()
 
 
 def test_samples_that_may_be_used_once_do_not_hold_collectors_for_ever(folder):
@@ -456,9 +419,9 @@ def test_samples_that_may_be_used_once_do_not_hold_collectors_for_ever(folder):
     buffer = limited(folder, per_insert=8.0, tolerance=64.0, **limits)
     learner, drawn = Learner(folder, **limits), 0
     for i in range(40):
-        if buffer.pace.wait_for_room(0.0):
+        if buffer.pace.has_room():
             buffer.push(chunk(folder, i), 0)
-        while buffer.wait(8, 0.0) and learner.draw(buffer, 8):
+        while learner.draw(buffer, 8):
             drawn += 8
     assert drawn >= 8 * 30
 
@@ -468,7 +431,7 @@ def test_what_is_on_its_way_ends_no_pace(folder):
     for i in range(3):
         buffer.push(chunk(folder, i), 0)
     buffer.note_replay((), (), 0, is_starved=True)
-    assert not buffer.pace.wait_for_room(0.0)
+    assert not buffer.pace.has_room()
 
 
 def test_the_ratio_goes_on_after_a_resume(folder):
@@ -485,7 +448,7 @@ def test_the_ratio_goes_on_after_a_resume(folder):
     assert third.permit(8, 99) == 99
     fourth = limited(folder)  # turned on meanwhile
     fourth.load_state_dict(third.state_dict())
-    assert fourth.pace.wait_for_room(0.0)
+    assert fourth.pace.has_room()
 
 
 # ---------------------------------------------------------------------- space
@@ -821,11 +784,9 @@ def test_rows_of_a_dropped_chunk_are_never_drawn_again(folder, kind, users_buffe
 def test_a_foreign_learner_waits_while_its_buffer_refuses(folder):
     buffer = make(folder, max_staleness=1)
     buffer.push(chunk(folder, 0), 0)
-    assert buffer.wait(8, 0.0)
     assert buffer.sample_rows(8, 100) is None  # they are too old
-    assert not buffer.wait(8, 0.0)
+    assert buffer.permit(8, 1) == 0
     buffer.push(chunk(folder, 100), 0)
-    assert buffer.wait(8, 0.0)
     assert buffer.sample_rows(8, 100) is not None
     buffer.close(remove_files=True)
 
@@ -966,7 +927,6 @@ def cost_of_a_round(waiting: int) -> int:
         buffer.push({"data_id": f"{NAME}.c.new", **meta}, 1)
         assert buffer.pace.grant("c", 100) >= 100
         assert [chunk.data_id for chunk in buffer.take_chunks()] == [f"{NAME}.c.new"]
-        assert buffer.wait(64, 0.0)
         assert buffer.permit(64, 8) == 8
         buffer.note_replay([f"{NAME}.c.new"], [f"{NAME}.c.0"], 8 * waiting)
 

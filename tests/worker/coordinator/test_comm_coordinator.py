@@ -137,9 +137,9 @@ def test_worker_that_comes_later_is_connected_then(make_comm):
     comm = make_comm({}, collector={"c": ["c", "127.0.0.1", port]})
     late = FakeCollector(port)
     late.start()
-    eventually(lambda: comm.present("collector") == 1)
+    eventually(lambda: comm.core.present("collector") == 1)
     late.close()
-    eventually(lambda: comm.present("collector") == 0)
+    eventually(lambda: comm.core.present("collector") == 0)
 
 
 class Peer:
@@ -201,14 +201,14 @@ def test_worker_that_was_replaced_while_it_came_does_not_count(comm, control):
     assert first.peer.asked.acquire(timeout=10)
     comm.came(second)
     second.peer.go_on.release()
-    eventually(lambda: comm.free("collector") == 1)
+    eventually(lambda: comm.core.free("collector") == 1)
     first.peer.go_on.release()
     assert all(session.arrival is second for session in comm.sessions())
-    assert comm.present("collector") == 1
+    assert comm.core.present("collector") == 1
     comm.lost(first, "late news")
-    assert comm.present("collector") == 1
+    assert comm.core.present("collector") == 1
     comm.lost(second, "its node is gone")
-    eventually(lambda: comm.present("collector") == 0)
+    eventually(lambda: comm.core.present("collector") == 0)
     eventually(lambda: control.released == [(second, "its node is gone")])
 
 
@@ -233,10 +233,10 @@ def test_many_collectors_are_asked_less_often(comm):
             arrival = Arrival("collector", f"c{i}", Peer(Resources()), "here")
             arrival.peer.go_on.release()
             comm.came(arrival)
-        eventually(lambda: comm.present("collector") == first + count)
-        return comm.gather
+        eventually(lambda: comm.core.present("collector") == first + count)
+        return comm.core.gather
 
     assert add(0, 2) == 0.02
     assert add(2, 38) == pytest.approx(0.08)
     # All together ask as often as before.
-    assert 40 / comm.gather == pytest.approx(500)
+    assert 40 / comm.core.gather == pytest.approx(500)

@@ -9,8 +9,10 @@ from ding.worker.coordinator.callback_events import CALLBACKS, events_of
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.worker_jobs import LearnerJob
-from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
+from ding.worker.coordinator.worker_session import Wait, WorkerSession
+from ding.worker.messages import Demand, DemandRequest, TrainAnswer
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
+from ding.worker.seams import Arrival
 
 
 def run_of(**buffers):
@@ -21,25 +23,29 @@ def run_of(**buffers):
 
 
 class Learner:
-    """Takes in what it is named, and trains on what it may draw.
+    """Takes in what it is named, and trains on what it may draw; waits take no time."""
 
-    ``between`` is called before the coordinator looks for more.
-    """
-
-    name = "l"
-    resources = Resources()
-    reported_bytes = 0
-
-    def __init__(self, events, between=lambda: None, ahead=6, buffer_id=None):
-        self.events, self.between, self.requests = events, between, []
+    def __init__(self, events, ahead=6, buffer_id=None):
+        self.events, self.requests = events, []
         self.ahead, self.buffer_id = ahead, buffer_id
         self.step, self.rows, self.starved = 0, 0, False
+        self.session = WorkerSession(Arrival("learner", "l", None, "here"), 0.0)
+        self.job = LearnerJob({"task_id": "t", "buffer_id": "b"}, self.session, events)
 
-    def pause(self, seconds):
-        self.between()
-        return False
+    def work(self):
+        """A step of its job; whether that is done."""
+        steps, answer = self.job.work(), None
+        while True:
+            try:
+                move = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(move, Wait):
+                self.session.now, answer = move.until, None
+            else:
+                answer = self.answer(move.request)
 
-    def ask(self, request):
+    def answer(self, request):
         if isinstance(request, DemandRequest):
             return Demand("t", 4, 0, self.ahead, buffer_id=self.buffer_id)
         self.requests.append(request)
@@ -74,10 +80,6 @@ def push(buffer, number=0, n=4):
     buffer.push({"data_id": f"c{number}", "sample_num": n, "size": 1}, 0)
 
 
-def job_of(learner):
-    return LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
-
-
 def names(request):
     return [chunk.data_id for chunk in request.chunks]
 
@@ -85,10 +87,9 @@ def names(request):
 def test_it_is_named_chunks_and_permitted_batches_as_they_come(make):
     buffer = make(ratio=SampleRatio(2.0, tolerance=16.0, min_size=4))
     learner = Learner(run_of(b=buffer))
-    job = job_of(learner)
     for number in range(3):
         push(buffer, number)
-        assert not job.work()
+        assert not learner.work()
     assert [names(request) for request in learner.requests] == [["c0"], ["c1"], ["c2"]]
     assert [request.draws for request in learner.requests] == [4, 2, 2]
     assert (learner.step, buffer.count()) == (8, 12)
@@ -98,10 +99,10 @@ def test_a_learner_that_begins_again_is_named_all_chunks(make):
     buffer = make()
     for number in range(2):
         push(buffer, number)
-    job_of(Learner(run_of(b=buffer))).work()
+    Learner(run_of(b=buffer)).work()
     push(buffer, 2)
     again = Learner(run_of(b=buffer))
-    job_of(again).work()
+    again.work()
     assert names(again.requests[0]) == ["c0", "c1", "c2"]
 
 
@@ -110,32 +111,29 @@ def test_it_draws_from_the_buffer_that_it_names(make):
     for number, buffer in enumerate((tasks, wanted)):
         push(buffer, number)
     learner = Learner(run_of(b=tasks, wanted=wanted), buffer_id="wanted")
-    job_of(learner).work()
+    learner.work()
     assert names(learner.requests[0]) == ["c1"]
 
 
-def test_it_is_asked_for_news_while_there_is_nothing_new_for_it(make, monkeypatch):
-    monkeypatch.setattr("ding.utils.durations.POLL", 0.01)
+def test_it_is_asked_for_news_while_there_is_nothing_new_for_it(make):
     buffer = make(ratio=SampleRatio(1.0, tolerance=4.0, min_size=4))
     learner = Learner(run_of(b=buffer))
-    job = job_of(learner)
     push(buffer)
-    job.work()
-    job.work()
+    learner.work()
+    learner.work()
     assert learner.requests[-1].draws == 0
-    assert job.waits_for == "collectors"
+    assert learner.session.waits_for == "collectors"
 
 
 def test_a_starved_learner_does_not_wait_for_collectors_that_wait_for_it(make):
     buffer = make(ratio=SampleRatio(8.0, tolerance=64.0, min_size=4))
     learner = Learner(run_of(b=buffer))
-    job = job_of(learner)
     push(buffer, n=20)
-    assert not buffer.pace.wait_for_room(0.0)
+    assert not buffer.pace.has_room()
     learner.ahead = 1
     learner.starved = True
-    job.work()
-    assert buffer.pace.wait_for_room(0.0)
+    learner.work()
+    assert buffer.pace.has_room()
 
 
 def test_it_is_told_what_environments_normalise_by_when_that_is_news(make):
@@ -143,11 +141,10 @@ def test_it_is_told_what_environments_normalise_by_when_that_is_news(make):
     push(buffer)
     run = run_of(b=buffer)
     learner = Learner(run)
-    job = job_of(learner)
-    job.work()
+    learner.work()
     statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
     run.env_statistics = lambda: statistics
-    job.work()
-    job.work()
+    learner.work()
+    learner.work()
     news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
     assert [request.env_statistics for request in learner.requests] == [None, news, None]

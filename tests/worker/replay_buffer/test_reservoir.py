@@ -98,13 +98,6 @@ def test_rows_dicts_and_objects_are_kept_in_the_same_way(make):
     assert all(row["text"] == str(row["number"]) for row in rows)
 
 
-def test_each_item_leaves_once(make):
-    buffer, left = make(), []
-    buffer.on_leave = lambda items: left.extend(items.column("number").tolist())
-    fill(buffer, 1000)
-    assert sorted(left + stored(buffer)) == list(range(1000))
-
-
 @pytest.mark.parametrize("shape", [(3,), (4, 20, 20)])
 def test_it_is_restored_with_the_right_rows(make, monkeypatch, shape):
     monkeypatch.setattr(row_journal, "_MERGE_BYTES", 0)

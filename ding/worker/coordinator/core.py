@@ -1,0 +1,288 @@
+"""What each worker of a run does next: a state machine without threads, locks and clocks."""
+
+import logging
+from collections.abc import Mapping
+
+from ding.utils import durations
+from ding.utils.errors import ConfigError
+from ding.worker.messages import CloseTask, Kind, ResourceRequest, Resources, Task
+from ding.worker.seams import (
+    Arrival,
+    NonsenseAnswer,
+    TaskFailure,
+    WorkerBusy,
+    WorkerFailed,
+    WorkerLost,
+)
+
+from .reported_values import error_line
+from .resource_manager import NaiveResourceManager
+from .run_events import RunEvents
+from .worker_jobs import CollectorJob, Job, LearnerJob
+from .worker_session import FOREVER, Leave, Move, Steps, Wait, WorkerSession
+
+_logger = logging.getLogger(__name__)
+
+_JOBS: Mapping[Kind, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
+
+
+class SideFailed(WorkerFailed):
+    """The coordinator itself could not go on with a worker's task."""
+
+
+class Core:
+    """Takes workers through their tasks.
+
+    Its driver, a thread for each worker or a test, does what `next` returns and calls it again with
+    the answer, the loss, or nothing when it is time. One driver may call at a time.
+
+    Args:
+        events: The run: gives answers to what workers ask for, and takes in what they report.
+        configured: Collectors of the config; the run is notified of those beyond.
+
+    Attributes:
+        workers: The current session of each worker, by its name.
+        woken: Sessions that have something to decide before the time that they wait for.
+        is_closing: Whether the run is over.
+        gather: Seconds for which a collector's news waits for more: the longer, the more of them
+            there are, so that the questions to all together stay as many.
+    """
+
+    def __init__(self, events: RunEvents, configured: int = 0) -> None:
+        self.events, self._configured, self._extra = events, configured, 0
+        self.workers: dict[str, WorkerSession] = {}
+        self.woken: set[WorkerSession] = set()
+        self.is_closing = False
+        self._pool = NaiveResourceManager()
+        self._present: dict[Kind, set[WorkerSession]] = {"collector": set(), "learner": set()}
+        self.gather = durations.MESSAGE_GATHER
+        self._watchers: dict[str, set[WorkerSession]] = {}
+
+    # ------------------------------------------------------------------ workers
+
+    def came(self, arrival: Arrival, now: float) -> WorkerSession | None:
+        """A worker has come; it replaces the one of its name. ``None``: the run is over."""
+        if self.is_closing:
+            return None
+        old = self.workers.get(arrival.name)
+        session = self.workers[arrival.name] = WorkerSession(arrival, now)
+        session.steps = self._live(session)
+        if old is not None:
+            self._pool.delete(old.kind, old.name)
+            self._present[old.kind].discard(old)
+            self.end(old, "it came anew")
+            self._count_collectors()
+            self.events.worker_left(old.name)
+        return session
+
+    def next(self, worker: WorkerSession, given: object | WorkerFailed | None, now: float) -> Move:
+        """What is to be done for a worker.
+
+        Args:
+            given: The answer to the request that was returned last, or why there is none; ``None``
+                if that was not a request.
+        """
+        worker.now, worker.gather = now, self.gather
+        try:
+            if isinstance(given, WorkerFailed):
+                move: Move = worker.steps.throw(given)
+            else:
+                move = worker.steps.send(given)
+        except StopIteration as end:
+            move = Leave(end.value)
+        except BaseException as err:  # whatever it was: nothing else looks after the worker
+            _logger.exception("the session of %s failed", worker.name)
+            self.events.fatal(f"the session of {worker.name} failed: {error_line(err)}")
+            move = Leave("its session failed")
+        if isinstance(move, Leave):
+            worker.become("gone")
+            if worker.ended is not None:
+                move = Leave(None)
+        self._wake_watchers(worker)
+        if worker.topic is not None:
+            self._watchers.setdefault(worker.topic, set()).add(worker)
+        return move
+
+    def _wake_watchers(self, worker: WorkerSession) -> None:
+        """Wake those who wait for what a worker has changed."""
+        for topic in worker.changed:
+            for watcher in self._watchers.pop(topic, ()):
+                if watcher.topic == topic:
+                    watcher.topic = None
+                    self.woken.add(watcher)
+        worker.changed.clear()
+
+    def left(self, worker: WorkerSession) -> None:
+        """A worker whose session is over was released."""
+        self._present[worker.kind].discard(worker)
+        if self.workers.get(worker.name) is worker:
+            del self.workers[worker.name]
+            self._pool.delete(worker.kind, worker.name)
+            self._count_collectors()
+            self.events.worker_left(worker.name)
+        self.events.workers_changed()
+
+    def lost(self, worker: WorkerSession, cause: str) -> bool:
+        """A worker is lost; a request that is open fails. Returns whether that is news."""
+        is_news = worker.lost is None and worker.state != "gone"
+        worker.lost = worker.lost or cause
+        self.woken.add(worker)
+        return is_news
+
+    def end(self, worker: WorkerSession, cause: str) -> None:
+        """End a session without releasing its worker."""
+        worker.ended = worker.ended or cause
+        self.woken.add(worker)
+
+    def free(self, kind: Kind) -> int:
+        """How many workers of that kind have nothing to do."""
+        return self._pool.free(kind)
+
+    def present(self, kind: Kind) -> int:
+        """How many workers of that kind are there."""
+        return len(self._present[kind])
+
+    # ------------------------------------------------------------------ tasks
+
+    def send(self, kind: Kind, task: Task) -> bool:
+        """Give the task to a worker of that kind that is free; whether there is one."""
+        while (taken := self._pool.take(kind)) is not None:
+            worker = self.workers.get(taken[0])
+            if worker is None or worker.state != "idle" or worker.gone is not None:
+                continue
+            worker.next_task, worker.is_close_asked = task, False
+            worker.state = "starting"
+            self.woken.add(worker)
+            return True
+        return False
+
+    def close_tasks(self) -> None:
+        """Let all open tasks end at their next step."""
+        for worker in self.workers.values():
+            worker.is_close_asked = True
+            self.woken.add(worker)
+
+    # ------------------------------------------------------------------ a worker's life
+
+    def _is_current(self, worker: WorkerSession) -> bool:
+        """Whether the worker was not replaced."""
+        return self.workers.get(worker.name) is worker
+
+    def _count_collectors(self) -> None:
+        """Notify the run of collectors beyond those of the config that came or left."""
+        present = self.present("collector")
+        span = max(durations.MESSAGE_GATHER, durations.MESSAGE_GATHER_EACH * present)
+        self.gather = min(span, durations.MESSAGE_GATHER_MOST)
+        beyond = max(0, present - self._configured)
+        more, self._extra = beyond - self._extra, beyond
+        tell = self.events.deal_with_increase_collector
+        if more < 0:
+            tell = self.events.deal_with_decrease_collector
+        for _ in range(0 if self.is_closing else abs(more)):
+            tell()
+
+    def _live(self, worker: WorkerSession) -> Steps[str | None]:
+        """Give it tasks until it is lost or shall end; returns the cause, ``None`` if the worker is
+        not to be released."""
+        try:
+            worker.resources = yield from self._ask_resources(worker)
+        except WorkerFailed as err:
+            # One that is busy still is so with what it was given up for; that was reported.
+            if worker.ended is None and not isinstance(err, WorkerBusy):
+                self.events.failed_worker(TaskFailure(worker.name, err.cause, lost=True))
+            return err.cause
+        if self._is_current(worker):
+            self._present[worker.kind].add(worker)
+            _logger.info("%s at %s is connected", worker.name, worker.arrival.where)
+            self._count_collectors()
+        while True:
+            worker.become("idle")
+            if worker.gone is None and self._is_current(worker):
+                self._pool.update(worker.kind, worker.name, worker.resources.as_json())
+                self.events.workers_changed()
+            while not (worker.next_task or worker.gone):
+                yield Wait(FOREVER)
+            task, worker.next_task = worker.next_task, None
+            if task is None:
+                if worker.ended is None:
+                    cause = worker.lost or "lost"
+                    self.events.failed_worker(TaskFailure(worker.name, cause, lost=True))
+                return worker.lost
+            cause_of_loss = yield from self._do(worker, task)
+            if cause_of_loss is not None:
+                return cause_of_loss
+            if worker.failures:  # let others try
+                worker.become("resting")
+                first, longest = durations.WORKER_RESTS
+                rest = min(first * 2 ** (worker.failures - 1), longest)
+                yield from worker.pause(rest, until_close=False)
+
+    def _ask_resources(self, worker: WorkerSession) -> Steps[Resources]:
+        """What the worker has, once it has ended what it did before.
+
+        Raises:
+            WorkerFailed: It has not, or gives nonsense.
+        """
+        deadline = worker.now + durations.WORKER_END
+        while True:
+            try:
+                return (yield from worker.ask(ResourceRequest()))
+            except WorkerBusy:
+                is_late = worker.now > deadline
+                if is_late or (yield from worker.pause(durations.CONNECT_PAUSES[0])):
+                    raise
+
+    def _do(self, worker: WorkerSession, task: Task) -> Steps[str | None]:
+        """Work on a task; returns why the worker is of no use any more."""
+        job = _JOBS[worker.kind](task, worker, self.events)
+        try:
+            yield from self._go_through(worker, job)
+        except WorkerFailed as err:
+            return (yield from self._fail(worker, err))
+        except ConfigError as err:  # of this side: it will not do better with another worker
+            self.events.fatal(str(err))
+            return (yield from self._fail(worker, SideFailed(str(err))))
+        except MemoryError:
+            raise  # of all of this process, not of the task
+        except Exception as err:  # a callback's or a bug of ours: the task must not be forgotten
+            _logger.exception("task %s at %s failed", job.task_id, worker.name)
+            return (yield from self._fail(worker, SideFailed(error_line(err))))
+        else:
+            worker.failures = 0
+            return None
+        finally:
+            job.abandon()
+            worker.task_id, worker.info, worker.is_eval = None, {}, False
+
+    def _go_through(self, worker: WorkerSession, job: Job) -> Steps[None]:
+        worker.become("starting")
+        yield from job.start()
+        worker.become("running")
+        self.events.task_running(job.task_id, worker.name)
+        is_done = False
+        while not (is_done or worker.is_close_asked or worker.gone is not None):
+            is_done = yield from job.work()
+        worker.become("closing")
+        self.events.task_closing(job.task_id)
+        job.finish((yield from job.close()))
+
+    def _fail(self, worker: WorkerSession, err: WorkerFailed) -> Steps[str | None]:
+        is_lost = isinstance(err, WorkerLost)
+        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker knows of no end yet
+            is_lost = not (yield from self._close_quietly(worker))
+        ids = worker.name, err.cause, worker.task_id
+        self.events.task_failed(TaskFailure(*ids, is_lost, err.by_worker))
+        if is_lost:
+            return err.cause
+        worker.failures += 1
+        return None
+
+    def _close_quietly(self, worker: WorkerSession) -> Steps[bool]:
+        """Whether a worker whose task has failed at this side has ended it, too."""
+        try:
+            yield from worker.ask(CloseTask(worker.kind))
+        except WorkerLost:
+            return False
+        except WorkerFailed:
+            pass
+        return True

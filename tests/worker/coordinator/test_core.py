@@ -1,0 +1,303 @@
+"""The core by itself: a fake clock, and workers that are lost, late or mad."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ding.utils import durations
+from ding.worker.coordinator.callback_events import CALLBACKS, events_of
+from ding.worker.coordinator.core import Core
+from ding.worker.coordinator.worker_session import Ask, Leave, Wait
+from ding.worker.messages import (
+    ChunkReport,
+    CloseTask,
+    CollectProgress,
+    Demand,
+    DemandRequest,
+    ResourceRequest,
+    Resources,
+    SamplesAnswer,
+    SamplesRequest,
+    StartTask,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+)
+from ding.worker.seams import Arrival, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
+
+KINDS = ("collector", "learner")
+
+
+class Buffer:
+    """Lets as many batches be drawn as chunks came."""
+
+    def __init__(self):
+        self.chunks = 0
+        self.pace = SimpleNamespace(
+            grant=lambda worker, written, need: 1000, has_room=lambda: True, paces=lambda _: False
+        )
+
+    def begin(self):
+        """A learner begins."""
+
+    def take_chunks(self):
+        return ()
+
+    def permit(self, batch_size, wanted):
+        drawn, self.chunks = min(self.chunks, wanted), max(self.chunks - wanted, 0)
+        return drawn
+
+    def holds_learner(self, batch_size):
+        return False
+
+
+class Run:
+    """A run's side of the core, and its driver with a clock of its own.
+
+    Attributes:
+        open: Tasks that were sent, with their worker, and have not ended.
+        ended: How tasks ended, by their ids.
+    """
+
+    def __init__(self):
+        self.buffer, self.now = Buffer(), 0.0
+        self.open, self.ended, self.failures, self.extra = {}, {}, [], 0
+        self.done = set()
+        self.events = events_of(dict.fromkeys(CALLBACKS, lambda *args: None))
+        changes = dict(
+            learner_buffer=lambda _: self.buffer,
+            deal_with_collector_send_data=self.take_chunk,
+            deal_with_collector_judge_finish=lambda task_id, _: task_id in self.done,
+            deal_with_learner_judge_finish=lambda task_id, _: task_id in self.done,
+            deal_with_collector_finish_task=lambda task_id, _: self.end(task_id, "done"),
+            deal_with_learner_finish_task=lambda task_id, _: self.end(task_id, "done"),
+            task_failed=lambda failure: self.end(failure.task_id, failure.cause),
+            failed_worker=self.failures.append,
+            fatal=self.fatal,
+        )
+        vars(self.events).update(changes)
+        self.core = Core(self.events)
+        self.moves = {}
+        self.tasks = 0
+
+    def take_chunk(self, task_id, buffer_id, data_id, meta):
+        self.buffer.chunks += 1
+
+    def end(self, task_id, how):
+        assert task_id not in self.ended, "a task ends once"
+        self.ended[task_id] = how
+        del self.open[task_id]
+
+    def fatal(self, cause):
+        raise AssertionError(cause)
+
+    # ------------------------------------------------------------------ the driver
+
+    def come(self, kind, name):
+        """A worker comes, or comes again."""
+        worker = self.core.came(Arrival(kind, name, None, "here"), self.now)
+        self.step(worker)
+        self.wake()
+        return worker
+
+    def step(self, worker, given=None):
+        """Do what is next for a worker, and for those who are woken by that."""
+        move = self.moves[worker] = self.core.next(worker, given, self.now)
+        if isinstance(move, Leave):
+            del self.moves[worker]
+            self.core.left(worker)
+        self.wake()
+
+    def wake(self):
+        while self.core.woken:
+            worker = self.core.woken.pop()
+            if isinstance(self.moves.get(worker), Wait):
+                self.step(worker)
+
+    def pass_time(self, seconds):
+        """The clock goes on, and wakes those whose time has come."""
+        end = self.now + seconds
+        while due := [
+            (move.until, worker.name)
+            for worker, move in self.moves.items()
+            if isinstance(move, Wait) and move.until <= end
+        ]:
+            self.now, name = min(due)
+            for worker in [w for w in self.moves if w.name == name]:
+                move = self.moves.get(worker)
+                if isinstance(move, Wait) and move.until <= self.now:
+                    self.step(worker)
+        self.now = end
+
+    def send(self, kind):
+        """Send a new task; whether a worker took it."""
+        task_id = f"{kind}_{self.tasks}"
+        if not self.core.send(kind, {"task_id": task_id, "buffer_id": "b"}):
+            return False
+        self.tasks += 1
+        self.open[task_id] = kind
+        self.wake()
+        return True
+
+    def asked(self, worker):
+        """The request that a worker has not answered."""
+        move = self.moves.get(worker)
+        return move.request if isinstance(move, Ask) else None
+
+
+def answer_to(request, task_id):
+    """What a good worker answers."""
+    if isinstance(request, ResourceRequest):
+        return Resources()
+    if isinstance(request, CloseTask):
+        return TaskReport(task_id, {})
+    if isinstance(request, SamplesRequest):
+        chunk = ChunkReport("x", task_id, "b", 10, {"sample_num": 1})
+        return SamplesAnswer((chunk,), CollectProgress(task_id))
+    if isinstance(request, DemandRequest):
+        return Demand(task_id, 4, 0, 2)
+    if isinstance(request, TrainRequest):
+        return TrainAnswer(task_id, "b", 1, False, request.draws, 2)
+    assert isinstance(request, StartTask)
+    return None
+
+
+def work(run, worker, steps):
+    """A good worker answers so many requests."""
+    for _ in range(steps):
+        request = run.asked(worker)
+        if request is None:
+            run.pass_time(0.1)
+        else:
+            run.step(worker, answer_to(request, worker.task_id))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_goes_through_a_task_and_takes_the_next(kind):
+    run = Run()
+    worker = run.come(kind, "w")
+    work(run, worker, 1)
+    assert run.core.free(kind) == run.core.present(kind) == 1
+    run.buffer.chunks = 100
+    for number in range(3):
+        assert run.send(kind)
+        assert not run.core.free(kind)
+        asked = [run.asked(worker)]
+        while len(run.ended) == number:
+            if len(asked) == 6:
+                run.done.add(f"{kind}_{number}")
+            work(run, worker, 1)
+            asked.append(run.asked(worker))
+        assert isinstance(asked[0], StartTask)
+        assert isinstance(asked[-2], CloseTask)
+    assert set(run.ended.values()) == {"done"}
+
+
+def test_a_learner_that_waits_for_samples_is_woken_by_them():
+    run = Run()
+    learner, collector = run.come("learner", "l"), run.come("collector", "c")
+    for worker in (learner, collector):
+        work(run, worker, 1)
+        run.send(worker.kind)
+        run.step(worker, None)
+    run.step(learner, answer_to(run.asked(learner), learner.task_id))
+    assert isinstance(run.moves[learner], Wait)
+    assert learner.waits_for == "data"
+    run.step(collector, answer_to(run.asked(collector), collector.task_id))
+    assert run.asked(learner).draws == 1
+    assert run.now == 0.0
+
+
+def test_a_loss_is_explained_by_who_knows_better():
+    run = Run()
+    worker = run.come("collector", "c")
+    work(run, worker, 1)
+    run.send("collector")
+    run.step(worker, WorkerLost("no answer"))
+    assert run.open
+    run.core.lost(worker, "it was killed by signal 9")
+    run.wake()
+    assert run.ended == {"collector_0": "it was killed by signal 9"}
+    assert not run.core.workers
+
+
+def test_a_worker_that_failed_rests_longer_each_time():
+    run = Run()
+    worker = run.come("collector", "c")
+    work(run, worker, 1)
+    spans = []
+    for _ in range(4):
+        assert run.send("collector")
+        run.step(worker, WorkerFailed("no", by_worker=True))
+        began = run.now
+        while worker.state == "resting":
+            run.pass_time(0.1)
+        spans.append(run.now - began)
+    first, _ = durations.WORKER_RESTS
+    assert spans == pytest.approx([first * 2**i for i in range(4)], abs=0.11)
+
+
+def test_a_busy_worker_has_time_to_end_what_it_did():
+    run = Run()
+    worker = run.come("learner", "l")
+    while worker in run.moves:
+        if run.asked(worker) is None:
+            run.pass_time(0.1)
+        else:
+            run.step(worker, WorkerBusy("it trains"))
+    assert durations.WORKER_END <= run.now <= durations.WORKER_END + 0.3
+    assert run.failures == []
+
+
+NONSENSE = (None, 7, "text", Resources(), TaskReport("other", {}), SamplesAnswer((), None))
+LOSSES = (
+    WorkerLost("gone"),
+    WorkerFailed("failed", by_worker=True),
+    NonsenseAnswer("what?"),
+    WorkerBusy("busy"),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 2**32), st.integers(20, 200))
+def test_whatever_workers_do_no_task_is_forgotten_and_none_ends_twice(seed, steps):
+    chance, run = random.Random(seed), Run()
+    names = {f"{kind}{i}": kind for kind in KINDS for i in range(3)}
+    for _ in range(steps):
+        workers = sorted(run.moves, key=lambda worker: worker.name)
+        asked = [worker for worker in workers if run.asked(worker) is not None]
+        act = chance.choice(("come", "send", "time", "lose", "end", *("answer",) * 8))
+        if act == "come":
+            name = chance.choice(sorted(names))
+            run.come(names[name], name)
+        elif act == "send":
+            run.send(chance.choice(KINDS))
+        elif act == "time":
+            run.pass_time(chance.choice((0.01, 0.3, 20.0)))
+        elif act == "lose" and workers:
+            run.core.lost(chance.choice(workers), "killed")
+            run.wake()
+        elif act == "end" and run.open:
+            run.done.add(chance.choice(sorted(run.open)))
+        elif asked:
+            worker = chance.choice(asked)
+            task_id = chance.choice((worker.task_id, worker.task_id, "of before"))
+            good = answer_to(run.asked(worker), task_id)
+            given = chance.choice((good, good, good, *NONSENSE, *LOSSES))
+            run.step(worker, given)
+        for kind in KINDS:
+            assert run.core.free(kind) <= run.core.present(kind) <= 3
+        assert set(run.open) == {w.task_id for w in run.moves if w.task_id is not None}
+    # Every task that is open ends when its worker does.
+    for worker in list(run.moves):
+        run.core.lost(worker, "the end")
+        if run.asked(worker) is not None:
+            run.step(worker, WorkerLost("the end"))
+    run.wake()
+    run.pass_time(30.0)
+    assert not run.open
+    assert not run.moves
+    assert not run.core.workers
+    assert run.core.present("collector") == run.core.present("learner") == 0
