@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.utils.errors import ChunkError, DataError, DingError
-from ding.worker.learner.comm.learn_report import LearnReport
 from ding.worker.messages import Json
 from ding.worker.seams import Samples
 
@@ -13,34 +12,23 @@ Rows = tuple[Mapping[str, Json], ...]
 _OF_BUFFER = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
 
 
-class BatchReader:
-    """The data of one task.
+def read_batch(
+    rows: Rows, read_sample: Callable[[Mapping[str, Json]], object]
+) -> tuple[Samples | None, list[tuple[str, str]]]:
+    """Read a batch; samples that cannot be read are replaced by others of the batch.
 
-    Args:
-        read_sample: Reads one sample, by what is known of it.
-        report: Told of what cannot be read.
+    Returns:
+        The batch, ``None`` if nothing of it can be read; names and causes of what cannot.
     """
-
-    def __init__(
-        self, read_sample: Callable[[Mapping[str, Json]], object], report: LearnReport
-    ) -> None:
-        self.read_sample, self._report = read_sample, report
-
-    def batch(self, rows: Rows) -> Samples | None:
-        """Read a batch; ``None`` if nothing of it can be read.
-
-        Samples that cannot be read are replaced by others of the batch.
-        """
-        batch: list[Any] = []
-        bad: list[tuple[str, str]] = []
-        for meta in rows:
-            try:
-                batch.append(self.read_sample(meta))
-            except (DingError, ImportError) as error:
-                cause = error.cause if isinstance(error, ChunkError) else str(error)
-                bad.append((str(meta.get("data_id")), cause))
-        self._report.add_bad_chunks(bad)
-        return [batch[i % len(batch)] for i in range(len(rows))] if batch else None
+    batch: list[Any] = []
+    bad: list[tuple[str, str]] = []
+    for meta in rows:
+        try:
+            batch.append(read_sample(meta))
+        except (DingError, ImportError) as error:
+            cause = error.cause if isinstance(error, ChunkError) else str(error)
+            bad.append((str(meta.get("data_id")), cause))
+    return ([batch[i % len(batch)] for i in range(len(rows))] if batch else None), bad
 
 
 def sample_of(rows: list[Any], meta: Mapping[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
-from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
+from ding.worker.learner.comm.batch_reader import Rows, read_batch, sample_of
 from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.policy_publisher import (
@@ -200,7 +200,9 @@ class LearnerService(CommWorker):
             raise ConfigError(
                 "get_data() called next_batch() without a function that reads samples"
             )
-        return BatchReader(lambda meta: self._read_sample(meta, read), task.report).batch(rows)
+        batch, bad = read_batch(rows, lambda meta: self._read_sample(meta, read))
+        task.report.add_bad_chunks(bad)
+        return batch
 
     def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
         name = str(meta.get("data_id"))
