@@ -378,9 +378,9 @@ POLICY = (
     ),
     own("policy.model.context_len", "Steps of a sequence.", twins=("policy.context_len",)),
     own("policy.model.n_blocks", "Layers of a transformer.", twins=("policy.n_blocks",)),
-    own("policy.model.h_dim", "Width of its tokens.", twins=("policy.embed_dim",)),
+    own("policy.model.h_dim", "Width of its tokens.", twins=("policy.embed_dim", "policy.h_dim")),
     own("policy.model.n_heads", "Heads of its attention.", twins=("policy.n_heads",)),
-    own("policy.model.drop_p", "Share of dropout.", twins=("policy.dropout_p",)),
+    own("policy.model.drop_p", "Share of dropout.", twins=("policy.dropout_p", "policy.drop_p")),
     own("policy.model.continuous", "Whether actions are vectors.", twins=("policy.continuous",)),
     own(
         "policy.rtg_scale",

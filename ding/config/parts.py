@@ -262,6 +262,8 @@ def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
         if missing.split(".")[0] in ("ding", "dizoo") and _is_built_in(registry, section):
             section["import_names"] = []  # the type has another place here
             return registry.get(section["type"])
+        if missing.split(".")[0] == "ding" and registry.why_left_out(section.get("type")):
+            return registry.get(section["type"])  # raises, and names it
         if missing.split(".")[0] != "dizoo":
             raise
         raise ConfigError(_no_dizoo(name, section, where)) from error

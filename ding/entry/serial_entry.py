@@ -164,6 +164,7 @@ class SerialPipeline:
                 watch.launching()
                 with contextlib.closing(self._build(log.writer, dynamic_seed)) as parts:
                     watch.rest()
+                    self.outfit(parts)
                     stop.patient = True
                     run = SerialRun(parts, log, console, stop, watch, begin, callbacks, *limits)
                     watch.run = run
@@ -180,14 +181,9 @@ class SerialPipeline:
         return parts.policy, ending
 
     def _build(self, writer: Any, dynamic_seed: bool | None) -> Components:
-        parts = build_components(
+        return build_components(
             self.cfg, writer, self.env_setting, self._model, dynamic_seed, self.mode
         )
-        with contextlib.ExitStack() as opened:
-            opened.callback(parts.close)
-            self.outfit(parts)
-            opened.pop_all()
-        return parts
 
 
 def _limit(value: float | None, name: str) -> float:

@@ -122,7 +122,8 @@ class ObservationPipeline(SerialPipeline):
 
     def prepare(self, parts: Components) -> None:
         cfg = self.cfg.policy
-        first = EasyDict(cfg, random_collect_size=round(cfg.collect.n_sample / self.cfg.bco.alpha))
+        count = cfg.collect.get("n_sample") or cfg.collect.n_episode
+        first = EasyDict(cfg, random_collect_size=round(count / self.cfg.bco.alpha))
         random_collect(
             *(first, parts.policy, parts.collector, parts.collector_env, parts.commander),
             _Unkept(),

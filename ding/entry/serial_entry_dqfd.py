@@ -99,6 +99,18 @@ class DemonstrationPipeline(SerialPipeline):
     expert: Any = None
     _is_given = False
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        other = self.cfg.policy.other
+        if (kind := other.replay_buffer.get("type")) in ("naive", "deque"):
+            own = AdvancedReplayBuffer.default_config()
+            kept = {name: value for name, value in other.replay_buffer.items() if name in own}
+            other.replay_buffer = EasyDict({**own, **kept, "type": "advanced"})
+            self.notes.adapt(
+                f"create_config.replay_buffer.type={kind!r}: demonstrations need 'advanced', which "
+                "is used"
+            )
+
     def find_expert(
         self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
     ) -> None:

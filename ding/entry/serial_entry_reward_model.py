@@ -1,6 +1,7 @@
 """Training with the rewards of a reward model, in one process; some learn from demonstrations."""
 
 import argparse
+import logging
 import os
 from typing import Any
 
@@ -149,8 +150,9 @@ def trex_collecting_data(args: Any = None) -> None:
     """Save the trajectories that `serial_pipeline_trex` learns from.
 
     ``reward_model.expert_model_path`` is the folder of a run whose checkpoints of the updates
-    ``checkpoint_min`` to ``checkpoint_max`` play, in steps of ``checkpoint_step``; or, without
-    ``checkpoint_max``, one expert, which plays with each share of ``eps_list`` of random actions.
+    ``checkpoint_min`` to ``checkpoint_max`` play, in steps of ``checkpoint_step``, those that it
+    has. Without ``checkpoint_max``, or with fewer than two of them, one expert plays with each
+    share of ``eps_list`` of random actions.
     In all ``collect_count`` steps are played.
 
     Args:
@@ -306,7 +308,16 @@ class RewardModelPipeline(SerialPipeline):
         if cfg.checkpoint_max is not None and os.path.isdir(path):
             updates = range(cfg.checkpoint_min, cfg.checkpoint_max + 1, cfg.checkpoint_step or 100)
             folder = os.path.join(path, "ckpt") if "ckpt" in os.listdir(path) else path
-            players = [(os.path.join(folder, f"iteration_{n}.pth.tar"), 0.0) for n in updates]
+            files = [os.path.join(folder, f"iteration_{n}.pth.tar") for n in updates]
+            saved = [file for file in files if os.path.exists(file)]
+            if len(saved) > 1:
+                players = [(file, 0.0) for file in saved]
+            else:
+                logging.getLogger("ding").warning(
+                    "%s has %d of the checkpoints of the updates %s: the expert plays with the "
+                    "shares reward_model.eps_list of random actions in their place",
+                    *(folder, len(saved), [*updates]),
+                )
         policy = create_policy(self.cfg.policy, enable_field=["learn", "collect"])
         count = max(1, cfg.collect_count // len(players))
         return Columns.concat(

@@ -182,6 +182,7 @@ class SQILSACPolicy(SACPolicy):
 
 
 @POLICY_REGISTRY.register("discrete_sac")
+@POLICY_REGISTRY.register("sac_discrete")
 class DiscreteSACPolicy(_SoftActorCritic):
     """For one discrete action: the critics give all its values at once, so nothing is drawn.
 

@@ -34,7 +34,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         **_each("ding.policy", _POLICIES),
         "ding.policy.dqn": "dqn c51",
         "ding.policy.cql": "cql cql_discrete discrete_cql",
-        "ding.policy.sac": "sac discrete_sac sqil_sac",
+        "ding.policy.sac": "sac discrete_sac sac_discrete sqil_sac",
         "ding.policy.ppg": "ppg ppg_offpolicy",
         "ding.policy.qmix": "qmix wqmix qtran collaq",
         "ding.policy.ppo": "ppo ppo_offpolicy ppo_pg",

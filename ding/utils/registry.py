@@ -39,6 +39,8 @@ class Registry(dict):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.label = ""
+        #: Types of DI-engine that are not part of this package, and what they are.
+        self.left_out: dict[str, str] = {}
         self.import_key = "import_names"
         self.gives_way = False
         self._lazy: dict[str, str] = {}
@@ -177,7 +179,17 @@ class Registry(dict):
             return True
         return known.__module__ == obj.__module__ and "<locals>" not in qualname
 
+    def why_left_out(self, name: object) -> str | None:
+        """What a type of DI-engine is that is not part of this package; ``None`` for others."""
+        return self.left_out.get(str(name).removesuffix("_command"))
+
     def _unknown(self, name: object) -> str:
+        if (what := self.why_left_out(name)) is not None:
+            return (
+                f"{self.label} type {name!r} ({what}) is left out of this package, see "
+                "docs/differences.md; to use your own, name the module that registers it in "
+                f"{self.import_key}"
+            )
         known = [str(k) for k in self.query()]
         close = difflib.get_close_matches(str(name), known, n=3)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""

@@ -27,6 +27,22 @@ def _registry(name: str, section: str = "", import_key: str = "") -> Registry:
 POLICY_REGISTRY = _registry("policy")
 # The pipelines ask for the command mode of every policy.
 POLICY_REGISTRY.derive("_command", "ding.policy.command_mode_policy_instance", "with_command_mode")
+POLICY_REGISTRY.left_out.update(
+    ngu="Never Give Up",
+    dreamer="DreamerV3",
+    dreamerv3="DreamerV3",
+    mbsac="model-based SAC",
+    stevesac="model-based SAC",
+    ibc="implicit behavioural cloning",
+    pd="plan diffuser",
+    qgpo="Q-guided policy optimisation",
+    r2d2_gtrxl="R2D2 with a GTrXL",
+    dqn_stdim="DQN with an ST-DIM loss",
+    ppo_stdim="PPO with an ST-DIM loss",
+    td3_vae="TD3 with an action VAE",
+    atoc="attentional communication",
+    pc_bfs="procedure cloning",
+)
 ENV_REGISTRY = _registry("env")
 ENV_WRAPPER_REGISTRY = _registry("env_wrapper", "env")
 LEARNER_REGISTRY = _registry("learner")
@@ -38,6 +54,7 @@ SERIAL_EVALUATOR_REGISTRY = _registry("serial_evaluator", "evaluator")
 BUFFER_REGISTRY = _registry("buffer", "replay_buffer")
 COMMANDER_REGISTRY = _registry("commander")
 REWARD_MODEL_REGISTRY = _registry("reward_model", import_key="reward_model.import_names")
+REWARD_MODEL_REGISTRY.left_out.update({"rnd-ngu": "Never Give Up", "episodic": "Never Give Up"})
 LEAGUE_REGISTRY = _registry("league")
 PLAYER_REGISTRY = _registry("player", "league")
 MODEL_REGISTRY = _registry("model", import_key="policy.model.import_names")

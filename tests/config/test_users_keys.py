@@ -6,7 +6,7 @@ from easydict import EasyDict
 from ding.config.check import Notes
 from ding.config.compile import compile_run_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, UnknownTypeError
 
 HOOKS = dict(
     load_ckpt_before_run="",
@@ -150,6 +150,17 @@ PPO = dict(
     eval=dict(env_num=2, evaluator=dict(eval_freq=100)),
     other=dict(eps=EPS, replay_buffer=dict(replay_buffer_size=1000)),
 )
+
+
+@pytest.mark.parametrize("type_", ["ngu", "dreamer", "mbsac", "stevesac", "ibc", "pd"])
+@pytest.mark.parametrize("imports", [False, True])
+def test_policies_that_are_left_out_are_named(type_, imports):
+    names = dict(import_names=[f"ding.policy.{type_}"]) if imports else {}
+    env = dict(collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1, stop_value=1)
+    main = EasyDict(exp_name="run", env=env, policy=dict())
+    create = EasyDict(env=dict(type="cartpole"), policy=dict(type=type_, **names))
+    with pytest.raises(UnknownTypeError, match=f"'{type_}(_command)?' .* is left out of this"):
+        serial_pipeline((main, create), seed=0)
 
 
 @pytest.mark.parametrize(

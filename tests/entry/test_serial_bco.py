@@ -70,6 +70,16 @@ def test_trains_after_random_steps(tmp_path):
     assert "reward_model_iter/loss" in (tmp_path / "run" / "metrics.jsonl").read_text()
 
 
+def test_episodes(tmp_path):
+    """Four random ones, and two in the round."""
+    main, create = config(tmp_path / "run")
+    del main.policy.collect["n_sample"]
+    main.policy.collect.n_episode = 2
+    serial_pipeline_bco((main, EasyDict(create, collector=dict(type="episode"))), max_train_iter=1)
+    end = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert end["train_iter"] >= 1
+
+
 def test_a_resumed_run_goes_on_in_the_same_way(tmp_path):
     path = str(tmp_path / "demonstrations.pkl")
     save_file(path, walked())

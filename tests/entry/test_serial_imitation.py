@@ -15,6 +15,8 @@ from ding.entry import (
     serial_pipeline_trex,
     trex_collecting_data,
 )
+from ding.entry.run.watch import RunWatch
+from ding.entry.serial_entry_reward_model import GailPipeline
 from ding.utils import read_file, save_file
 from ding.utils.errors import ConfigError, DataError
 from tests.entry.runs import walk_config
@@ -76,6 +78,23 @@ def test_trains_on_and_off_policy(tmp_path, type_, policy):
     assert "unused_keys" not in facts
     tag = "reward_model_iter/" + ("reward" if type_ == "pwil" else "loss")
     assert tag in (tmp_path / "run" / "metrics.jsonl").read_text()
+
+
+def test_an_experts_play_does_not_count_as_the_launch_of_environments(tmp_path, monkeypatch):
+    events = []
+    for name in ("launching", "rest"):
+        monkeypatch.setattr(RunWatch, name, lambda watch, name=name: events.append(name))
+
+    class Played(Exception):
+        pass
+
+    class Pipeline(GailPipeline):
+        def outfit(self, parts):
+            raise Played
+
+    with pytest.raises(Played):
+        Pipeline(config(tmp_path / "run", "gail"), 0).train(1)
+    assert events[:2] == ["launching", "rest"]
 
 
 def test_guided_cost_needs_the_policys_probabilities(tmp_path):
@@ -144,6 +163,10 @@ def test_trajectories_of_a_runs_checkpoints(tmp_path):
     assert {float(row["noise"][0]) for row in rows} == {0.0}
     serial_pipeline_trex(ranked, max_train_iter=4)
     assert end(tmp_path / "run")["train_iter"] >= 4
+    ranked[0].reward_model.update(checkpoint_min=100, checkpoint_max=200)  # there are none
+    trex_collecting_data(EasyDict(cfg=ranked, seed=1))
+    rows = read_file(str(tmp_path / "data" / "demonstrations.pkl"))
+    assert {float(row["noise"][0]) for row in rows} == {0.0, 0.25, 0.5, 1.0}
 
 
 @pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil"])

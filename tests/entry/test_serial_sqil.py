@@ -54,6 +54,15 @@ def run(folder, max_train_iter, **policy):
     return json.loads((folder / "run.json").read_text())
 
 
+def test_a_naive_buffer_is_replaced(tmp_path, batches):
+    main, expert = configs(tmp_path / "run")
+    main[1].replay_buffer = dict(type="naive")
+    serial_pipeline_sqil(main, expert, expert_model=Leaning(), max_train_iter=2)
+    assert {0.0, 1.0} <= set(np.unique(batches))
+    end = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert any("demonstrations need 'advanced'" in line for line in end["adapted"])
+
+
 def test_half_of_each_batch_is_rewarded(tmp_path, batches):
     run(tmp_path / "run", 8)
     assert len(batches) == 8
