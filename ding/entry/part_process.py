@@ -24,6 +24,7 @@ from ding.utils.errors import DingError
 from ding.utils.log_file import leave_process
 from ding.utils.processes import end_processes
 from ding.utils.system_helper import ReportingThread
+from ding.worker.engines.carrier import ProcessEnd
 
 # ---------------------------------------------------------------------- messages of a part
 
@@ -39,8 +40,23 @@ class Up:
     where: Any = None
 
 
+@dataclass(frozen=True)
+class Ensure:
+    """Of the coordinator: a worker's process has to live, and joins at an address."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Of the coordinator: a worker's process has to end at once."""
+
+    name: str
+
+
 #: An ending is how it ends; the coordinator's, the run's verdict, comes before its own end.
-PartMessage = Up | Ending
+PartMessage = Up | Ensure | Kill | Ending
 
 # ---------------------------------------------------------------------- messages of its parent
 
@@ -57,16 +73,8 @@ class WorkerStarted:
     process: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class WorkerEnded:
-    """For the coordinator, which owns the terminal: a worker's process has ended."""
-
-    name: str
-    cause: str
-
-
 #: An ending is why it is to end.
-ParentMessage = Ending | WorkerStarted | WorkerEnded
+ParentMessage = Ending | WorkerStarted | ProcessEnd
 
 
 # ---------------------------------------------------------------------- the process
@@ -76,18 +84,20 @@ StopFunction = Callable[[str, str], object]
 
 
 class PartHandle:
-    """What a part knows of the process around it.
+    """What a part knows of the process around it; to the coordinator, a `Starter` of workers.
 
     Attributes:
         stopping: The end that was asked for, if one was.
         clean: Called at the very end if the supervisor is gone: nobody else is left to do it.
-        worker_ended: Called with name and cause when the supervisor has seen a worker's end.
+        on_exit: Called when the supervisor has seen a worker's end.
+        has_parent: Whether there is a supervisor.
     """
 
     def __init__(self, link: Connection | None) -> None:
         self.stopping: Ending | None = None
         self.clean: Callable[[], object] = lambda: None
-        self.worker_ended: Callable[[str, str], object] = _print_end
+        self.on_exit: Callable[[ProcessEnd], object] = lambda end: None
+        self.has_parent = link is not None
         self._link = link
         self._lock = threading.Lock()
         self._stop: StopFunction | None = None
@@ -106,6 +116,14 @@ class PartHandle:
             with contextlib.suppress(OSError), self._lock:
                 self._link.send(message)
 
+    def ensure(self, name: str, address: str) -> None:
+        """Have a worker's process live, which joins at an address; one that lives is left alone."""
+        self.send(Ensure(name, address))
+
+    def kill(self, name: str) -> None:
+        """End a worker's process at once, if it lives."""
+        self.send(Kill(name))
+
     def ask_to_stop(self, ending: Ending) -> None:
         """Ask the part for an end; only the first one counts."""
         with self._lock:
@@ -117,8 +135,8 @@ class PartHandle:
         """Take a message of the supervisor."""
         if isinstance(message, Ending):
             self.ask_to_stop(message)
-        elif isinstance(message, WorkerEnded):
-            self.worker_ended(message.name, message.cause)
+        elif isinstance(message, ProcessEnd):
+            self.on_exit(message)
         else:
             self._siblings[message.name] = message.process
 
@@ -197,10 +215,6 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
 
 def _print_failure(cause: str) -> None:
     say(f"error: {cause}", to_stderr=True)
-
-
-def _print_end(name: str, cause: str) -> None:
-    say(f"{name} {cause}", to_stderr=True)
 
 
 def _wait_for_end(

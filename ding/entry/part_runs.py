@@ -34,6 +34,7 @@ from ding.utils.system_helper import find_free_port
 from ding.worker import Coordinator, LearnerAggregator
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
 from ding.worker.engines.control import RunControl
+from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.engines.worker_services import build_service, make_service
 from ding.worker.seams import Engine
 
@@ -58,6 +59,9 @@ def run_coordinator(
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port
+    if engine is None and handle.has_parent:
+        specs = worker_specs(config, has_teams=True)
+        engine = flask_fs_engine(config.system, main.exp_name, main.seed, handle, specs)
     set_logs(config.system.get("logs", {}), output_path(main.exp_name, "coordinator"))
     set_pkg_seed(main.seed, use_cuda=False)
     goal = first_goal(at(main, "env.stop_value"))
@@ -76,7 +80,6 @@ def run_coordinator(
         )
         try:
             coordinator.start()
-            handle.worker_ended = coordinator.worker_ended
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.send(Up(coordinator.address[1]))
             verdict = coordinator.wait() or ("failed", "no verdict")

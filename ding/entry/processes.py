@@ -96,6 +96,13 @@ class Processes:
                 events.append((name, self._forget(name)))
         return events
 
+    def kill(self, name: str) -> None:
+        """End a part at once, without an event; nothing if it does not live."""
+        child = self._children.get(name)
+        if child is not None:
+            child.kill()
+            self._forget(name)
+
     def is_alive(self, name: str) -> bool:
         """Whether it was started, and its death was not reported."""
         return name in self._children

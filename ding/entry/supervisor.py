@@ -1,12 +1,10 @@
-"""Parents of a run's parts: they start them, start dead ones again, and end them all."""
+"""Parents of a run's parts: they start them, and end them all."""
 
 import contextlib
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from easydict import EasyDict
 
@@ -17,40 +15,28 @@ from ding.config.system import (
     rank_of,
     worker_names,
 )
-from ding.entry.part_process import Up, WorkerEnded, WorkerStarted
+from ding.entry.part_process import Ensure, Kill, Up, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.processes import Died, Event, Processes
 from ding.entry.run.folder import recorded_ending
 from ding.entry.run.signals import StopNow, StopSignal
+from ding.interaction.base.network import split_http_address
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.processes import Restarts
 from ding.utils.system_helper import ReservedPort
+from ding.worker.engines.carrier import ProcessEnd
 
 _COORDINATOR = "coordinator"
 
 
-@dataclass
-class _Part:
-    """What is known of a part.
-
-    Attributes:
-        is_up: Whether it has said that it works.
-        started: When it was, by the monotonic clock; ``None`` before the first time.
-        due: When it has to be up, if it is being started; when it is to be started again, if it
-            died.
-    """
-
-    name: str
-    is_up: bool = False
-    started: float | None = None
-    due: float | None = None
-
-
 class Supervisor:
     """Parent of a run's parts. It runs no thread, no tensor operation and no server.
+
+    It starts the coordinator, and starts it again if it dies; which workers live is the
+    coordinator's to decide (`ding.worker.engines.control`).
 
     Args:
         config: Compiled parallel config; workers' ports on ``'auto'``.
@@ -61,15 +47,14 @@ class Supervisor:
     def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:
         self._config, self._key, self._resume = config, key, resume
         names = worker_names(config.main, config.system)
-        self._coordinator = _Part(_COORDINATOR)
-        self._workers = {name: _Part(name) for name in names}
-        self._parts = {_COORDINATOR: self._coordinator, **self._workers}
-        # One process of a learner cannot be done without, whatever other learners there are.
-        kinds = {n: n if aggregator_of(n, config.system) else kind_of(n) for n in self._parts}
-        self._restarts = Restarts(kinds, config.system.max_restart)
-        self._processes = Processes(
-            {_COORDINATOR: None, **{n: output_path(config.main.exp_name, n) for n in names}}
-        )
+        self._workers = [name for name in names if kind_of(name) != "learner_aggregator"]
+        outputs = {name: output_path(config.main.exp_name, name) for name in self._workers}
+        self._processes = Processes({_COORDINATOR: None, **outputs})
+        self._up: set[str] = set()  # those that have said that they work
+        self._restarts = Restarts({_COORDINATOR: _COORDINATOR}, config.system.max_restart)
+        self._started: float | None = None  # the coordinator was, by the monotonic clock
+        #: When the coordinator has to be up, if it is being started, or is to be started again.
+        self._due: float | None = None
         self._group_ports: dict[str, ReservedPort] = {}
         self._cause: Ending | None = None  # why the run is ended from here
         self._verdict: Ending | None = None  # the coordinator's
@@ -83,9 +68,9 @@ class Supervisor:
         """
         stop.patient = True
         try:
-            self._start(self._coordinator)
+            self._start_coordinator()
             while stop.number is None and not self._is_over:
-                for event in self._processes.wait(self._next_due()):
+                for event in self._processes.wait(math.inf if self._due is None else self._due):
                     self._take(event)
                 self._look_after()
             self._end(stop)
@@ -103,25 +88,28 @@ class Supervisor:
 
     # ------------------------------------------------------------------ running
 
-    def _start(self, part: _Part) -> None:
-        is_first = part.started is None
-        part.is_up, part.started = False, time.monotonic()
-        part.due = part.started + self._processes.start_limit
-        if part is self._coordinator:
-            # After a restart: if it had come so far as to save something.
-            self._config.resume_coordinator = self._resume or (False if is_first else None)
-            main = partial(run_coordinator, config=self._config, key=self._key)
-        else:
-            main = partial(
-                run_worker,
-                config=self._config,
-                name=part.name,
-                key=self._key,
-                environ=self._environ(part.name),
-            )
-        self._processes.start(part.name, main)
-        news = self._workers if part is self._coordinator else [part.name]
-        for name in news:
+    def _start_coordinator(self) -> None:
+        # After a restart: if it had come so far as to save something.
+        is_first = self._started is None
+        self._config.resume_coordinator = self._resume or (False if is_first else None)
+        self._started = time.monotonic()
+        self._due = self._started + self._processes.start_limit
+        main = partial(run_coordinator, config=self._config, key=self._key)
+        self._processes.start(_COORDINATOR, main)
+        self._name_processes(self._workers)
+
+    def _start_worker(self, name: str, address: str) -> None:
+        entry = self._config.system[name]
+        if entry.port in OPEN_PORTS:  # to others the coordinator connects
+            host = reachable(self._config.system.coordinator.host)
+            entry.coordinator = [host, split_http_address(address)[1]]
+        environ, key = self._environ(name), self._key
+        main = partial(run_worker, config=self._config, name=name, key=key, environ=environ)
+        self._processes.start(name, main)
+        self._name_processes([name])
+
+    def _name_processes(self, names: Sequence[str]) -> None:
+        for name in names:
             process = self._processes.identity(name)
             if process is not None:
                 self._processes.send(_COORDINATOR, WorkerStarted(name, process))
@@ -134,86 +122,68 @@ class Supervisor:
             return {}
         if group not in self._group_ports:
             self._group_ports[group] = ReservedPort(LOOPBACK)
-        port = self._group_ports[group].port
-        return rank_environ(name, system, port)
-
-    def _next_due(self) -> float:
-        """The next moment at which something has to be done though nothing has happened."""
-        due = [part.due for part in self._parts.values() if part.due is not None]
-        return min(due, default=math.inf)
+        return rank_environ(name, system, self._group_ports[group].port)
 
     def _take(self, event: Event) -> None:
         name, news = event
-        part = self._parts[name]
-        if isinstance(news, Died):
-            self._on_death(part, news)
-        elif isinstance(news, Up):
-            part.is_up, part.due = True, None
-            self._start_dependents(part, news.where)
-        elif part is self._coordinator and part.is_up:
-            self._verdict = self._verdict or news
-
-    def _start_dependents(self, part: _Part, where: Any) -> None:
-        """Start those who wait for this one; it keeps its port when it is started again."""
-        system = self._config.system
-        address: list[Any] = []
-        if part is self._coordinator:
-            system.coordinator.port = where
-            address = [reachable(system.coordinator.host), where]
-        elif kind_of(part.name) == "learner_aggregator":
-            host, _, port = where.rpartition("://")[2].rpartition(":")
-            system[part.name].master = EasyDict(host=host, port=int(port))
-            address = [host, int(port)]
-        for worker in self._workers.values():
-            if (aggregator_of(worker.name, system) or _COORDINATOR) != part.name:
-                continue
-            if system[worker.name].port in OPEN_PORTS:  # to others the coordinator connects
-                system[worker.name].coordinator = address
-            if worker.started is None:
-                self._start(worker)
+        match news:
+            case Died():
+                self._on_death(name, news)
+            case Up():
+                self._up.add(name)
+                if name == _COORDINATOR:  # it keeps its port when it is started again
+                    self._config.system.coordinator.port, self._due = news.where, None
+            case Ensure():
+                if not (self._is_over or self._processes.is_alive(news.name)):
+                    self._start_worker(news.name, news.address)
+            case Kill():
+                self._processes.kill(news.name)
+            case Ending() if name == _COORDINATOR and name in self._up:
+                self._verdict = self._verdict or news
 
     def _look_after(self) -> None:
-        """Start what is due, and see who does not come up."""
-        for part in self._parts.values():
-            if self._is_over:
-                return
-            if part.due is None or part.due > time.monotonic():
-                continue
-            if self._processes.is_alive(part.name):
-                limit = self._processes.start_limit
-                self._fail(f"{part.name} did not come up in {limit:.0f} s")
-            else:
-                self._start(part)
+        """Start the coordinator if that is due, and see whether it comes up."""
+        if self._is_over or self._due is None or self._due > time.monotonic():
+            return
+        if self._processes.is_alive(_COORDINATOR):
+            limit = self._processes.start_limit
+            self._fail(f"{_COORDINATOR} did not come up in {limit:.0f} s")
+        else:
+            self._start_coordinator()
 
-    def _on_death(self, part: _Part, death: Died) -> None:
-        part.due = None
-        if part is self._coordinator:
-            self._coordinator_end = death.how
+    def _on_death(self, name: str, death: Died) -> None:
+        was_up = name in self._up
+        self._up.discard(name)
+        # What fails while it is built fails again.
+        is_unbuilt = not was_up and bool(death.cause or death.status > 0)
+        if name == _COORDINATOR:
+            self._on_coordinators_death(death, is_unbuilt)
+            return
+        end = ProcessEnd(name, death.how)
+        if is_unbuilt:
+            end = ProcessEnd(name, death.cause or death.how, "unbuilt")
+        elif death.status == 0:
+            end = ProcessEnd(name, "left", "left")
+        if self._processes.is_alive(_COORDINATOR):  # it decides what follows
+            self._processes.send(_COORDINATOR, end)
+        elif not self._is_over:
+            say(f"{name} {end.how}", to_stderr=True)
+
+    def _on_coordinators_death(self, death: Died, is_unbuilt: bool) -> None:
+        self._due, self._coordinator_end = None, death.how
         if self._is_over:
             return
-        if not part.is_up and (death.cause or death.status > 0):
-            # What fails while it is built fails again.
-            self._fail(f"{part.name}: {death.cause}" if death.cause else f"{part.name} {death.how}")
+        if is_unbuilt:
+            self._fail(f"coordinator: {death.cause}" if death.cause else f"coordinator {death.how}")
             return
-        assert part.started is not None
+        assert self._started is not None
         now = time.monotonic()
-        if death.status == 0 and part is not self._coordinator:
-            after = self._restarts.without(part.name, "left")
-        else:
-            after = self._restarts.after_death(part.name, death.how, now - part.started)
-        if after.is_end:
-            self._fail(f"{part.name} {after.text}")
+        after = self._restarts.after_death(_COORDINATOR, death.how, now - self._started)
+        if after.pause is None:
+            self._fail(f"{_COORDINATOR} {after.text}")
             return
-        if after.pause is not None:
-            part.due = now + after.pause
-        self._report_death(part, after.text)
-
-    def _report_death(self, part: _Part, cause: str) -> None:
-        """To the coordinator, and by it to the operator, whose terminal it owns."""
-        if self._coordinator.is_up and self._processes.is_alive(_COORDINATOR):
-            self._processes.send(_COORDINATOR, WorkerEnded(part.name, cause))
-        else:
-            say(f"{part.name} {cause}", to_stderr=True)
+        self._due = now + after.pause
+        say(f"{_COORDINATOR} {after.text}", to_stderr=True)
 
     # ------------------------------------------------------------------ the end
 
@@ -235,7 +205,8 @@ class Supervisor:
             begin = time.monotonic() - alone
         for name in self._workers:
             self._processes.send(name, self._conclusion())
-        self._processes.wait_for_ends(self._parts, begin + everybody, stop, self._take)
+        everyone = [_COORDINATOR, *self._workers]
+        self._processes.wait_for_ends(everyone, begin + everybody, stop, self._take)
 
     def _conclusion(self) -> Ending:
         cause = self._cause

@@ -77,7 +77,7 @@ GRAPH = (
         "CommCoordinator",
         (
             *(CommCoordinator.start, CommCoordinator.send, CommCoordinator.workers),
-            *(CommCoordinator.worker_ended, CommCoordinator.close_tasks, CommCoordinator.close),
+            *(CommCoordinator.close_tasks, CommCoordinator.close),
         ),
     ),
     Arrow("Coordinator", "Core", (Core.free, Core.present)),

@@ -8,6 +8,9 @@ import os
 import threading
 import time
 
+from ding.interaction.base import split_http_address
+from ding.worker.engines.http_worker import HttpWorker
+
 
 class _Part:
     def __init__(self, name: str, exp_name: str) -> None:
@@ -56,14 +59,43 @@ class _Part:
 
 
 class FakeCoordinator(_Part):
+    """Has workers come by the engine's control, and asks nothing of them."""
+
     def __init__(self, cfg, run_log, console, engine=None, callbacks=None) -> None:
         super().__init__("coordinator", cfg.main.exp_name)
-        self.run_log = run_log
+        self.run_log, self._control = run_log, engine.control
         own = cfg.system.coordinator
         assert own.run_key
         self.verdict = None
-        self.address = own.host, own.port or 12345
         self.say(f"resume={cfg.resume_coordinator} port={own.port}")
+
+    @property
+    def address(self):
+        host, port, _, _ = split_http_address(self._control.address)
+        return host, port
+
+    def start(self) -> None:
+        self._control.start(self)
+        super().start()
+
+    # ------------------------------------------------------------------ what the control tells
+
+    def came(self, arrival) -> None:
+        self.say(f"{arrival.name} came")
+
+    def lost(self, arrival, cause) -> None:
+        self.warn(arrival.name, cause)
+
+    def warn(self, source, text) -> None:
+        self.say(f"{source} {text}")
+
+    def fatal(self, cause) -> None:
+        self.stop(cause, "failed")
+
+    def status(self):
+        return {}
+
+    # ------------------------------------------------------------------ life
 
     def obey(self, order: str) -> None:
         super().obey(order)
@@ -77,26 +109,27 @@ class FakeCoordinator(_Part):
             self.verdict = self.verdict or (status, reason)
             self.ended.set()
 
-    def worker_ended(self, name: str, cause: str) -> None:
-        self.say(f"{name} {cause}")
-
     def wait(self) -> tuple[str, str]:
         self.ended.wait()
         return self.verdict
 
     def close(self) -> None:
+        self._control.close(2.0)
         if self.verdict is not None:
             self.run_log.finish(*self.verdict)
         self.say("closed")
 
 
 class FakeWorker(_Part):
+    """A service that joins, and answers nothing."""
+
+    failed = None
+
     def __init__(self, entry) -> None:
         super().__init__(entry.name, entry.exp_name)
         assert entry.run_key
-        self.failed = None
-        if entry.name.startswith("learner_aggregator"):
-            self.master_address = "http://127.0.0.1:23456"
+        self.kind = "learner" if entry.name.startswith("learner") else "collector"
+        self._http = HttpWorker(self, entry, self.coordinator_lost)
         if entry.get("multi_gpu"):
             self.say(f"RANK={os.environ.get('RANK')} WORLD_SIZE={os.environ.get('WORLD_SIZE')}")
         self.say(f"coordinator={entry.coordinator[1]}")
@@ -111,6 +144,14 @@ class FakeWorker(_Part):
 
     def start(self) -> None:
         self.note_pid()
+        self._http.start()
+
+    def coordinator_lost(self, cause: str) -> None:
+        """It joins again."""
+
+    def released(self) -> None:
+        if self.order() != "deaf":
+            self.ended.set()
 
     def join(self) -> None:
         self.watcher.start()  # it obeys when it has told that it works
@@ -121,3 +162,4 @@ class FakeWorker(_Part):
             time.sleep(100)
         self.say("closed")
         self.ended.set()
+        self._http.close()

@@ -141,20 +141,6 @@ class CommCoordinator:
         found.update({session.name: session for session in self.sessions()})
         return list(found.values())
 
-    def worker_ended(self, name: str, cause: str) -> bool:
-        """A worker's process has ended; whether its loss was not known."""
-        session = self.core.workers.get(name)
-        if session is None or not self._lose(session, cause):
-            return False
-        self._control.release(session.arrival, cause)
-        return True
-
-    def _lose(self, session: WorkerSession, cause: str) -> bool:
-        with self._turn:
-            is_news = self.core.lost(session, cause)
-            self._wake()
-        return is_news
-
     # ------------------------------------------------------------------ what workers' threads do
 
     def next(self, worker: WorkerSession, given: object) -> Move:
@@ -196,7 +182,9 @@ class CommCoordinator:
         """Tell the session with a worker that it is gone, and why."""
         session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
-            self._lose(session, cause)
+            with self._turn:
+                self.core.lost(session, cause)
+                self._wake()
 
     def status(self) -> Mapping[str, object]:
         """What ``ding status`` shows."""

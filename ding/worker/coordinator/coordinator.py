@@ -299,11 +299,6 @@ class Coordinator(RunEvents, Configurable):
             _logger.exception("the coordinator failed")
         self._comm.close_tasks(0.0)
 
-    def worker_ended(self, name: str, cause: str) -> None:
-        """Whoever started a worker's process has seen its end: its task is free at once."""
-        if not self._comm.worker_ended(name, cause):
-            self.error(f"{name} {cause}")
-
     # ------------------------------------------------------------------ state
 
     def status(self) -> RunStatus:

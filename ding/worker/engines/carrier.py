@@ -12,7 +12,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from easydict import EasyDict
 
@@ -129,6 +129,34 @@ def built_elsewhere(spec: WorkerSpec, stores: "Stores") -> WorkerService:
 OnDeath = Callable[[str], object]
 
 
+@dataclass(frozen=True)
+class ProcessEnd:
+    """A worker's process has ended by itself.
+
+    Attributes:
+        how: In words.
+        way: ``unbuilt``: it could not be built, and would not be the next time; ``left``: it has
+            nothing more to do; else ``died``.
+    """
+
+    name: str
+    how: str
+    way: Literal["died", "left", "unbuilt"] = "died"
+
+
+class Starter(Protocol):
+    """Starts the processes of workers that join, and reports their ends."""
+
+    #: Called when a process has ended by itself.
+    on_exit: Callable[[ProcessEnd], object]
+
+    def ensure(self, name: str, address: str) -> None:
+        """Have a worker's process live, which joins at an address; one that lives is left alone."""
+
+    def kill(self, name: str) -> None:
+        """End a worker's process at once, if it lives."""
+
+
 class WorkerTable(Protocol):
     """What a control has called when workers come by themselves, and when they go."""
 
@@ -152,10 +180,10 @@ class Workers(ABC, Generic[Handle]):
     exp_name: str = "."
 
     @abstractmethod
-    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Handle:
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
         """Start a worker: build a `Worker` where it shall live, and let it answer.
 
-        May return before it is there: the first `call` waits for it.
+        May return before it is there: the first `call` waits for it. ``None``: it joins by itself.
 
         Args:
             on_death: To be called when it has ended without having been asked. Where nobody would
@@ -197,7 +225,7 @@ class Workers(ABC, Generic[Handle]):
         """Where a worker lives, for humans, and its process if that is known."""
         return type(self).__name__, None
 
-    def place(self, name: str) -> str:
+    def place(self, worker: WorkerSpec) -> str:
         """Where a worker that has not come is expected, for humans."""
         return type(self).__name__
 

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ding.interaction.base.service import HttpService
 from ding.interaction.slave import TaskFail
@@ -17,6 +17,8 @@ from ding.worker.adapter.learner_team import TeamPeer
 from ding.worker.engines.carrier import (
     EndWorker,
     NotYetError,
+    ProcessEnd,
+    Starter,
     WithFiles,
     Workers,
     WorkerSpec,
@@ -53,12 +55,19 @@ class RunControl:
         workers: What starts and reaches them.
         specs: Which there are to be.
         max_restart: How often each may be started again.
+        starter: Starts their processes, if they join by themselves and this run starts them.
     """
 
     def __init__(
-        self, workers: Workers[Any], specs: Sequence[WorkerSpec], max_restart: int = 0
+        self,
+        workers: Workers[Any],
+        specs: Sequence[WorkerSpec],
+        max_restart: int = 0,
+        starter: Starter | None = None,
     ) -> None:
         self._workers = workers
+        if starter is not None:
+            starter.on_exit = self._process_ended
         self._server: HttpService | None = None
         members: dict[str, list[str]] = {}
         for spec in specs:
@@ -71,7 +80,9 @@ class RunControl:
         self._arrivals: Arrivals
         self._lock = threading.Lock()  # guards what follows
         self._closing = False
-        self._keepers = {spec.name: _Keeper(workers, spec, self._restarts) for spec in specs}
+        self._keepers = {
+            spec.name: _Keeper(workers, spec, self._restarts, starter) for spec in specs
+        }
 
     def start(self, arrivals: Arrivals) -> None:
         """Start all workers; does not wait for them.
@@ -89,7 +100,7 @@ class RunControl:
         for keeper in keepers:
             team_name = keeper.spec.team
             target = arrivals if team_name is None else self._teams[team_name].members
-            keeper.start(arrivals, target)
+            keeper.start(arrivals, target, self._server.my_address)
 
     def adopt(self, kind: Kind, name: str, handle: object) -> bool:
         """A worker has joined, perhaps again; whether it is wanted."""
@@ -101,7 +112,7 @@ class RunControl:
                 spec = WorkerSpec(name, kind, built_elsewhere)
                 keeper = _Keeper(self._workers, spec, self._restarts, guest=handle)
                 self._keepers[name] = keeper
-                keeper.start(self._arrivals, self._arrivals)
+                keeper.start(self._arrivals, self._arrivals, "")
         return True
 
     def lost(self, name: str, handle: object, cause: str) -> None:
@@ -110,6 +121,12 @@ class RunControl:
             keeper = self._keepers.get(name)
         if keeper is not None:
             keeper.lose(handle, cause)
+
+    def _process_ended(self, end: ProcessEnd) -> None:
+        with self._lock:
+            keeper = self._keepers.get(end.name)
+        if keeper is not None:
+            keeper.end(end)
 
     def release(self, arrival: Arrival, cause: str) -> None:
         """Let a worker go: it is started again, or may come again."""
@@ -149,6 +166,7 @@ class _Keeper:
         workers: What starts and reaches it.
         spec: What it is made of.
         restarts: What follows its death.
+        starter: Starts its process, if that is not the workers' own matter.
         guest: Its handle if it has come without being expected. It is kept until it is lost.
 
     Attributes:
@@ -161,57 +179,69 @@ class _Keeper:
         workers: Workers[Any],
         spec: WorkerSpec,
         restarts: Restarts,
+        starter: Starter | None = None,
         guest: object | None = None,
     ) -> None:
         if not (workers.in_one_process or workers.workers_join):
             spec = dataclasses.replace(spec, folder=workers.exp_name)
         self.spec = spec
-        self.awaited = Awaited(spec.kind, spec.name, workers.place(spec.name))
+        self.awaited = Awaited(spec.kind, spec.name, workers.place(spec))
         self.is_guest = self.is_there = guest is not None
         self._is_first = True
-        self._workers, self._restarts = workers, restarts
+        self._workers, self._restarts, self._starter = workers, restarts, starter
         self._arrivals: Arrivals
         self._target: Arrivals
+        self._address = ""
         self._closing = threading.Event()
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
         self._life = self._new_life()
-        self._lock = threading.Lock()  # guards what follows
+        self._changed = threading.Condition()  # guards what follows, and is notified of lives' ends
         self._joined: object | None = guest  # and has no life yet
         self._is_over = False
         self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
 
-    def start(self, arrivals: Arrivals, target: Arrivals) -> None:
+    def start(self, arrivals: Arrivals, target: Arrivals, address: str) -> None:
         """Begin.
 
         Args:
             arrivals: Told what the operator should know.
             target: Told when the worker comes, and when it is lost.
+            address: Where it joins, if it does.
         """
-        self._arrivals, self._target = arrivals, target
+        self._arrivals, self._target, self._address = arrivals, target, address
         self._thread.start()
 
     def take(self, handle: object) -> bool:
         """The worker has joined; whether it is looked after from here."""
-        with self._lock:
+        with self._changed:
             if self._is_over or self.is_guest:
                 return False
             self._joined = handle
+            self._changed.notify_all()
         return True
 
     def lose(self, handle: object, cause: str) -> None:
         """The worker of a handle cannot be reached any more."""
-        with self._lock:
+        with self._changed:
             if self._joined is handle:
                 self._joined = None
         if self._life.handle is handle:
             self._life.lose(cause)
+
+    def end(self, end: ProcessEnd) -> None:
+        """The worker's process has ended."""
+        self._life.die(end.how, end.way)
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self, deadline: float) -> None:
         """End the worker for good; does not wait."""
         self._deadline = deadline
         self._closing.set()
         self._life.finish()
+        with self._changed:
+            self._changed.notify_all()
         if not self.is_there:  # nobody waits for it any more
             self._life.drop()
 
@@ -249,7 +279,7 @@ class _Keeper:
             _logger.exception("nobody looks after %s any more", name)
             self._arrivals.fatal(f"{name}: {_words(error)}")
         finally:
-            with self._lock:
+            with self._changed:
                 self._is_over = True
 
     def _new_life(self) -> "_Life":
@@ -268,6 +298,8 @@ class _Keeper:
             self.is_there = True
             self._target.came(arrival)
             life.ended.wait()
+            if self._workers.workers_join and self._starter is not None:
+                life.dead.wait(durations.CAUSE_WAIT)  # of which it is lost, perhaps
             if self._closing.is_set():
                 self._part(life)
             else:
@@ -275,8 +307,9 @@ class _Keeper:
                 if life.is_news:
                     self._target.lost(arrival, life.cause)
         except (OSError, EOFError, WorkerLost) as error:
-            cause = life.end(_words(error))
-            if not self._closing.is_set():  # else it was dropped while it came
+            cause = life.die(_words(error))
+            is_given_up = life.after is not None and life.after.pause is None
+            if not (self._closing.is_set() or is_given_up):  # else that is told, or nothing
                 self._arrivals.warn(self.spec.name, cause)
         finally:
             life.drop()
@@ -314,13 +347,16 @@ class _Keeper:
         begun, is_news = time.monotonic(), True
         is_first, self._is_first = self._is_first, False
         found = self._workers.find(self.spec, life.die) if is_first else None
+        if self._starter is not None:
+            self._starter.ensure(self.spec.name, self._address)
         while found is None:
-            with self._lock:
+            with self._changed:
                 found, self._joined = self._joined, None
             if found is not None:
                 break
+            life.check()
             try:
-                return self._workers.spawn(self.spec, life.die)
+                return self._workers.spawn(self.spec, life.die) or self._await_join(life)
             except NotYetError as error:
                 if is_news and time.monotonic() - begun > durations.SPAWN_PATIENCE:
                     self._arrivals.warn(self.spec.name, str(error))
@@ -328,6 +364,25 @@ class _Keeper:
                 if self._closing.wait(durations.SPAWN_PAUSE):
                     raise
         return found
+
+    def _await_join(self, life: "_Life") -> object:
+        """Wait until the worker joins, for the first time or again.
+
+        Raises:
+            TaskFail: It cannot be built.
+            WorkerLost: It has ended, or did not join in time, and is killed.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._joined is not None or life.ended.is_set(), durations.SPAWN_START
+            )
+            handle, self._joined = self._joined, None
+        if handle is not None:
+            return handle
+        life.check()
+        if self._starter is not None:
+            self._starter.kill(self.spec.name)
+        raise WorkerLost(life.die(f"has not joined for {durations.SPAWN_START:g} s"))
 
     def _part(self, life: "_Life") -> None:
         """Tell the worker that the run is over."""
@@ -357,6 +412,7 @@ class _Life:
         cause: Why it has ended, and whether it is started again; empty before that.
         after: What follows its death; ``None`` if it has not died.
         ended: Set at its end.
+        dead: Set when it has died, perhaps after it was lost.
         has_answered: Whether it has answered a request.
         is_news: Whether its session may not know of its end.
     """
@@ -372,8 +428,8 @@ class _Life:
         self._warn = warn
         self.cause = ""
         self.after: AfterDeath | None = None
-        self.ended = threading.Event()
-        self.has_answered = self.is_news = False
+        self.ended, self.dead = threading.Event(), threading.Event()
+        self.has_answered = self.is_news = self._is_unbuilt = self._is_over = False
         self._name, self._workers, self._restarts = name, workers, restarts
         self._began = time.monotonic()
         self._asking, self._dropping = threading.Lock(), threading.Lock()
@@ -393,22 +449,40 @@ class _Life:
         self.is_news = True
         self.end(cause)
 
-    def die(self, cause: str) -> str:
+    def die(self, cause: str, way: Literal["died", "left", "unbuilt"] = "died") -> str:
         """It has died; returns the cause that was the first to be told."""
-        self.is_news = True
         with self._lock:
-            if not self.cause:
-                cause, life = cause or "it has ended", time.monotonic() - self._began
-                self.after = self._restarts.after_death(self._name, cause, life)
-                self.cause = cause if self.after.pause is None else self.after.text
+            if self.after is None and not self._is_over:
+                self.is_news, self._is_unbuilt = True, way == "unbuilt"
+                self.cause, life = cause or "it has ended", time.monotonic() - self._began
+                if way == "died":
+                    self.after = self._restarts.after_death(self._name, self.cause, life)
+                else:
+                    self.after = self._restarts.without(self._name, self.cause)
+                if self.after.pause is not None:
+                    self.cause = self.after.text
         self.ended.set()
+        self.dead.set()
         return self.cause
+
+    def check(self) -> None:
+        """Raise if it has ended.
+
+        Raises:
+            TaskFail: It cannot be built.
+            WorkerLost: It has died, or the run is over.
+        """
+        if self._is_unbuilt:
+            raise TaskFail(message=self.cause)
+        if self.cause:
+            raise WorkerLost(self.cause)
 
     def finish(self) -> None:
         """It ends with the run."""
         with self._lock:
-            self.cause = self.cause or "the run is over"
+            self.cause, self._is_over = self.cause or "the run is over", True
         self.ended.set()
+        self.dead.set()
 
     def drop(self) -> None:
         """End what the carrier has started, if it has; again does nothing."""

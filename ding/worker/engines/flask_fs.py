@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_claims import RunMark
 from ding.utils.shared_folder import SharedFolder
+from ding.worker.engines.carrier import Starter, WorkerSpec
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.engines.shared_folder import (
@@ -24,7 +25,13 @@ Folder = TypeVar("Folder", bound=SharedFolder)
 
 
 @ENGINE_REGISTRY.register("flask_fs")
-def flask_fs_engine(system: Mapping[str, Any], exp_name: str, seed: int = 0) -> Engine:
+def flask_fs_engine(
+    system: Mapping[str, Any],
+    exp_name: str,
+    seed: int = 0,
+    starter: Starter | None = None,
+    specs: Sequence[WorkerSpec] = (),
+) -> Engine:
     """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server.
 
     This is the coordinator's side; a worker reads its folders and addresses from its own config.
@@ -33,6 +40,8 @@ def flask_fs_engine(system: Mapping[str, Any], exp_name: str, seed: int = 0) -> 
         system: The compiled config's ``system``.
         exp_name: The run's folder.
         seed: The run's.
+        starter: Starts the workers, if this run does.
+        specs: What they are made of.
 
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
@@ -41,8 +50,9 @@ def flask_fs_engine(system: Mapping[str, Any], exp_name: str, seed: int = 0) -> 
     weights = _folder(system, "path_policy", SharedFolderWeights)
     folders = {"buffers": samples, "weights": weights}
     workers = HttpWorkers(system["coordinator"], partial(_config_of, system, seed))
+    control = RunControl(workers, specs or workers.specs, system.get("max_restart", 0), starter)
     return Engine(
-        RunControl(workers, workers.specs),
+        control,
         samples,
         weights,
         FolderArtifacts(exp_name),

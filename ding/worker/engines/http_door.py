@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import requests
 
 from ding.interaction.base.service import refusal
+from ding.interaction.config import LOCAL_HOST
 from ding.interaction.exception.base import ResponseException
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
@@ -86,14 +87,13 @@ class HttpWorkers(Workers[Remote]):
         entry_of: Callable[[Kind, str], Mapping[str, object]] = lambda kind, name: {},
     ) -> None:
         self._cfg, self._entry_of = cfg, entry_of
-        self._addresses: dict[str, Address] = {}
         self._tolerance = float(cfg.get("heartbeat_tolerance", durations.HEARTBEAT_TOLERANCE))
         #: The workers that the config's tables have.
         self.specs: list[WorkerSpec] = []
         for kind in _KINDS:
-            table = worker_table(cfg, kind)
-            self._addresses.update(table)
-            self.specs += [WorkerSpec(name, kind, built_elsewhere) for name in table]
+            for name, (host, at) in worker_table(cfg, kind).items():
+                entry = {"host": host, "port": at}
+                self.specs.append(WorkerSpec(name, kind, built_elsewhere, entry))
         self._master: RunMaster
         self._table: WorkerTable
         self._lock = threading.Lock()  # guards what follows
@@ -124,16 +124,20 @@ class HttpWorkers(Workers[Remote]):
 
     # ------------------------------------------------------------------ workers
 
-    def place(self, name: str) -> str:
-        return "{}:{}".format(*self._addresses.get(name, ("any host", "any port")))
+    def place(self, worker: WorkerSpec) -> str:
+        address = _own_address(worker)
+        return "wherever it joins from" if address is None else "{}:{}".format(*address)
 
     def address(self, handle: Remote) -> tuple[str, int | None]:
         return handle.where, handle.pid
 
-    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Remote:
-        """Connect to a worker of the config's table."""
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Remote | None:
+        """Connect to a worker that has an address in the config; others join."""
+        address = _own_address(worker)
+        if address is None:
+            return None
         try:
-            return self._connect(worker.name, self._addresses[worker.name])
+            return self._connect(worker.name, address)
         except _UNREACHABLE as err:
             _logger.debug("no connection to %s: %s", worker.name, err)
             raise NotYetError(f"no connection: {_cause(err)}") from err
@@ -205,7 +209,7 @@ class HttpWorkers(Workers[Remote]):
             ResponsibleException: A run has no workers of that name and kind.
         """
         with self._lock:
-            taken = self._given_names.union(self._remotes, self._addresses)
+            taken = self._given_names.union(self._remotes)
             free = (f"{message.kind}{n}" for n in itertools.count())
             name = message.name or next(name for name in free if name not in taken)
             self._given_names.add(name)
@@ -237,6 +241,14 @@ class HttpWorkers(Workers[Remote]):
         if not self._table.adopt(message.kind, name, remote):
             remote.connection.disconnect_now()
             raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
+
+
+def _own_address(worker: WorkerSpec) -> Address | None:
+    """Where a worker listens, if its entry says so."""
+    port = worker.entry.get("port")
+    if port in (None, "auto", 0):
+        return None
+    return str(worker.entry.get("host") or LOCAL_HOST), int(str(port))
 
 
 def worker_table(cfg: Mapping[str, Any], kind: Kind) -> dict[str, Address]:
