@@ -334,6 +334,8 @@ class LearnerTeam(CommWorker):
 
     def abort(self) -> None:
         """Have all learners that can be reached end their tasks; does not wait."""
+        if self._closing.is_set():
+            return  # the pool takes nothing more, and tasks end with the learners
         deadline = time.monotonic() + durations.TEAM_ABORT
         self._aborting = [
             self._pool.submit(self._end_task, name, deadline) for name in tuple(self._there)

@@ -1,0 +1,86 @@
+"""A team of learners without anything that carries its requests."""
+
+import threading
+
+import pytest
+
+from ding.interaction import TaskFail
+from ding.worker.adapter.learner_team import LearnerTeam
+from ding.worker.messages import CloseTask, DemandRequest, ResourceRequest, Resources
+from ding.worker.seams import Arrival, WorkerFailed, WorkerLost
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Peer:
+    """Answers with what it is given; with an event, not before that is set."""
+
+    def __init__(self, answer, gate=None):
+        self.answer, self.gate = answer, gate
+        self.asked, self.began = [], threading.Event()
+        self.under_way = self.most_under_way = 0
+        self.lock = threading.Lock()
+
+    def ask(self, request, timeout):
+        with self.lock:
+            self.asked.append(type(request))
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        self.began.set()
+        try:
+            if self.gate is not None:
+                self.gate.wait(30)
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return self.answer
+        finally:
+            with self.lock:
+                self.under_way -= 1
+
+
+def team_of(*peers):
+    names = [f"learner{number}" for number in range(len(peers))]
+    team = LearnerTeam(names, lambda arrival, cause: None, "team")
+    team.start()
+    for name, peer in zip(names, peers):
+        team.came(Arrival("learner", name, peer, "here"))
+    return team
+
+
+def test_a_request_under_way_at_the_end_fails_with_its_cause():
+    gate = threading.Event()
+    answers = (WorkerLost("it is gone"), Resources(), Resources())
+    peers = [Peer(answer, gate) for answer in answers]
+    team, failures = team_of(*peers), []
+
+    def ask():
+        try:
+            team.handle(ResourceRequest())
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask), threading.Thread(target=team.close)]
+    threads[0].start()
+    assert all(peer.began.wait(30) for peer in peers)
+    team.release("learner1", "as a test")
+    threads[1].start()
+    assert team.wait(None) == ["learner1"]  # it waits for nothing any more: it is being closed
+    gate.set()
+    for thread in threads:
+        thread.join(30)
+    [failure] = failures
+    assert isinstance(failure, TaskFail)
+    assert failure.message == "LearnerLost: learner0: it is gone"
+
+
+def test_the_others_end_their_tasks_after_the_request_under_way():
+    gate = threading.Event()
+    slow = Peer(Resources(), gate)
+    team = team_of(Peer(WorkerFailed("own words")), slow)
+    with pytest.raises(TaskFail, match="learner0: own words"):
+        team.handle(DemandRequest())
+    gate.set()
+    assert team.wait(30) == []
+    assert slow.asked == [DemandRequest, CloseTask]
+    assert slow.most_under_way == 1
+    team.close()
