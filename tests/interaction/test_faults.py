@@ -13,7 +13,6 @@ import requests
 
 from ding.interaction import Master
 from ding.interaction.exception import ResponseException
-from ding.interaction.master.master import HeartbeatWatch
 from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process
 
@@ -162,7 +161,7 @@ def test_a_stopped_master_keeps_its_slaves():
 class SilentConnection:
     """A connected slave that says nothing."""
 
-    name, is_connected, tolerance = "silent", True, None
+    name, known_as, is_connected, tolerance = "silent", "silent", True, None
 
     def __init__(self) -> None:
         self.last_seen, self.lost = time.monotonic(), threading.Event()
@@ -175,42 +174,45 @@ class SilentConnection:
         self.lost.set()
         return True
 
+    def end_callbacks(self) -> None:
+        pass
+
 
 @pytest.mark.slow
-def test_silence_is_not_counted_while_the_watch_itself_was_stopped():
+def test_silence_is_not_counted_while_the_master_itself_was_stopped():
     silent, looks, deaths, stop = SilentConnection(), [], [], 2.0
 
-    def connections():
-        looks.append(time.monotonic())
-        if len(looks) == 1:
-            time.sleep(stop)
-        return [silent]
+    class StoppedMaster(Master):
+        def _connections(self):
+            looks.append(time.monotonic())
+            if len(looks) == 1:
+                time.sleep(stop)
+            return [silent]
 
-    watch = HeartbeatWatch(connections, 1.0, 0.1, lambda *_: None, deaths.append)
     silent.last_seen += stop  # heard of until the process was stopped
-    watch.start()
-    assert silent.lost.wait(20)
-    assert time.monotonic() - looks[1] > 0.9  # it had its time again
-    watch.stop(10)
+    spans = {"heartbeat_tolerance": 1.0, "heartbeat_check_span": 0.1}
+    with StoppedMaster(port=0, **spans, on_death=deaths.append):
+        assert silent.lost.wait(20)
+        assert time.monotonic() - looks[1] > 0.9  # it had its time again
     assert deaths == []
 
 
-def test_a_watch_that_cannot_go_on_says_so():
-    told = threading.Event()
-    deaths = []
+def test_a_master_that_cannot_watch_its_slaves_says_so():
+    deaths, told = [], threading.Event()
 
-    def connections():
-        raise MemoryError
+    class FailingMaster(Master):
+        def _connections(self):
+            if not told.is_set():
+                raise MemoryError
+            return []
 
     def on_death(cause):
         deaths.append(cause)
         told.set()
 
-    watch = HeartbeatWatch(connections, 0.1, 0.1, lambda *_: None, on_death)
-    watch.start()
-    assert told.wait(20)
+    with FailingMaster(**{**MASTER, "heartbeat_tolerance": 0.1}, on_death=on_death):
+        assert told.wait(20)
     assert "MemoryError" in deaths[0]
-    watch.stop(10)
 
 
 class SlowSlave(DoingSlave):

@@ -6,7 +6,6 @@ import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from enum import Enum
 from uuid import UUID
 
 import requests
@@ -33,12 +32,6 @@ from ding.utils.errors import InteractionError
 from .task import Task, TaskResultType
 
 _logger = logging.getLogger(__name__)
-
-
-class _State(Enum):
-    IDLE = "idle"
-    CONNECTING = "connecting"
-    CONNECTED = "connected"
 
 
 class _Connection(ControllableContext):
@@ -109,8 +102,8 @@ class SlaveConnection(_Connection):
         self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
         self._trying = request_timeout, request_retries, request_retry_waiting
         self._lock = threading.Lock()
-        self._state = _State.IDLE
-        self._engine: HttpEngine | None = None
+        self._engine: HttpEngine | None = None  # from the begin of connecting to the end
+        self._is_connected = False
         self._tasks: dict[UUID, Task] = {}
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
         self.last_seen = time.monotonic()
@@ -119,12 +112,12 @@ class SlaveConnection(_Connection):
 
     @property
     def is_connected(self) -> bool:
-        return self._state is _State.CONNECTED
+        return self._is_connected
 
     @property
     def is_open(self) -> bool:
         """Whether the slave's requests are to be heard: it is connected, or about to be."""
-        return self._state is not _State.IDLE
+        return self._engine is not None
 
     def connect(self) -> None:
         """Ask the slave to work for this master.
@@ -138,10 +131,10 @@ class SlaveConnection(_Connection):
         """
         self._on_open(self)
         with self._lock:
-            if self._state is not _State.IDLE:
-                raise InteractionError(f"slave {self.name} is {self._state.value} already")
-            self._state, self.last_seen = _State.CONNECTING, time.monotonic()
-            self._engine = make_engine(
+            if self._engine is not None:
+                raise InteractionError(f"slave {self.name} is connected already, or about to be")
+            self.last_seen = time.monotonic()
+            engine = self._engine = make_engine(
                 self._headers,
                 self._address,
                 *self._trying,
@@ -150,13 +143,13 @@ class SlaveConnection(_Connection):
                 role="slave",
             )
         try:
-            self._engine.request("POST", "connect", ConnectMessage.body(self._my_address))
+            engine.request("POST", "connect", ConnectMessage.body(self._my_address))
         except BaseException:
             self.lose("it could not be connected")
             raise
         with self._lock:
-            if self._state is _State.CONNECTING:
-                self._state, self.last_seen = _State.CONNECTED, time.monotonic()
+            if self._engine is engine:
+                self._is_connected, self.last_seen = True, time.monotonic()
 
     def disconnect(self) -> None:
         """Let the slave go; its open tasks fail. A slave that does not answer is let go, too.
@@ -228,14 +221,14 @@ class SlaveConnection(_Connection):
     def _open_task(self, task: Task | None, engine: HttpEngine) -> None:
         assert task is not None  # it is being started
         with self._lock:
-            if engine is not self._engine or self._state is not _State.CONNECTED:
+            if engine is not self._engine:
                 raise InteractionError(f"slave {self.name} is not connected any more")
             self._tasks[task.id] = task
 
     def lose(self, cause: str) -> bool:
         """Give the slave up without asking it; whether it was connected."""
         with self._lock:
-            was_connected, self._state = self.is_connected, _State.IDLE
+            was_connected, self._is_connected = self._is_connected, False
             engine, self._engine = self._engine, None
             tasks, self._tasks = list(self._tasks.values()), {}
         if engine is not None:

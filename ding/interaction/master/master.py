@@ -4,7 +4,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from werkzeug import Request
@@ -79,7 +79,8 @@ class Master(HttpService):
         self._slaves: dict[str, tuple[SlaveConnection, SlaveConnectionProxy]] = {}
         self._by_token: dict[bytes, SlaveConnection] = {}
         self._ending: list[threading.Thread] = []  # of slaves that were forgotten
-        self._watch: HeartbeatWatch | None = None
+        self._watch: threading.Thread | None = None
+        self._watch_ends = threading.Event()
 
     @property
     def my_address(self) -> str:
@@ -208,9 +209,32 @@ class Master(HttpService):
             return [connection for connection, _ in self._slaves.values()]
 
     def _on_start(self) -> None:
-        spans = self._tolerance, self._check_span
-        self._watch = HeartbeatWatch(self._connections, *spans, self._notice_loss, self._on_death)
+        # Without it, the master would wait for slaves that are gone.
+        self._watch_ends.clear()
+        self._watch = ReportingThread(self._watch_slaves, "heartbeat-watch", self._on_death)
         self._watch.start()
+
+    def _watch_slaves(self) -> None:
+        """Give up connected slaves that were silent for too long."""
+        # A slave that connects during a wait cannot be lost before `tolerance` is over.
+        due = time.monotonic() + min(self._check_span, self._tolerance)
+        while not self._watch_ends.wait(max(0.0, due - time.monotonic())):
+            now = time.monotonic()
+            # A process that was itself stopped heard from no slave: all get a fresh start.
+            stalled = now - due > max(0.5, self._tolerance / 2)
+            earliest = now + self._tolerance
+            for connection in filter(lambda one: one.is_connected, self._connections()):
+                if stalled:
+                    connection.seen()
+                silent = now - connection.last_seen
+                tolerance = connection.tolerance or self._tolerance
+                if silent > tolerance:
+                    cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
+                    if connection.lose(cause):
+                        self._notice_loss(connection, cause)
+                else:
+                    earliest = min(earliest, connection.last_seen + tolerance)
+            due = max(earliest, now + self._check_span)
 
     def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
         _logger.warning("slave %s is lost: %s", connection.name, cause)
@@ -220,8 +244,9 @@ class Master(HttpService):
             _logger.exception("_lost_connection failed")
 
     def _on_stop(self) -> None:
+        self._watch_ends.set()
         if self._watch is not None:
-            self._watch.stop(durations.MASTER_STOP)
+            self._watch.join(durations.MASTER_STOP)
         connections = self._connections()
         leaving = [
             ReportingThread(connection.disconnect_now, f"leave-{connection.name}", connection.lose)
@@ -242,62 +267,3 @@ class Master(HttpService):
 def _digest(token: str) -> bytes:
     """What a token is looked up by, so that the time of looking tells nothing about it."""
     return hashlib.sha256(token.encode(errors="backslashreplace")).digest()
-
-
-class HeartbeatWatch:
-    """Gives up connected slaves that were not heard of for too long.
-
-    Args:
-        connections: Gives all connections.
-        tolerance: Seconds of silence after which a slave is lost, if its connection has no other.
-        check_span: Least seconds between two looks at all slaves.
-        on_lost: Told of the connection and the cause.
-        on_death: Told why it cannot go on.
-    """
-
-    def __init__(
-        self,
-        connections: Callable[[], Iterable[SlaveConnection]],
-        tolerance: float,
-        check_span: float,
-        on_lost: Callable[[SlaveConnection, str], object],
-        on_death: Callable[[str], object],
-    ) -> None:
-        self._connections, self._on_lost = connections, on_lost
-        self._tolerance, self._span = tolerance, check_span
-        self._ending = threading.Event()
-        # Without it, slaves that are gone would be waited for.
-        self._thread = ReportingThread(self._watch, "heartbeat-watch", on_death)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        self._ending.set()
-        self._thread.join(timeout)
-
-    def _watch(self) -> None:
-        # A slave that connects during a wait cannot be lost before `tolerance` is over.
-        due = time.monotonic() + min(self._span, self._tolerance)
-        while not self._ending.wait(max(0.0, due - time.monotonic())):
-            now = time.monotonic()
-            # A process that was itself stopped heard nobody: everyone gets a fresh start.
-            stalled = now - due > max(0.5, self._tolerance / 2)
-            earliest = now + self._tolerance
-            for connection in self._connections():
-                if not connection.is_connected:
-                    continue
-                if stalled:
-                    connection.seen()
-                silent = now - connection.last_seen
-                tolerance = connection.tolerance or self._tolerance
-                if silent > tolerance:
-                    self._lose(connection, silent, tolerance)
-                else:
-                    earliest = min(earliest, connection.last_seen + tolerance)
-            due = max(earliest, now + self._span)
-
-    def _lose(self, connection: SlaveConnection, silent: float, tolerance: float) -> None:
-        cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
-        if connection.lose(cause):
-            self._on_lost(connection, cause)
