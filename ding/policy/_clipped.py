@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from ding.policy._types import Losses, Output, RolloutBatch
+from ding.policy._types import Losses, Output, Rollout
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils import (
     ppo_info,
@@ -47,7 +47,7 @@ class Clipped(PolicyGradient):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         policy, info = self._clipped_error(batch, output, adv)
         facts = info._asdict()
         if self._cfg.action_space == "continuous":
@@ -58,7 +58,7 @@ class Clipped(PolicyGradient):
         return losses, facts
 
     def _clipped_error(
-        self, batch: RolloutBatch, output: Output, adv: Tensor
+        self, batch: Rollout, output: Output, adv: Tensor
     ) -> tuple[ppo_policy_loss, ppo_info]:
         """What `ppo_policy_error` says of a batch, by the action space."""
         pretrained = None

@@ -36,7 +36,7 @@ State: TypeAlias = dict[str, Any]
 Samples: TypeAlias = Any
 
 
-class _Steps(TypedDict):
+class _Samples(TypedDict):
     obs: Obs
     next_obs: Obs
     action: Action
@@ -45,7 +45,7 @@ class _Steps(TypedDict):
     weight: Tensor | None
 
 
-class StepBatch(_Steps, total=False):
+class Steps(_Samples, total=False):
     """Samples of single steps: ``reward`` ``[nstep, B]``, all other numbers ``[B]``."""
 
     #: Factor of the value that follows, where fewer than ``nstep`` rewards were to be had.
@@ -64,7 +64,7 @@ class StepBatch(_Steps, total=False):
 _Returns = TypedDict("_Returns", {"return": Tensor}, total=False)
 
 
-class RolloutBatch(_Steps, _Returns, total=False):
+class Rollout(_Samples, _Returns, total=False):
     """Trajectories, one after the other: ``[N]``, with several agents ``[N, agents]``."""
 
     logit: Any
@@ -78,7 +78,7 @@ class RolloutBatch(_Steps, _Returns, total=False):
     factor: Tensor
 
 
-class Sequences(_Steps, total=False):
+class Sequences(_Samples, total=False):
     """Sequences, time first: ``obs`` ``[T + 1, B, ...]``, numbers of a step ``[T, B]``.
 
     ``mask`` is 0 at padding; ``weight`` is ``[B]``, of unrolled policies ``[T, B]``.

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ding.policy._types import Log, Losses, Output, RolloutBatch
+from ding.policy._types import Log, Losses, Output, Rollout
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.rl_utils import a2c_data, a2c_error
 from ding.torch_utils import Adam
@@ -42,12 +42,12 @@ class A2CPolicy(AdvantageActorCritic):
         )
         self._init_returns()
 
-    def _learn(self, batch: RolloutBatch) -> Log:
+    def _learn(self, batch: Rollout) -> Log:
         """One pass; returns one log, the means of the minibatches' ones."""
         logs = super()._learn(batch)
         return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0]}
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         data = a2c_data(
             output["logit"],
             batch["action"],

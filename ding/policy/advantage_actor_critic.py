@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import tree_map, tree_take
-from ding.policy._types import Arrays, Lengths, Obs, Output, RolloutBatch
+from ding.policy._types import Arrays, Lengths, Obs, Output, Rollout
 from ding.policy.joint import joint_moments
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
@@ -72,7 +72,7 @@ class AdvantageActorCritic(PolicyGradient):
         """The critic's present unit, in units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
 
-    def _learn(self, batch: RolloutBatch) -> Any:
+    def _learn(self, batch: Rollout) -> Any:
         """One pass; returns one log for each minibatch.
 
         Args:
@@ -81,7 +81,7 @@ class AdvantageActorCritic(PolicyGradient):
         self._estimate_returns(batch, first=True)
         return self._pass_over(batch)
 
-    def _estimate_returns(self, batch: RolloutBatch, first: bool) -> None:
+    def _estimate_returns(self, batch: Rollout, first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
 
         With several agents all that the critic says is ``[N, agents]``, and so are advantages.
@@ -100,7 +100,7 @@ class AdvantageActorCritic(PolicyGradient):
             batch["adv"] = torch.from_numpy(adv).to(self._device)
         self._set_returns(batch, slice(None) if first else None)
 
-    def _set_returns(self, batch: RolloutBatch, new: torch.Tensor | slice | None) -> None:
+    def _set_returns(self, batch: Rollout, new: torch.Tensor | slice | None) -> None:
         """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit.
 
         Args:

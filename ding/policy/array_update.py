@@ -19,7 +19,7 @@ from ding.model.common.encoder import FCEncoder
 from ding.model.common.head import DiscreteHead, DuelingHead
 from ding.model.template.q_learning import DQN
 from ding.model.wrapper.target import TargetNetworkWrapper
-from ding.policy._types import Log, StepBatch
+from ding.policy._types import Log, Steps
 from ding.policy.acting import priorities
 from ding.policy.checks import check_loss
 
@@ -34,10 +34,8 @@ _MARKS = ("_compiled_call_impl", *_HOOKS)
 _GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS]
 _ZERO = np.zeros((), np.float32)  # an array: a number would have to become one in each call
 #: Methods of a policy that this computes in place of.
-_REPLACED = (
-    *("_target_output", "_value_loss", "_branch_loss"),
-    *("_update", "_descend", "sync_gradients"),
-)
+_UPDATE = "_target_output", "_value_loss", "_branch_loss", "_update", "_descend"
+_REPLACED = (*_UPDATE, "sync_gradients")
 #: Classes whose update this is, with those methods as they were written.
 _known: dict[type, dict[str, Any]] = {}
 _Policy = TypeVar("_Policy", bound=type)
@@ -49,7 +47,7 @@ def updates_on_arrays(cls: _Policy) -> _Policy:
     return cls
 
 
-def descend_on_arrays(policy: Any, batch: StepBatch) -> Log | None:
+def descend_on_arrays(policy: Any, batch: Steps) -> Log | None:
     """The update of a policy that declares it, with a small plain network on the CPU.
 
     Returns:
@@ -90,7 +88,7 @@ class ArrayUpdate:
     def __reduce__(self) -> Any:
         return ArrayUpdate, ()  # a copy's views would not follow the copied parameters
 
-    def descend(self, policy: Any, batch: StepBatch) -> Log | None:
+    def descend(self, policy: Any, batch: Steps) -> Log | None:
         """Gradients of double DQN with squared errors; see `descend_on_arrays`."""
         networks = self._read(policy._model, policy._target_model)
         if networks is None or not networks[0].takes(batch, policy._nstep):
@@ -165,7 +163,7 @@ class _Network:
             for p in self._trained
         )
 
-    def takes(self, batch: StepBatch, nstep: int) -> bool:
+    def takes(self, batch: Steps, nstep: int) -> bool:
         """Whether a batch is one of float32 vectors with one action each, on the CPU."""
         obs, action, reward = batch["obs"], batch.get("action"), batch["reward"]
         size = len(obs)
@@ -229,7 +227,7 @@ def _is_plain(model: Any) -> bool:
     )
 
 
-def _targets(batch: StepBatch, next_value: np.ndarray, gamma: float) -> np.ndarray:
+def _targets(batch: Steps, next_value: np.ndarray, gamma: float) -> np.ndarray:
     """n-step returns ``[B]`` (see `nstep_return`)."""
     reward = batch["reward"].numpy()
     value_gamma = batch.get("value_gamma")

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
-from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Settings, StepBatch
+from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Settings, Steps
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch
 from ding.policy.joint import joint_mean
@@ -151,7 +151,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             return cfg.warmup_lr + (cfg.learning_rate - cfg.warmup_lr) * risen
         return cfg.learning_rate * cfg.decay_rate ** ((epoch - cfg.warmup_epoch) // cfg.decay_epoch)
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         """One update; the ``priority`` of a sample is its loss."""
         if self._cfg.learn.lr_decay:
             for group in self._optimizer.param_groups:

@@ -4,7 +4,7 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.policy._types import Log, LoggedLoss, Network, StepBatch
+from ding.policy._types import Log, LoggedLoss, Network, Steps
 from ding.policy.checks import to_floats
 from ding.policy.networks import NUMBER, OBS, VECTOR, Call, Shape
 from ding.policy.q_actor_critic import QActorCritic, start_within
@@ -83,7 +83,7 @@ class BCQPolicy(QActorCritic):
         self._vae_parameters = list(self._model.vae.parameters())
         self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         """One update of the data's model, and then those of critics and actor."""
         output = self._model(batch, mode="compute_vae")
         reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
@@ -95,14 +95,14 @@ class BCQPolicy(QActorCritic):
         log = {"vae_loss": vae_loss, **dict(zip(("recons_loss", "kld_loss"), parts))}
         return {**log, **super()._learn(batch)}
 
-    def _next_value(self, batch: StepBatch) -> torch.Tensor:
+    def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
         action = self._proposed(self._target_model, obs)
         values = torch.stack(self._judge(self._target_model, obs, action))
         value = self._lmbda * values.amin(0) + (1 - self._lmbda) * values.amax(0)
         return value.view(-1, self._proposals).amax(-1)
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         action = self._proposed(self._model, batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 

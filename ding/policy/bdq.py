@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ding.policy._types import Loss, Output, StepBatch
+from ding.policy._types import Loss, Output, Steps
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call, Shape
 from ding.rl_utils import nstep_return, nstep_return_data
@@ -28,9 +28,7 @@ class BDQPolicy(DQNPolicy):
 
     _network = "bdq"
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         # A single branch's actions come as [B].
         q = of_action(output["logit"], action.view(len(action), -1))  # [B, D]
         next_value = of_action(target["logit"], target["next_action"]).mean(-1)

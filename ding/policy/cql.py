@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map
-from ding.policy._types import CriticLoss, Loss, Output, StepBatch
+from ding.policy._types import CriticLoss, Loss, Output, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
@@ -68,7 +68,7 @@ class CQLPolicy(SACPolicy):
             self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=True)
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
-    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: Steps, q_values: list[Tensor], target: Tensor) -> CriticLoss:
         critic = super()._critic_loss(batch, q_values, target)
         cfg = self._cfg.learn
         gap = self._soft_maximum(batch) - torch.stack(q_values)
@@ -84,7 +84,7 @@ class CQLPolicy(SACPolicy):
         self._optimizer_multiplier.step()
         return _with_penalty(critic, multiplier.detach() * excess.mean(-1))
 
-    def _soft_maximum(self, batch: StepBatch) -> Tensor:
+    def _soft_maximum(self, batch: Steps) -> Tensor:
         """``log ∫ exp Q(s, a) da`` of each critic and state, ``[critics, B]``."""
         with torch.no_grad():
             actions, log_density = self._proposals(batch)
@@ -94,7 +94,7 @@ class CQLPolicy(SACPolicy):
         q_values = torch.stack([value.view(size, number) for value in values])
         return torch.logsumexp(q_values - log_density, -1) - math.log(number)
 
-    def _proposals(self, batch: StepBatch) -> tuple[Tensor, Tensor]:
+    def _proposals(self, batch: Steps) -> tuple[Tensor, Tensor]:
         """Actions ``[B, 3 num_actions, A]``, and the logarithms of their densities
         ``[B, 3 num_actions]``: uniform ones, the policy's, the policy's at the next state."""
         number, like = self._cfg.learn.num_actions, batch["action"]
@@ -137,9 +137,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
     )
     _log_names = {"target_q_value": "q_target"}
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         loss, priority, log = super()._branch_loss(batch, action, output, target)
         q_value = output["logit"]
         gap = (q_value.logsumexp(-1) - of_action(q_value, action)).mean()

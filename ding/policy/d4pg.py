@@ -2,7 +2,7 @@
 
 import torch
 
-from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Network, Obs, Steps
 from ding.policy.ddpg import DDPGPolicy
 from ding.policy.dqn import atoms_of
 from ding.policy.networks import VECTOR, Shape, actor_and_q_critic
@@ -42,7 +42,7 @@ class D4PGPolicy(DDPGPolicy):
         super()._init_learn()
         self._atoms = atoms_of(self._cfg.model)
 
-    def _critics(self, batch: StepBatch) -> CriticLoss:
+    def _critics(self, batch: Steps) -> CriticLoss:
         now = self._judge_all(self._model, batch["obs"], batch["action"])
         with torch.no_grad():
             obs = batch["next_obs"]

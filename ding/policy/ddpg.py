@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from ding.model import model_wrap
 from ding.model.common.head import flat_size
-from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, StepBatch
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, Steps
 from ding.policy.networks import CHOICES, NUMBER, OBS, VECTOR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
@@ -97,11 +97,11 @@ class DDPGPolicy(QActorCritic):
         self._target_noise = cfg.noise_sigma if cfg.noise else None
         self._noise_range = (cfg.noise_range.min, cfg.noise_range.max)
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         action = batch["action"]["action_args"] if self._hybrid else batch["action"]
         return {**super()._learn(batch), "action": action.float().mean().item()}
 
-    def _next_value(self, batch: StepBatch) -> torch.Tensor:
+    def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"]
         return least(self._judge(self._target_model, obs, self._next_action(obs)))
 
@@ -127,7 +127,7 @@ class DDPGPolicy(QActorCritic):
         choice = F.gumbel_softmax(output["logit"], hard=True)
         return {"action_type": choice, "action_args": output["action_args"]}
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         action = self._actor_action(batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 

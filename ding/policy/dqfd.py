@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map
-from ding.policy._types import Arrays, Lengths, Loss, Output, StepBatch
+from ding.policy._types import Arrays, Lengths, Loss, Output, Steps
 from ding.policy.acting import priorities
 from ding.policy.base_policy import Policy
 from ding.policy.dqn import DQNPolicy
@@ -89,7 +89,7 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
             "is_expert": np.zeros(len(columns["done"]), np.float32),
         }
 
-    def _target_output(self, batch: StepBatch) -> Output:
+    def _target_output(self, batch: Steps) -> Output:
         next_obs = tree_map(lambda leaf: leaf.float(), batch["next_obs_1step"])
         one_step = super()._target_output({**batch, "next_obs": next_obs})
         return {
@@ -98,15 +98,13 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
             "next_action_1step": one_step["next_action"],
         }
 
-    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+    def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
         loss, priority, log = super()._value_loss(batch, output, target)
         own, expert = _PRIORITY_BONUS
         bonus = own + (expert - own) * batch["is_expert"]
         return Loss(loss + self._squared_weights(), priority + bonus, log)
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         learn = self._cfg.learn
         nstep_loss = super()._branch_loss(batch, action, output, target).loss
         done = batch["done_1step"].float() * (0.0 if learn.ignore_done else 1.0)

@@ -13,7 +13,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.model import model_wrap
-from ding.policy._types import Eps, Log, Loss, Obs, Output, StepBatch
+from ding.policy._types import Eps, Log, Loss, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
 from ding.policy.checks import floats
@@ -91,7 +91,7 @@ class DQNPolicy(NStepPolicy):
         self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
         self._learn_model = model_wrap(self._model, "argmax_sample")
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         """One update; the ``priority`` of a sample is its TD error, see ``priority_form``."""
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
@@ -111,7 +111,7 @@ class DQNPolicy(NStepPolicy):
         self._target_model.update(self._model)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 
-    def _target_output(self, batch: StepBatch) -> Output:
+    def _target_output(self, batch: Steps) -> Output:
         """What targets are made of: the target network's output for ``next_obs``, and more.
 
         Here ``next_action``, which the online network chooses (van Hasselt et al. 2016). Values
@@ -121,7 +121,7 @@ class DQNPolicy(NStepPolicy):
         target = self._target_model.forward(batch["next_obs"])
         return {**target, "next_action": _greedy(next_q_value)}
 
-    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+    def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
         """Means over the parts of an action of their `_branch_loss`."""
         if not isinstance(output["logit"], list):
             return Loss(*self._branch_loss(batch, batch["action"], output, target))
@@ -133,9 +133,7 @@ class DQNPolicy(NStepPolicy):
             {n: torch.stack([part.log[n] for part in losses]).mean() for n in losses[0].log},
         )
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         """Loss of one discrete action, the priority of each sample ``[B]``, and what to log.
 
         What subclasses override to learn more of the return than its mean.
@@ -153,7 +151,7 @@ class DQNPolicy(NStepPolicy):
         )
         return Loss(loss, priorities(error, self._priority_form))
 
-    def _update(self, loss: Tensor, batch: StepBatch) -> float:
+    def _update(self, loss: Tensor, batch: Steps) -> float:
         """One step down the loss; returns it."""
         return self._descend(loss, batch, self._optimizer)
 
@@ -190,9 +188,7 @@ class C51Policy(DQNPolicy):
         super()._init_learn()
         self._atoms = atoms_of(self._cfg.model)
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         sample = batch["reward"], batch["done"], batch["weight"]
         actions = action, target["next_action"]
         data = dist_nstep_td_data(output["distribution"], target["distribution"], *actions, *sample)

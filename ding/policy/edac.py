@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Action, CriticLoss, Network, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Network, Obs, Steps
 from ding.policy.acting import priorities
 from ding.policy.networks import GAUSSIAN_PAIR, Shape, actor_and_q_critic
 from ding.policy.sac import SACPolicy
@@ -60,7 +60,7 @@ class EDACPolicy(SACPolicy):
         """What each critic says of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
-    def _critic_loss(self, batch: StepBatch, q_values: Any, target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: Steps, q_values: Any, target: Tensor) -> CriticLoss:
         error = q_values - target
         squares = error.pow(2)
         losses = [weighted_mean(one, batch["weight"]) for one in squares]
@@ -70,7 +70,7 @@ class EDACPolicy(SACPolicy):
         priority = priorities(squares, self._priority_form).mean(0)
         return CriticLoss(loss, priority, losses)
 
-    def _similarity(self, batch: StepBatch, number: int) -> Tensor:
+    def _similarity(self, batch: Steps, number: int) -> Tensor:
         """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
         mean over samples."""
         obs, action = (batch[name].expand(number, -1, -1) for name in ("obs", "action"))

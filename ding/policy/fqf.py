@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ding.policy._types import Log, Loss, Output, StepBatch
+from ding.policy._types import Log, Loss, Output, Steps
 from ding.policy.dqn import branches
 from ding.policy.networks import CHOICES, NUMBER, Call, Shape
 from ding.policy.qrdqn import QRDQNPolicy
@@ -76,13 +76,13 @@ class FQFPolicy(QRDQNPolicy):
             proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
         )
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         log = super()._learn(batch)
         log["cur_lr_fraction"] = self._fraction_optimizer.param_groups[0]["lr"]
         log["quantile_loss"] = log["total_loss"] - log["fraction_loss"]
         return log
 
-    def _value_loss(self, batch: StepBatch, output: Output, target: Output) -> Loss:
+    def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
         loss, priority, _ = super()._value_loss(batch, output, target)
         if isinstance(output["logit"], list):
             parts = zip(branches(output), batch["action"].unbind(1))
@@ -101,7 +101,7 @@ class FQFPolicy(QRDQNPolicy):
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
-    def _update(self, loss: Tensor, batch: StepBatch) -> float:
+    def _update(self, loss: Tensor, batch: Steps) -> float:
         self._fraction_optimizer.zero_grad()
         value = super()._update(loss, batch)
         self._fraction_optimizer.step()

@@ -7,7 +7,7 @@ from torch import Tensor
 from ding.data import tree_map
 from ding.model import HAVAC
 from ding.policy._clipped import init_parameters
-from ding.policy._types import Log, Losses, Network, Output, RolloutBatch
+from ding.policy._types import Log, Losses, Network, Output, Rollout
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils._log_prob import log_prob
@@ -90,7 +90,7 @@ class HAPPOPolicy(PPOPolicy):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _learn(self, batch: RolloutBatch) -> list[Log]:
+    def _learn(self, batch: Rollout) -> list[Log]:
         """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
         factor = torch.ones(len(batch["done"]), device=self._device)
         logs = []
@@ -111,14 +111,14 @@ class HAPPOPolicy(PPOPolicy):
         self._rounds += 1
         return torch.randperm(self._model.agent_num, generator=generator).tolist()
 
-    def _of_agent(self, batch: RolloutBatch, agent: int) -> RolloutBatch:
+    def _of_agent(self, batch: Rollout, agent: int) -> Rollout:
         names = ("action", "logit", "value", "adv", "return")
         columns = {name: column for name, column in batch.items() if name in names}
-        own: RolloutBatch = tree_map(lambda leaf: leaf[:, agent], columns)
+        own: Rollout = tree_map(lambda leaf: leaf[:, agent], columns)
         own["obs"] = self._model.seen_by(agent, batch["obs"])
         return own
 
-    def _change(self, own: RolloutBatch) -> Tensor:
+    def _change(self, own: Rollout) -> Tensor:
         """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
         with torch.no_grad():
             now = self._trained(own["obs"], mode="compute_actor")["logit"]
@@ -129,7 +129,7 @@ class HAPPOPolicy(PPOPolicy):
     def _trained(self) -> torch.nn.Module:
         return self._model.agent_models[self._turn]
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import CriticLoss, LoggedLoss, Obs, Output, StepBatch
+from ding.policy._types import CriticLoss, LoggedLoss, Obs, Output, Steps
 from ding.policy.networks import GAUSSIAN_PAIR, NUMBER, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import log_prob
@@ -65,10 +65,10 @@ class IQLPolicy(QActorCritic):
         if not 0 < self._tau < 1:
             raise ConfigError(f"policy.learn.tau is {self._tau}; expected 0 < tau < 1")
 
-    def _next_value(self, batch: StepBatch) -> Tensor:
+    def _next_value(self, batch: Steps) -> Tensor:
         return self._model(batch["next_obs"], mode="compute_value")["v_value"]
 
-    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: Steps, q_values: list[Tensor], target: Tensor) -> CriticLoss:
         critic = super()._critic_loss(batch, q_values, target)
         with torch.no_grad():
             judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
@@ -79,7 +79,7 @@ class IQLPolicy(QActorCritic):
         value_loss = weighted_mean(side * advantage.pow(2), batch["weight"])
         return critic._replace(loss=critic.loss + value_loss)
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
         # Data of one action would make a sigma of 0, and densities without bounds.
         gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ding.policy._types import Loss, Output, StepBatch
+from ding.policy._types import Loss, Output, Steps
 from ding.policy.sql import SoftQPolicy
 from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY
@@ -30,15 +30,13 @@ class MDQNPolicy(SoftQPolicy):
         if not self._tau > 0:
             raise ConfigError(f"policy.entropy_tau is {self._tau}; it must be > 0")
 
-    def _target_output(self, batch: StepBatch) -> Output:
+    def _target_output(self, batch: Steps) -> Output:
         here = self._target_model.forward(batch["obs"])["logit"]
         return {**super()._target_output(batch), "logit_here": here}
 
     _logged: tuple[str, ...] = ("action_gap", "clip_frac")
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
         log_policy = (target["logit_here"] / tau).log_softmax(-1)
         done_log_policy = of_action(log_policy, action)

@@ -6,7 +6,7 @@ import torch
 from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy._types import Eps, Log, Network, Obs, Output, StepBatch
+from ding.policy._types import Eps, Log, Network, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
 from ding.policy.networks import CHOICES, OBS, VECTOR, Call
@@ -99,7 +99,7 @@ class PDQNPolicy(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         """One update of the values, and in its turn of the arguments.
 
         The ``priority`` of a sample is its TD error, see ``priority_form``.
@@ -112,7 +112,7 @@ class PDQNPolicy(NStepPolicy):
         self._target_model.update(self._model)
         return log
 
-    def _update_values(self, batch: StepBatch) -> Log:
+    def _update_values(self, batch: Steps) -> Log:
         action = batch["action"]
         q_value = self._values(self._model, batch["obs"], action["action_args"])
         with torch.no_grad():
@@ -138,7 +138,7 @@ class PDQNPolicy(NStepPolicy):
             "priority": priorities(error, self._priority_form),
         }
 
-    def _update_arguments(self, batch: StepBatch) -> Log:
+    def _update_arguments(self, batch: Steps) -> Log:
         """Raise the sum of all choices' values: each has arguments of its own to do so by."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()

@@ -3,7 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Arrays, Lengths, Log, Losses, Output, RolloutBatch
+from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import log_prob_and_entropy
@@ -65,12 +65,12 @@ class PGPolicy(MonteCarloPolicyGradient):
             clip_value=cfg.grad_norm,
         )
 
-    def _learn(self, batch: RolloutBatch) -> list[Log]:
+    def _learn(self, batch: Rollout) -> list[Log]:
         """One pass; returns one log for each minibatch."""
         batch["adv"] = batch["return"]
         return self._pass_over(batch)
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])
         weight = batch.get("weight")
         losses = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_take
-from ding.policy._types import Log, Losses, Output, RolloutBatch, Samples
+from ding.policy._types import Log, Losses, Output, Rollout, Samples
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.policy.joint import normalised
@@ -71,7 +71,7 @@ class PolicyGradient(ActingPolicy):
 
     # ------------------------------------------------------------------ learn
 
-    def _pass_over(self, batch: RolloutBatch) -> list[Log]:
+    def _pass_over(self, batch: Rollout) -> list[Log]:
         """One update from each of a batch's shuffled minibatches; returns what to log of each.
 
         Args:
@@ -79,10 +79,10 @@ class PolicyGradient(ActingPolicy):
         """
         return [self._update(minibatch) for minibatch in self._minibatches(batch)]
 
-    def _batch(self, data: Samples) -> RolloutBatch:
-        return cast(RolloutBatch, one_action(super()._batch(data)))
+    def _batch(self, data: Samples) -> Rollout:
+        return cast(Rollout, one_action(super()._batch(data)))
 
-    def _minibatches(self, batch: RolloutBatch) -> Iterator[RolloutBatch]:
+    def _minibatches(self, batch: Rollout) -> Iterator[Rollout]:
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
         columns = {name: column for name, column in batch.items() if column is not None}
         used = {name: columns[name] for name in self._minibatch_columns if name in columns}
@@ -96,7 +96,7 @@ class PolicyGradient(ActingPolicy):
         mean = float(allreduce_data(float(count), "avg")) if self._joint else count
         return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 
-    def _update(self, batch: RolloutBatch) -> Log:
+    def _update(self, batch: Rollout) -> Log:
         output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
@@ -117,7 +117,7 @@ class PolicyGradient(ActingPolicy):
         """The part of it whose gradients are averaged over processes."""
         return self._trained
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         """Losses by name, of which `_weighted` makes a sum, and numbers to log besides.
 
         Args:

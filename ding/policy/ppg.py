@@ -13,7 +13,7 @@ from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
 from ding.policy._clipped import Clipped
-from ding.policy._types import Arrays, Log, Network, Obs, Output, RolloutBatch, Samples, State, Tree
+from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples, State, Tree
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.checks import check_loss, to_floats
@@ -86,7 +86,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     # ------------------------------------------------------------------ policy phase
 
-    def _update_actor(self, batch: RolloutBatch) -> Log:
+    def _update_actor(self, batch: Rollout) -> Log:
         log = self._update(batch)
         log["actor_loss"] = log.pop("total_loss")
         return log
@@ -96,7 +96,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         # Without the value head, which this phase leaves alone.
         return self._model.actor_critic.actor
 
-    def _update_critic(self, batch: RolloutBatch) -> Log:
+    def _update_critic(self, batch: Rollout) -> Log:
         value = self._critic(batch["obs"])
         data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
         loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
@@ -112,13 +112,13 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     # ------------------------------------------------------------------ auxiliary phase
 
-    def _batch(self, data: Samples) -> RolloutBatch:
+    def _batch(self, data: Samples) -> Rollout:
         batch = super()._batch(data)
         columnar = isinstance(data, Columns) and data.is_columnar
         # As they came: bytes need a quarter of the memory.
         return {**batch, "seen": data.columns["obs"] if columnar else batch["obs"]}
 
-    def _remember(self, batch: RolloutBatch) -> dict[str, float]:
+    def _remember(self, batch: Rollout) -> dict[str, float]:
         """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it.
 
         Returns:
@@ -191,7 +191,7 @@ class PPGPolicy(PhasicPolicyGradient):
         ),
     )
 
-    def _learn(self, batch: RolloutBatch) -> list[Log]:
+    def _learn(self, batch: Rollout) -> list[Log]:
         """A policy phase, and perhaps an auxiliary one.
 
         Returns:
@@ -259,17 +259,17 @@ class PPGOffPolicy(PhasicPolicyGradient):
         multi = self._cfg.other.replay_buffer.get("multi_buffer", False)
         return {"policy": size, "value": size} if multi else size
 
-    def _batch(self, data: Samples) -> dict[str, RolloutBatch]:  # type: ignore[override]
+    def _batch(self, data: Samples) -> dict[str, Rollout]:  # type: ignore[override]
         """Of samples, or of ``{'policy': samples, 'value': samples}``: a batch for each network."""
         if not (isinstance(data, Mapping) and set(data) == {"policy", "value"}):
             data = {"policy": data, "value": data}
         return {name: super(PPGOffPolicy, self)._batch(part) for name, part in data.items()}
 
-    def _check_batch(self, batch: dict[str, RolloutBatch]) -> None:
+    def _check_batch(self, batch: dict[str, Rollout]) -> None:
         for part in batch.values():
             super()._check_batch(part)
 
-    def _learn(self, batch: dict[str, RolloutBatch]) -> Log:  # type: ignore[override]
+    def _learn(self, batch: dict[str, Rollout]) -> Log:  # type: ignore[override]
         """One update of each network, and perhaps an auxiliary phase."""
         for part in batch.values():
             new = self._counted.take_new(part.get("step_id")) if self._value_norm else None

@@ -8,7 +8,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.policy._clipped import Clipped, linear_decay, load_pretrained
-from ding.policy._types import Log, Losses, Output, RolloutBatch, State
+from ding.policy._types import Log, Losses, Output, Rollout, State
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.networks import stochastic_actor
 from ding.policy.pg import MonteCarloPolicyGradient
@@ -46,7 +46,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
             )
         return super()._create_model(cfg, model)
 
-    def _losses(self, batch: RolloutBatch, output: Output, adv: Tensor) -> Losses:
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         losses, facts = super()._losses(batch, output, adv)
         data = ppo_value_data(output["value"], batch["value"], batch["return"], batch.get("weight"))
         value_loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
@@ -92,7 +92,7 @@ class PPOPolicy(_ClippedActorCritic):
             self._pretrained_model = load_pretrained(self._model, cfg.pretrained_model_path)
         self._init_returns()
 
-    def _learn(self, batch: RolloutBatch) -> list[Log]:
+    def _learn(self, batch: Rollout) -> list[Log]:
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
@@ -145,7 +145,7 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._init_returns()
         self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
-    def _learn(self, batch: RolloutBatch) -> Log:
+    def _learn(self, batch: Rollout) -> Log:
         """One update; the ``priority`` of a sample is its absolute advantage, if asked for."""
         new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
         self._set_returns(batch, new)
@@ -183,7 +183,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     def _init_learn(self) -> None:
         self._init_update()
 
-    def _learn(self, batch: RolloutBatch) -> list[Log]:
+    def _learn(self, batch: Rollout) -> list[Log]:
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         batch["adv"] = batch["return"]
         logs = []

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Network, Obs, StepBatch
+from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Network, Obs, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import floats
 from ding.policy.joint import normalised
@@ -72,7 +72,7 @@ class QActorCritic(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
 
         The ``priority`` of a sample is the mean of the critics' TD errors, see ``priority_form``.
@@ -99,7 +99,7 @@ class QActorCritic(NStepPolicy):
             self._target_model.update(self._model)
         return {**log, "total_loss": total_loss + log.get("actor_loss", 0.0)}
 
-    def _critics(self, batch: StepBatch) -> CriticLoss:
+    def _critics(self, batch: Steps) -> CriticLoss:
         """The critics' loss, with their targets: the rewards and what the next state is worth."""
         with torch.no_grad():
             next_value = self._next_value(batch)
@@ -120,15 +120,15 @@ class QActorCritic(NStepPolicy):
                 log |= {"critic_twin_loss": critic.losses[1], "q_value_twin": q_values[1].mean()}
         return critic._replace(log=log)
 
-    def _next_value(self, batch: StepBatch) -> Tensor:
+    def _next_value(self, batch: Steps) -> Tensor:
         """What the state after each sample is worth, ``[B]``."""
         raise NotImplementedError
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         """The actor's loss, and what to log besides."""
         raise NotImplementedError
 
-    def _q_values(self, batch: StepBatch) -> list[Tensor]:
+    def _q_values(self, batch: Steps) -> list[Tensor]:
         """What each critic says of the actions that were done, ``[B]`` each."""
         return self._judge(self._model, batch["obs"], batch["action"])
 
@@ -141,7 +141,7 @@ class QActorCritic(NStepPolicy):
     def _critic_inputs(self, obs: Obs, action: Action) -> dict[str, Any]:
         return {"obs": obs, "action": action}
 
-    def _critic_loss(self, batch: StepBatch, q_values: list[Tensor], target: Tensor) -> CriticLoss:
+    def _critic_loss(self, batch: Steps, q_values: list[Tensor], target: Tensor) -> CriticLoss:
         """The critics' summed losses, the priority of each sample ``[B]``, and each loss."""
         errors = [q_value - target for q_value in q_values]
         weight = batch["weight"]

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ding.policy._types import Loss, Output, StepBatch
+from ding.policy._types import Loss, Output, Steps
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import CHOICES, Call, Shape
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
@@ -36,9 +36,7 @@ class QRDQNPolicy(DQNPolicy):
         if not self._kappa > 0:
             raise ConfigError(f"policy.learn.kappa is {self._kappa}; it must be > 0")
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         values = output["q"], target["q"], action, target["next_action"]
         sample = batch["reward"], batch["done"], output["tau"], batch["weight"]
         loss, error = qrdqn_nstep_td_error(

@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
-from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, State, StepBatch
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, State, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
@@ -144,14 +144,14 @@ class SACPolicy(_SoftActorCritic):
     def _usual_entropy(self) -> float:
         return -float(np.prod(self._cfg.model.action_shape))
 
-    def _next_value(self, batch: StepBatch) -> torch.Tensor:
+    def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"]
         # The current actor's actions: there is no target of the actor.
         action, log_prob = squashed(self._model(obs, mode="compute_actor")["logit"])
         q_value = least(self._judge(self._target_model, obs, action))
         return q_value - self._alpha_value * log_prob if self._entropy_in_targets else q_value
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         action, log_prob = squashed(self._model(batch["obs"], mode="compute_actor")["logit"])
         q_value = least(self._judge(self._model, batch["obs"], action))
         loss = (self._alpha_value * log_prob - q_value).mean()
@@ -220,17 +220,17 @@ class DiscreteSACPolicy(_SoftActorCritic):
         q_value = model(obs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
-    def _q_values(self, batch: StepBatch) -> list[torch.Tensor]:
+    def _q_values(self, batch: Steps) -> list[torch.Tensor]:
         values = self._judge(self._model, batch["obs"])
         return [of_action(value, batch["action"]) for value in values]
 
-    def _next_value(self, batch: StepBatch) -> torch.Tensor:
+    def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"]
         log_prob = self._log_prob(obs)
         q_value = least(self._judge(self._target_model, obs))
         return (log_prob.exp() * (q_value - self._alpha_value * log_prob)).sum(-1)
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         log_prob = self._log_prob(batch["obs"])
         prob = log_prob.exp()
         with torch.no_grad():

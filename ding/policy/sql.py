@@ -5,7 +5,7 @@ from typing import Any
 from easydict import EasyDict
 from torch import Tensor
 
-from ding.policy._types import Loss, Output, StepBatch
+from ding.policy._types import Loss, Output, Steps
 from ding.policy.acting import priorities
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
@@ -19,12 +19,12 @@ class SoftQPolicy(DQNPolicy):
     That is the value of ``softmax(Q / alpha)`` with its entropy, ``E[Q - alpha * log π]``.
     """
 
-    def _target_output(self, batch: StepBatch) -> Output:
+    def _target_output(self, batch: Steps) -> Output:
         # The soft value takes all actions: none has to be chosen.
         return self._target_model.forward(batch["next_obs"])
 
     def _soft_loss(
-        self, batch: StepBatch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
+        self, batch: Steps, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
     ) -> Loss:
         """Loss, and the priority of each sample ``[B]``."""
         sample = batch["reward"], batch["done"], batch["weight"]
@@ -57,9 +57,7 @@ class SQLPolicy(SoftQPolicy):
         super()._init_learn()
         self._alpha = _temperature(self._cfg)
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         return self._soft_loss(batch, action, output["logit"], target["logit"], self._alpha)
 
     def _init_collect(self) -> None:

@@ -10,7 +10,7 @@ import torch
 from easydict import EasyDict
 from torch import Tensor
 
-from ding.policy._types import Eps, Log, Loss, Obs, Output, StepBatch
+from ding.policy._types import Eps, Log, Loss, Obs, Output, Steps
 from ding.policy.networks import CHOICES, Call
 from ding.policy.sql import SoftQPolicy
 from ding.torch_utils import Adam
@@ -74,15 +74,13 @@ class SQNPolicy(SoftQPolicy):
         self._log_alpha = self._log_alpha.to(self._device).requires_grad_()
         self._alpha_optimizer = Adam([self._log_alpha], lr=learn.learning_rate_alpha)
 
-    def _learn(self, batch: StepBatch) -> Log:
+    def _learn(self, batch: Steps) -> Log:
         log = super()._learn(batch)
         log["alpha"] = self._log_alpha.exp().item()
         log["q_loss"] = log["total_loss"] - log["alpha_loss"]
         return log
 
-    def _branch_loss(
-        self, batch: StepBatch, action: Tensor, output: Output, target: Output
-    ) -> Loss:
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         alpha = self._log_alpha.detach().exp()
         values = [
             self._soft_loss(batch, action, q, target["logit"], alpha) for q in output["q_value"]
@@ -96,7 +94,7 @@ class SQNPolicy(SoftQPolicy):
             {"entropy": entropy, "alpha_loss": alpha_loss.detach()},
         )
 
-    def _update(self, loss: Tensor, batch: StepBatch) -> float:
+    def _update(self, loss: Tensor, batch: Steps) -> float:
         self._alpha_optimizer.zero_grad()
         value = super()._update(loss, batch)
         if self._joint:

@@ -1,6 +1,6 @@
 """TD3 with behaviour cloning, for offline data (Fujimoto and Gu 2021)."""
 
-from ding.policy._types import LoggedLoss, StepBatch
+from ding.policy._types import LoggedLoss, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.td3 import TD3Policy
 from ding.utils import POLICY_REGISTRY
@@ -30,7 +30,7 @@ class TD3BCPolicy(TD3Policy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
-    def _actor_loss(self, batch: StepBatch) -> LoggedLoss:
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
         q_value = self._judge(self._model, batch["obs"], action)[0]
         scale = self._cfg.learn.alpha / joint_mean(q_value.abs(), self._joint).clamp(min=1e-8)

@@ -74,3 +74,28 @@ class ActorCritic(ByMode, OtherNames):
 
     def critic_feature(self, x: Any) -> torch.Tensor:
         return self.encoder(x) if self.share_encoder else self.critic_encoder(x)
+
+
+class ValueActorCritic(ActorCritic):
+    """A policy and a value of states; kinds of it say what the encoders see, and the ``logit``."""
+
+    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
+
+    def compute_actor(self, x: Any) -> dict:
+        """``{'logit'}``."""
+        return {"logit": self._logit(self.actor_feature(x), x)}
+
+    def compute_critic(self, x: Any) -> dict:
+        """``{'value'}``."""
+        return {"value": self.critic_head(self.critic_feature(x))["pred"]}
+
+    def compute_actor_critic(self, x: Any) -> dict:
+        """``{'logit', 'value'}``; a shared encoder runs once."""
+        feature = self.actor_feature(x)
+        critic_feature = feature if self.share_encoder else self.critic_feature(x)
+        # The logit first: gradients of a shared encoder are added in this order.
+        logit = self._logit(feature, x)
+        return {"logit": logit, "value": self.critic_head(critic_feature)["pred"]}
+
+    def _logit(self, feature: torch.Tensor, x: Any) -> Any:
+        raise NotImplementedError

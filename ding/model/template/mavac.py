@@ -8,7 +8,7 @@ from torch import nn
 
 from ding.model.common.dense import linear_layers
 from ding.model.common.head import RegressionHead, build_policy_head, flat_size
-from ding.model.template.actor_critic import ActorCritic
+from ding.model.template.actor_critic import ValueActorCritic
 from ding.model.template.maqac import state_of_each
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import check_one_of
@@ -18,15 +18,13 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 _MASKED = -1e8
 
 
-class AgentActorCritic(ActorCritic):
+class AgentActorCritic(ValueActorCritic):
     """An actor of what an agent sees, and a critic of the state.
 
     Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
     zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
     ``value`` ``[B]``. All may have a dimension of agents after the first.
     """
-
-    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
 
     def __init__(
         self, encoder: nn.Module, critic_encoder: nn.Module, actor: nn.Module, critic: nn.Module
@@ -35,23 +33,19 @@ class AgentActorCritic(ActorCritic):
         self.critic_head = critic
         self.actor_head = actor
 
-    def compute_actor(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit'}``; masked actions have next to no probability."""
-        output = self.actor_head(self.actor_encoder(x["agent_state"]))
+    def actor_feature(self, x: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.actor_encoder(x["agent_state"])
+
+    def critic_feature(self, x: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return self.critic_encoder(state_of_each(x))
+
+    def _logit(self, feature: torch.Tensor, x: Mapping[str, torch.Tensor]) -> Any:
+        """Masked actions have next to no probability."""
+        output = self.actor_head(feature)
         if "logit" not in output:
-            return {"logit": output}
+            return output
         logit = output["logit"]
-        if "action_mask" in x:
-            logit = logit.masked_fill(x["action_mask"] == 0, _MASKED)
-        return {"logit": logit}
-
-    def compute_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'value'}``."""
-        return {"value": self.critic_head(self.critic_encoder(state_of_each(x)))["pred"]}
-
-    def compute_actor_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit', 'value'}``."""
-        return {**self.compute_actor(x), **self.compute_critic(x)}
+        return logit.masked_fill(x["action_mask"] == 0, _MASKED) if "action_mask" in x else logit
 
 
 @MODEL_REGISTRY.register("mavac")

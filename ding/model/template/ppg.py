@@ -23,7 +23,7 @@ class PPG(ByMode):
     Arguments and outputs are those of `VAC`.
     """
 
-    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
+    mode = VAC.mode
 
     def __init__(
         self,

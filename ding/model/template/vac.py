@@ -9,14 +9,14 @@ from torch import nn
 
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head
-from ding.model.template.actor_critic import ActorCritic
+from ding.model.template.actor_critic import ValueActorCritic
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("vac")
-class VAC(ActorCritic):
+class VAC(ValueActorCritic):
     """V-value actor-critic: a policy and a state value, from one encoder or two.
 
     ``logit`` depends on ``action_space``:
@@ -36,7 +36,6 @@ class VAC(ActorCritic):
             and the last of it as its output width.
     """
 
-    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
     action_spaces = ("discrete", "continuous", "hybrid")
 
     def __init__(
@@ -98,25 +97,7 @@ class VAC(ActorCritic):
         # After the critic's: so optimisers of old checkpoints count the parameters.
         self.actor_head = actor_head
 
-    def forward(self, x: torch.Tensor | dict, mode: str) -> dict:
-        """Runs the method that ``mode`` names, one of `VAC.mode`."""
-        return super().forward(x, mode)
-
-    def compute_actor(self, x: torch.Tensor | dict) -> dict:
-        """``{'logit'}``."""
-        return {"logit": self._logit(self.actor_feature(x))}
-
-    def compute_critic(self, x: torch.Tensor | dict) -> dict:
-        """``{'value'}``."""
-        return {"value": self.critic_head(self.critic_feature(x))["pred"]}
-
-    def compute_actor_critic(self, x: torch.Tensor | dict) -> dict:
-        """``{'logit', 'value'}``; a shared encoder runs once."""
-        feature = self.actor_feature(x)
-        critic_feature = feature if self.share_encoder else self.critic_feature(x)
-        return {"logit": self._logit(feature), "value": self.critic_head(critic_feature)["pred"]}
-
-    def _logit(self, feature: torch.Tensor) -> Any:
+    def _logit(self, feature: torch.Tensor, x: Any) -> Any:
         if self.action_space == "discrete":
             return self.actor_head(feature)["logit"]
         if self.action_space == "continuous":
