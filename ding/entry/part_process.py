@@ -34,10 +34,10 @@ class Up:
     """It works.
 
     Attributes:
-        where: The coordinator's port, an aggregator's address for its learners, or nothing.
+        port: The coordinator's.
     """
 
-    where: Any = None
+    port: int | None = None
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def run_worker(
     handle.on_stop(lambda status, reason: worker.close())
     try:
         worker.start()
-        handle.send(Up(getattr(worker, "master_address", None)))
+        handle.send(Up())
         worker.join()
     finally:
         worker.close()

@@ -132,7 +132,7 @@ class Supervisor:
             case Up():
                 self._up.add(name)
                 if name == _COORDINATOR:  # it keeps its port when it is started again
-                    self._config.system.coordinator.port, self._due = news.where, None
+                    self._config.system.coordinator.port, self._due = news.port, None
             case Ensure():
                 if not (self._is_over or self._processes.is_alive(news.name)):
                     self._start_worker(news.name, news.address)

@@ -222,17 +222,19 @@ def test_an_engine_that_starts_workers_itself(parts, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(parts):
     documented_engine()
     engine = dict(type="sqlite", import_names=["documented_engine"])
     path = prepare(stop_value=501, engine=engine)
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
-    wait_for(lambda: saved_iteration() > 0)
+    # Its workers are spawned processes, which take long to come up on a busy machine.
+    wait_for(lambda: saved_iteration() > 0, 100)
     parts.processes["coordinator"].kill()
     parts.processes["coordinator"].join()
     before = saved_iteration()
     parts.start("again", dist_launch_coordinator, path, 0, None, True)
-    wait_for(lambda: saved_iteration() > before)
+    wait_for(lambda: saved_iteration() > before, 100)
     os.kill(parts.processes["again"].pid, signal.SIGTERM)
     status, _ = parts.end("again")
     # Python's own process for shared resources may have the last word.
