@@ -80,6 +80,8 @@ KILLED_GONE = 5.0
 
 # ------------------------------------------------------------------ coordinator
 
+#: Shares of time that workers wait are of about so long.
+WAIT_SHARE_SPAN = 10.0
 #: From one look at the commander, whose tasks may depend on the time, to the next.
 COORDINATOR_TICK = 0.2
 #: What the loop, and then the open tasks, have to end at the end of the run; and in which

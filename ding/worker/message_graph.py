@@ -76,18 +76,18 @@ GRAPH = (
         "Coordinator",
         "CommCoordinator",
         (
-            *(CommCoordinator.start, CommCoordinator.send, CommCoordinator.workers),
+            *(CommCoordinator.start, CommCoordinator.assign, CommCoordinator.workers),
             *(CommCoordinator.close_tasks, CommCoordinator.close),
         ),
     ),
-    Arrow("Coordinator", "Core", (Core.free, Core.present)),
+    Arrow("Coordinator", "Core", (Core.free, Core.present, Core.send)),
     Arrow("CommCoordinator", "Control", methods(Control)),
     Arrow("Control", "CommCoordinator", methods(Arrivals)),
     Arrow("CommCoordinator", "Coordinator", (RunEvents.warn, RunEvents.fatal)),
     Arrow(
         "CommCoordinator",
         "Core",
-        (Core.came, Core.next, Core.lost, Core.end, Core.left, Core.send, Core.close_tasks),
+        (Core.came, Core.next, Core.lost, Core.end, Core.left, Core.close_tasks),
     ),
     # The core decides, a worker's thread asks, its worker answers.
     Arrow("WorkerThread", "CommCoordinator", (CommCoordinator.next, CommCoordinator.fatal)),

@@ -1,6 +1,7 @@
 """The graph of messages is what a run really says, and what the page draws."""
 
 import functools
+import runpy
 import sys
 from typing import get_args
 
@@ -141,3 +142,10 @@ def test_the_page_draws_it():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert f"```mermaid\n{drawn()}\n```" in page
     assert listed() in page
+
+
+def test_the_picture_of_the_site_is_drawn_of_it():
+    drawing = runpy.run_path(str(ROOT / "docs" / "draw_message_graph.py"))["svg"]()
+    assert (ROOT / "docs" / "message_graph.svg").read_text(encoding="utf-8") == drawing, (
+        "run docs/draw_message_graph.py"
+    )

@@ -27,6 +27,12 @@ function why(run) {
   return "No coordinator answers: a serial run has no workers, and a parallel one is being started.";
 }
 
+function waitsOf(worker) {
+  const shares = Object.entries(worker.wait_shares ?? {}).filter(([, share]) => share >= 0.01).sort(([, a], [, b]) => b - a);
+  if (shares.length === 0) return worker.waits_for || "–";
+  return shares.map(([what, share]) => `${what} ${Math.round(100 * share)} %`).join(", ");
+}
+
 function panelOf(live) {
   const workers = Object.entries(live.workers ?? {}).sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
   const rate = live.data_rate ?? {};
@@ -47,7 +53,7 @@ function panelOf(live) {
         h("td", {}, h("span", { class: `dot ${stateClass(worker)}`, "aria-hidden": "true" }), ` ${worker.state}${worker.is_eval ? " (evaluation)" : ""}`),
         h("td", {}, duration(worker.since_s)),
         h("td", {}, rateOf(worker)),
-        h("td", {}, worker.waits_for || "–"),
+        h("td", {}, waitsOf(worker)),
         h("td", { class: "code" }, worker.task_id || "–"),
         h("td", { class: "code" }, worker.address || "–")))))),
     ...Object.entries(live.buffers ?? {}).map(([name, buffer]) => h("div", { class: "meter" },

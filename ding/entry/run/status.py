@@ -114,9 +114,16 @@ def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
     rates = [f"{_number(worker[key])} {unit}" for key, unit in _RATES if worker.get(key)]
     return (
         *(name, str(worker.get("state")), worker.get("task_id") or "-"),
-        *(f"{_number(worker.get('since_s'))} s", worker.get("waits_for") or "-"),
+        *(f"{_number(worker.get('since_s'))} s", _waits(worker)),
         *(", ".join(rates) or "-", str(worker.get("address"))),
     )
+
+
+def _waits(worker: Mapping[str, Any]) -> str:
+    """What a worker waits for, with the shares of its time."""
+    shares = sorted((worker.get("wait_shares") or {}).items(), key=lambda item: -item[1])
+    texts = [f"{what} {share:.0%}" for what, share in shares if share >= 0.01]
+    return ", ".join(texts) or worker.get("waits_for") or "-"
 
 
 _RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))

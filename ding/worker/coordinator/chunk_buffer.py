@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
 from ding.worker.coordinator.row_server import RowServer
 from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.coordinator.turn import Action
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
@@ -47,6 +48,7 @@ class ChunkBuffer:
         name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
+        later: Removes files when others need not wait for that; at once if not given.
 
     Attributes:
         pace: How much may be put in and drawn.
@@ -65,8 +67,9 @@ class ChunkBuffer:
         name: str = "buffer",
         tb_logger: object = None,
         ratio: SampleRatio | None = None,
+        later: Callable[[Action], object] = lambda action: action(),
     ) -> None:
-        self._name = name
+        self._name, self._later = name, later
         self.capacity = _capacity(cfg)
         self._lock = threading.Condition()
         self._chunks = ChunkStore(store, self._lock)
@@ -171,7 +174,7 @@ class ChunkBuffer:
             self._leave(filter(None, map(self._chunks.find, left)))
             if is_starved and not self._on_the_way:
                 self.pace.note_lack()
-        self._chunks.remove_unused()
+        self._later(self._chunks.remove_unused)
 
     def _leave(self, chunks: Iterable[Chunk]) -> None:
         """The replay buffer does not need these chunks any more."""
@@ -239,7 +242,7 @@ class ChunkBuffer:
         """The rows of a batch are not needed any more."""
         with self._lock:
             self._rows.release(rows)
-        self._chunks.remove_unused()
+        self._later(self._chunks.remove_unused)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
         """Give samples that `sample_rows` drew the priorities that learning gave them.
@@ -264,7 +267,7 @@ class ChunkBuffer:
                 return 0
             self._leave([chunk])
             self._rows.drop([chunk])
-        self._chunks.remove_unused()
+        self._later(self._chunks.remove_unused)
         rows = chunk.rows
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
@@ -352,7 +355,7 @@ class ChunkBuffer:
                 self._chunks.leave(chunk)
             self._name_all_again()
             self._lock.notify_all()
-        self._chunks.remove_unused()
+        self._later(self._chunks.remove_unused)
         self._chunks.remove_strangers(chunk_pattern(self._name))
         return [chunk.data_id for chunk in gone]
 

@@ -118,6 +118,12 @@ class CommCoordinator:
             self._wake()
         return is_sent
 
+    def assign(self, schedule: Callable[[Core, float], None]) -> None:
+        """Let tasks be given to the workers of the core."""
+        with self._turn:
+            schedule(self.core, time.monotonic())
+            self._wake()
+
     def close_tasks(self, timeout: float) -> bool:
         """Let all open tasks end; whether they have within so many seconds."""
         deadline = time.monotonic() + timeout

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+from collections.abc import Callable
 from functools import partial
 
 from easydict import EasyDict
@@ -32,10 +33,12 @@ from .run import Run
 from .run_buffers import RunBuffers
 from .run_events import RunEvents
 from .run_files import RunFiles
-from .run_view import RunStatus, RunView, run_status, write_address
+from .run_status import RunStatus, run_status
+from .run_view import RunView, write_address
 from .space_quota import SpaceQuota
 from .task_scheduler import TaskScheduler
 from .task_table import TaskState
+from .turn import Action, in_turn
 
 __all__ = ["Coordinator", "TaskState"]
 
@@ -104,6 +107,7 @@ class Coordinator(RunEvents, Configurable):
         buffers = self._make_buffers(
             samples_of_comm_type(cfg["system"]) or engine.samples,
             None if run_log is None else run_log.writer,
+            run.turn.later,
         )
         files = RunFiles(engine.artifacts, engine.weights, engine.marks, run.warn)
         super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
@@ -122,12 +126,14 @@ class Coordinator(RunEvents, Configurable):
             "collector": float(self._cfg.collector_task_timeout),
             "learner": float(self._cfg.learner_task_timeout),
         }
-        self._scheduler = TaskScheduler(run, self._comm, buffers, files, limits)
+        self._scheduler = TaskScheduler(run, buffers, files, limits)
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
 
-    def _make_buffers(self, store: SampleStore | None, writer: object) -> RunBuffers:
+    def _make_buffers(
+        self, store: SampleStore | None, writer: object, later: Callable[[Action], None]
+    ) -> RunBuffers:
         make = partial(
             ChunkBuffer,
             store=store,
@@ -135,6 +141,7 @@ class Coordinator(RunEvents, Configurable):
             exp_name=self._exp_name,
             tb_logger=writer,
             ratio=self._sample_ratio(),
+            later=later,
         )
         return RunBuffers(make, store)
 
@@ -288,7 +295,7 @@ class Coordinator(RunEvents, Configurable):
     def _loop(self) -> None:
         try:
             while self._run.verdict is None:
-                self._scheduler.schedule()
+                self._comm.assign(self._scheduler.schedule)
                 self._note_weights()
                 self._state.save_if_due(self.state_dict)
                 self._run.view.draw(self.status)
@@ -304,22 +311,23 @@ class Coordinator(RunEvents, Configurable):
     def status(self) -> RunStatus:
         """The facts that ``GET /status`` gives."""
         goal = as_number(first_goal(self._main.get("env", {}).get("stop_value")))
-        return run_status(self._run, goal, self._comm.workers(), self._buffers.all())
+        run, workers = self._run, self._comm.workers()
+        with run.turn:
+            counted = run.exp_name, run.verdict, run.facts, run.table.counts()
+            return run_status(*counted, goal, workers, self._buffers.all())
 
+    @in_turn
     def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
-        with self._run.turn:
-            counted = {
-                "commander": self.commander.state_dict(),
-                "facts": self._run.facts.state_dict(),
-            }
         return {
-            **counted,
+            "commander": self.commander.state_dict(),
+            "facts": self._run.facts.state_dict(),
             "tasks": self._run.table.state_dict(),
             "policy_ids": sorted(self._files.noted["weights"]),
             "buffers": self._buffers.state_dict(),
         }
 
+    @in_turn
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Go on from a `state_dict`; the commander hands its open tasks out again.
 
@@ -327,8 +335,7 @@ class Coordinator(RunEvents, Configurable):
         """
         if not state_dict:
             return
-        with self._run.turn:
-            self.commander.load_state_dict(state_dict["commander"])
+        self.commander.load_state_dict(state_dict["commander"])
         self._run.table.load_state_dict(state_dict["tasks"])
         self._run.facts.load_state_dict(state_dict["facts"])
         self._files.note("weights", state_dict["policy_ids"])

@@ -197,12 +197,13 @@ class Core:
             self._count_collectors()
         while True:
             worker.become("idle")
+            worker.waits_for = "task"
             if worker.gone is None and self._is_current(worker):
                 self._pool.update(worker.kind, worker.name, worker.resources.as_json())
                 self.events.workers_changed()
             while not (worker.next_task or worker.gone):
                 yield Wait(FOREVER)
-            task, worker.next_task = worker.next_task, None
+            task, worker.next_task, worker.waits_for = worker.next_task, None, None
             if task is None:
                 if worker.ended is None:
                     cause = worker.lost or "lost"

@@ -1,6 +1,5 @@
 """Which workers are free, and who has been given work."""
 
-import threading
 from collections.abc import Mapping
 from typing import TypedDict
 
@@ -19,10 +18,9 @@ class Assigned(TypedDict, total=False):
 
 
 class NaiveResourceManager:
-    """Gives out workers in the order in which they became free. Threads may share it."""
+    """Gives out workers in the order in which they became free."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._free: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
         self._assigned: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
 
@@ -44,18 +42,16 @@ class NaiveResourceManager:
 
     def delete(self, name: str, worker_id: str) -> bool:
         """Forget a worker of kind `name`; whether it was known."""
-        with self._lock:
-            tables = self._of_kind(self._free, name), self._assigned[name]
-            known = any(worker_id in table for table in tables)
-            for table in tables:
-                table.pop(worker_id, None)
+        tables = self._of_kind(self._free, name), self._assigned[name]
+        known = any(worker_id in table for table in tables)
+        for table in tables:
+            table.pop(worker_id, None)
         return known
 
     def update(self, name: str, worker_id: str, resource_info: _Resources) -> None:
         """A worker of kind `name` is free and has these resources."""
-        with self._lock:
-            self._of_kind(self._assigned, name).pop(worker_id, None)
-            self._free[name][worker_id] = resource_info
+        self._of_kind(self._assigned, name).pop(worker_id, None)
+        self._free[name][worker_id] = resource_info
 
     def free(self, name: str) -> int:
         """How many workers of kind `name` wait for work."""
@@ -63,11 +59,10 @@ class NaiveResourceManager:
 
     def take(self, kind: str) -> tuple[str, _Resources] | None:
         """A worker of that kind, and what it has; ``None`` if all of them work."""
-        with self._lock:
-            worker_id = next(iter(self._free[kind]), None)
-            if worker_id is None:
-                return None
-            info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
+        worker_id = next(iter(self._free[kind]), None)
+        if worker_id is None:
+            return None
+        info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
         return worker_id, info
 
     @staticmethod

@@ -1,6 +1,5 @@
 """What is known of a parallel run while it goes on."""
 
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -89,14 +88,13 @@ class Rate:
 
 
 class RunFacts:
-    """Counters and rates; threads may share it.
+    """Counters and rates.
 
     Attributes:
         troubles: What keeps workers from a part of their work, by their names.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self.started = time.monotonic()
         self.envstep = self.episodes = self.train_iter = 0
         self.episode_return: float | None = None
@@ -112,11 +110,10 @@ class RunFacts:
 
     def collected(self, worker: str | None, samples: int, size: int) -> None:
         """A chunk came."""
-        with self._lock:
-            self._samples.add(samples)
-            self._bytes.add(size)
-            if worker is not None:
-                self._workers.setdefault(worker, Rate()).add(samples)
+        self._samples.add(samples)
+        self._bytes.add(size)
+        if worker is not None:
+            self._workers.setdefault(worker, Rate()).add(samples)
 
     def observed(self, news: object) -> str | None:
         """A collector's normalising environments have seen so much; returns what is wrong with it.
@@ -124,54 +121,49 @@ class RunFacts:
         Args:
             news: By name of the wrapper, ``count``, ``mean`` and ``m2`` in numbers and lists.
         """
-        with self._lock:
-            try:
-                self.env_statistics = merged([self.env_statistics, cast(Statistics, news)])
-            except (AttributeError, KeyError, TypeError, ValueError) as err:
-                return f"env_statistics {one_line(news, 80)} cannot be added up: {err}"
+        try:
+            self.env_statistics = merged([self.env_statistics, cast(Statistics, news)])
+        except (AttributeError, KeyError, TypeError, ValueError) as err:
+            return f"env_statistics {one_line(news, 80)} cannot be added up: {err}"
         return None
 
     def stepped(self, task_id: str, steps: object) -> int:
         """A collect task has made so many env steps; returns those of the run."""
-        with self._lock:
-            new = max(0, as_count(steps) - self._steps.get(task_id, 0))
-            self._steps[task_id] = self._steps.get(task_id, 0) + new
-            self.envstep += new
-            return self.envstep
+        new = max(0, as_count(steps) - self._steps.get(task_id, 0))
+        self._steps[task_id] = self._steps.get(task_id, 0) + new
+        self.envstep += new
+        return self.envstep
 
     def finished(self, task_id: str, is_eval: bool, info: CollectorReport) -> bool:
         """A collector's task is done; whether it was the best evaluation so far."""
         reward = mean_return(info, is_eval)
         if not is_eval:
             self.stepped(task_id, info.get("step_count"))
-        with self._lock:
-            self._steps.pop(task_id, None)
-            if not is_eval:
-                self.episodes += as_count(info.get("real_episode_count"))
-                self.episode_return = self.episode_return if reward is None else reward
-                return False
-            if reward is None:
-                return False
-            self.last_eval_return = reward
-            is_best = self.best_return is None or reward > self.best_return
-            self.best_return = reward if is_best else self.best_return
-            return is_best
+        self._steps.pop(task_id, None)
+        if not is_eval:
+            self.episodes += as_count(info.get("real_episode_count"))
+            self.episode_return = self.episode_return if reward is None else reward
+            return False
+        if reward is None:
+            return False
+        self.last_eval_return = reward
+        is_best = self.best_return is None or reward > self.best_return
+        self.best_return = reward if is_best else self.best_return
+        return is_best
 
     def forget(self, task_id: str) -> None:
         """A task has failed; its steps were made."""
-        with self._lock:
-            self._steps.pop(task_id, None)
+        self._steps.pop(task_id, None)
 
     def trained(self, policy_id: str, info: LearnerInfo) -> int:
         """A learner has reported on its training; returns its step."""
         step = as_count(info.get("learner_step"))
-        with self._lock:
-            self.train_iter = max(self.train_iter, step)
-            policy = self._policies.setdefault(policy_id, _Policy())
-            policy.step = max(policy.step, step)
-            published = info.get("policy_iter")
-            if published is not None and as_count(published) != policy.iter:
-                policy.iter, policy.time = as_count(published), time.monotonic()
+        self.train_iter = max(self.train_iter, step)
+        policy = self._policies.setdefault(policy_id, _Policy())
+        policy.step = max(policy.step, step)
+        published = info.get("policy_iter")
+        if published is not None and as_count(published) != policy.iter:
+            policy.iter, policy.time = as_count(published), time.monotonic()
         return step
 
     def note_trouble(self, worker: str, trouble: object) -> str | None:
@@ -180,23 +172,20 @@ class RunFacts:
         Returns:
             The trouble, if it is new.
         """
-        with self._lock:
-            if not trouble:
-                self.troubles.pop(worker, None)
-                return None
-            before, self.troubles[worker] = self.troubles.get(worker), one_line(trouble)
-            return None if before is not None else self.troubles[worker]
+        if not trouble:
+            self.troubles.pop(worker, None)
+            return None
+        before, self.troubles[worker] = self.troubles.get(worker), one_line(trouble)
+        return None if before is not None else self.troubles[worker]
 
     def with_root(self, reason: str) -> str:
         """The reason of a failed run, behind the troubles that others had before it."""
-        with self._lock:
-            troubles = [f"{worker}: {trouble}" for worker, trouble in self.troubles.items()]
+        troubles = [f"{worker}: {trouble}" for worker, trouble in self.troubles.items()]
         return "; ".join([*troubles, reason])
 
     def used(self, policy_id: str, policy_iter: object) -> None:
         """A collector worked with the policy of that iteration."""
-        with self._lock:
-            self._policies.setdefault(policy_id, _Policy()).used = as_count(policy_iter)
+        self._policies.setdefault(policy_id, _Policy()).used = as_count(policy_iter)
 
     def failed(self, failure: TaskFailure) -> None:
         entry: FailureStatus = {
@@ -205,49 +194,42 @@ class RunFacts:
             "task": failure.task_id,
             "cause": one_line(failure.cause),
         }
-        with self._lock:
-            self.failures.append(entry)
+        self.failures.append(entry)
 
     def forget_worker(self, worker: str) -> None:
         """A worker has left, and another may come by its name."""
-        with self._lock:
-            self._workers.pop(worker, None)
-            self.troubles.pop(worker, None)
+        self._workers.pop(worker, None)
+        self.troubles.pop(worker, None)
 
     def rate_of(self, worker: str) -> float | None:
         """Samples per second of a collector."""
-        with self._lock:
-            rate = self._workers.get(worker)
-            return None if rate is None else rate.per_second()
+        rate = self._workers.get(worker)
+        return None if rate is None else rate.per_second()
 
     def data_rate(self) -> DataRate:
-        with self._lock:
-            return {
-                "samples_per_s": round(self._samples.per_second(), 1),
-                "bytes_per_s": round(self._bytes.per_second(), 1),
-            }
+        return {
+            "samples_per_s": round(self._samples.per_second(), 1),
+            "bytes_per_s": round(self._bytes.per_second(), 1),
+        }
 
     def policies(self) -> dict[str, PolicyStatus]:
         """For each policy how new its weights are."""
         now = time.monotonic()
-        with self._lock:
-            return {
-                name: {
-                    "iter": policy.iter,
-                    "age_s": None if policy.iter is None else round(now - policy.time, 2),
-                    "lag_iters": None if policy.used is None else max(0, policy.step - policy.used),
-                }
-                for name, policy in self._policies.items()
+        return {
+            name: {
+                "iter": policy.iter,
+                "age_s": None if policy.iter is None else round(now - policy.time, 2),
+                "lag_iters": None if policy.used is None else max(0, policy.step - policy.used),
             }
+            for name, policy in self._policies.items()
+        }
 
     def summary(self) -> dict[str, float | None]:
         """What the run's record tells at its end."""
         return {name: getattr(self, name) for name in ("best_return", "envstep", "train_iter")}
 
     def state_dict(self) -> StateDict:
-        with self._lock:
-            return {name: getattr(self, name) for name in _SAVED}
+        return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        with self._lock:
-            vars(self).update({name: state_dict[name] for name in _SAVED})
+        vars(self).update({name: state_dict[name] for name in _SAVED})

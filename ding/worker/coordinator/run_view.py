@@ -1,12 +1,11 @@
-"""What others see of a parallel run: `GET /status`, console, lines of failures, run log."""
+"""What the operator sees of a parallel run: console, lines of failures."""
 
 import contextlib
 import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable
 
 from ding.utils import durations
 from ding.utils.console import Console
@@ -14,187 +13,13 @@ from ding.utils.errors import CheckpointWriteError
 from ding.utils.file_helper import write_facts
 from ding.utils.log_helper import RepeatCounter
 from ding.utils.processes import process_identity
-from ding.worker.messages import Kind
-from ding.worker.seams import Awaited, TaskFailure
+from ding.worker.seams import TaskFailure
 
-from .buffer_pace import RatioStatus
-from .chunk_buffer import ChunkBuffer
-from .reported_values import as_number, one_line
-from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
-from .worker_session import WorkerSession
-
-if TYPE_CHECKING:
-    from .run import Run
+from .reported_values import one_line
+from .run_status import RunStatus
 
 #: Lines for workers that the live display has room for.
 MAX_LINES = 12
-
-# ---------------------------------------------------------------------- facts
-
-
-class _WorkerBase(TypedDict):
-    kind: Kind
-    state: str
-    address: str
-    pid: int | None
-    task_id: str | None
-    since_s: float | None
-    waits_for: str | None
-
-
-class WorkerStatus(_WorkerBase, total=False):
-    """One worker: its state, for how many seconds, its task and what it waits for.
-
-    Collectors have ``samples_per_s`` and ``is_eval``, learners ``iters_per_s`` and ``wait_share``,
-    the part of their time that they wait for batches.
-    """
-
-    samples_per_s: float | None
-    is_eval: bool
-    iters_per_s: float | None
-    wait_share: float | None
-
-
-class BufferStatus(TypedDict):
-    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store."""
-
-    count: int
-    capacity: int
-    bytes: int
-    max_bytes: int | None
-    files: int
-    samples_per_insert: RatioStatus | None
-
-
-class RunStatus(TypedDict):
-    """The facts of a run, for `GET /status`.
-
-    ``state`` is ``running`` or that of the ending, ``reason`` its reason; ``seconds`` since the
-    start; ``tasks`` counts by stage; ``waits`` says who waits for whom; ``troubles`` what keeps
-    workers from a part of their work, by their names.
-    """
-
-    exp_name: str
-    state: str
-    reason: str | None
-    stop_value: float | None
-    seconds: float
-    envstep: int
-    train_iter: int
-    episodes: int
-    episode_return: float | None
-    best_return: float | None
-    last_eval_return: float | None
-    buffers: dict[str, BufferStatus]
-    data_rate: DataRate
-    policy: dict[str, PolicyStatus]
-    workers: dict[str, WorkerStatus]
-    tasks: dict[str, int]
-    waits: str
-    troubles: dict[str, str]
-    failures: list[FailureStatus]
-
-
-def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerStatus:
-    """One worker's state, task and rate; of one that is not there, where it should be."""
-    status: WorkerStatus = {
-        "kind": worker.kind,
-        "state": "connecting",
-        "address": "",
-        "pid": None,
-        "task_id": None,
-        "since_s": None,
-        "waits_for": None,
-    }
-    if isinstance(worker, Awaited):
-        return {**status, "address": worker.where}
-    arrival = worker.arrival
-    status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
-    status["since_s"] = round(time.monotonic() - worker.since, 1)
-    if worker.task_id is not None:
-        status["task_id"], status["waits_for"] = worker.task_id, worker.waits_for
-    if status["state"] == "idle":
-        status["waits_for"] = "task"
-    if worker.kind == "collector":
-        status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
-        status["is_eval"] = worker.is_eval
-    else:
-        status["iters_per_s"] = _rounded(worker.info.get("iters_per_second"))
-        status["wait_share"] = as_number(worker.info.get("wait_share"))
-    return status
-
-
-def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
-    """A buffer's fill."""
-    return {
-        "count": buffer.count(),
-        "capacity": buffer.capacity,
-        "bytes": buffer.bytes,
-        "max_bytes": buffer.max_bytes,
-        "files": buffer.files,
-        "samples_per_insert": buffer.pace.ratio_status(),
-    }
-
-
-def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
-    """Who cannot go on, and for what."""
-    waits = []
-    for kind in ("learner", "collector"):
-        mine = [worker for worker in workers.values() if worker["kind"] == kind]
-        reachable = [worker for worker in mine if worker["state"] not in ("connecting", "gone")]
-        if not reachable:
-            waits.append(f"no {kind} is connected")
-            continue
-        held: dict[str, int] = {}
-        for worker in reachable:
-            if worker["waits_for"] is not None:
-                held[worker["waits_for"]] = held.get(worker["waits_for"], 0) + 1
-        for what, count in held.items():
-            one = len(mine) == 1
-            who = f"{kind} waits" if one else f"{count} of {len(mine)} {kind}s wait"
-            waits.append(f"{who} for {_WHAT.get(what, what)}")
-    return "; ".join(waits) or "nobody waits"
-
-
-_WHAT = {
-    "task": "a task",
-    "space": "space for samples",
-    "disk": "space on the disk",
-    "learner": "the learner (samples per insert)",
-    "collectors": "collectors (samples per insert)",
-}
-
-
-def run_status(
-    run: "Run",
-    stop_value: float | None,
-    all_workers: Sequence[WorkerSession | Awaited],
-    buffers: Mapping[str, ChunkBuffer],
-) -> RunStatus:
-    """What is known of a run now."""
-    facts, ending = run.facts, run.verdict
-    workers = {worker.name: worker_status(worker, facts) for worker in all_workers}
-    return {
-        "exp_name": run.exp_name,
-        "state": "running" if ending is None else ending.status,
-        "reason": None if ending is None else ending.reason,
-        "stop_value": stop_value,
-        "seconds": round(time.monotonic() - facts.started, 1),
-        "envstep": facts.envstep,
-        "train_iter": facts.train_iter,
-        "episodes": facts.episodes,
-        "episode_return": facts.episode_return,
-        "best_return": facts.best_return,
-        "last_eval_return": facts.last_eval_return,
-        "buffers": {name: buffer_status(buffer) for name, buffer in buffers.items()},
-        "data_rate": facts.data_rate(),
-        "policy": facts.policies(),
-        "workers": workers,
-        "tasks": run.table.counts(),
-        "waits": who_waits(workers) if ending is None else "the run is over",
-        "troubles": dict(facts.troubles),
-        "failures": list(facts.failures),
-    }
 
 
 def brief_facts(status: RunStatus) -> list[str]:
@@ -231,20 +56,15 @@ def worker_lines(status: RunStatus) -> list[str]:
             speed = f"{rate:,.0f} samples/s"
         if (rate := worker.get("iters_per_s")) is not None:
             speed = f"{rate:,.0f} updates/s"
-        waits = f"waits for {worker['waits_for']}" if worker["waits_for"] else ""
+        waits = ""
+        if worker["waits_for"]:
+            share = worker["wait_shares"].get(worker["waits_for"], 0.0)
+            waits = f"waits for {worker['waits_for']} ({share:.0%} of its time)"
         words = f"{name:<14}{worker['state']:<11}{task:<34}{speed:<18}{waits}"
         lines.append(words.rstrip())
     if len(lines) > MAX_LINES:
         lines[MAX_LINES - 1 :] = [f"... and {len(lines) - MAX_LINES + 1} workers more"]
     return lines
-
-
-def _rounded(value: object) -> float | None:
-    number = as_number(value)
-    return None if number is None else round(number, 1)
-
-
-# ---------------------------------------------------------------------- display
 
 
 class RunView:

@@ -1,12 +1,11 @@
 """Brings tasks from the commander to workers."""
 
 import os
-import time
 from collections.abc import Mapping
 
 from ding.worker.messages import Kind, Task
 
-from .comm_coordinator import CommCoordinator
+from .core import Core
 from .run import Run
 from .run_buffers import RunBuffers
 from .run_files import RunFiles
@@ -21,7 +20,6 @@ class TaskScheduler:
 
     Args:
         run: The run.
-        workers: Those who do them.
         buffers: Opened for learners' tasks.
         files: Told the names of what the tasks' workers will write.
         limits: Seconds in which somebody has to take a task, by kind.
@@ -30,41 +28,38 @@ class TaskScheduler:
     def __init__(
         self,
         run: Run,
-        workers: CommCoordinator,
         buffers: RunBuffers,
         files: RunFiles,
         limits: Mapping[Kind, float],
     ) -> None:
-        self._run, self._workers, self._buffers, self._files = run, workers, buffers, files
+        self._run, self._buffers, self._files = run, buffers, files
         self._limits = limits
 
-    def schedule(self) -> None:
-        """Give out what can be given out now."""
-        with self._run.turn:
-            for kind in KINDS:
-                while self._assign_one(kind):
-                    pass
-                self._expire(kind)
+    def schedule(self, core: Core, now: float) -> None:
+        """Give the core's workers what can be given out now."""
+        for kind in KINDS:
+            while self._assign_one(core, kind):
+                pass
+            self._expire(kind, now)
 
-    def _assign_one(self, kind: Kind) -> bool:
+    def _assign_one(self, core: Core, kind: Kind) -> bool:
         """Whether a worker got a task."""
         table = self._run.table
-        queued = table.live(kind, "queued") or self._next_task(kind)
+        queued = table.live(kind, "queued") or self._next_task(core, kind)
         if not queued:
             return False
         state = queued[0]
         # Before it is sent: the worker may be quick.
         table.move(state.task_id, "assigned")
-        is_sent = self._workers.send(kind, state.task)
+        is_sent = core.send(kind, state.task)
         if not is_sent:
             table.move(state.task_id, "queued")
         return is_sent
 
-    def _next_task(self, kind: Kind) -> list[TaskState]:
+    def _next_task(self, core: Core, kind: Kind) -> list[TaskState]:
         """A new task of the commander, queued, if there is one."""
         # A commander is asked when there is somebody to work, or nobody ever: then the task's time
         # runs out, and that is shown.
-        core = self._workers.core
         waits = core.free(kind) or not core.present(kind)
         if not waits or self._run.verdict is not None:
             return []
@@ -94,10 +89,10 @@ class TaskScheduler:
             self._buffers.open(buffer_id, cfg if isinstance(cfg, Mapping) else {})
         return task
 
-    def _expire(self, kind: Kind) -> None:
+    def _expire(self, kind: Kind, now: float) -> None:
         limit = self._limits[kind]
         for state in self._run.table.live(kind, "queued"):
-            if time.monotonic() - state.created > limit:
+            if now - state.created > limit:
                 cause = f"no {kind} took it within {limit:g} s"
                 if self._run.table.move(state.task_id, "timed_out"):
                     self._run.warn(f"task {state.task_id}: {cause}")

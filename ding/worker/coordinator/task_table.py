@@ -1,6 +1,5 @@
 """The tasks of a run, and where each of them is."""
 
-import threading
 import time
 from collections.abc import Mapping
 
@@ -78,10 +77,9 @@ class TaskState:
 
 
 class TaskTable:
-    """All tasks of a run. Threads may share it."""
+    """All tasks of a run."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         self._live: dict[str, TaskState] = {}
         self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
@@ -97,72 +95,65 @@ class TaskTable:
             raise ValueError(
                 f"the commander gave a {kind} task with task_id {task_id!r}, expected a string"
             )
-        with self._lock:
-            if task_id in self._live:
-                stage = self._live[task_id].stage
-                raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
-            self._ended.pop(task_id, None)
-            state = self._live[task_id] = TaskState(task_id, kind, task)
-            return state
+        if task_id in self._live:
+            stage = self._live[task_id].stage
+            raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
+        self._ended.pop(task_id, None)
+        state = self._live[task_id] = TaskState(task_id, kind, task)
+        return state
 
     def get(self, task_id: str, kind: Kind | None = None) -> TaskState | None:
         """A task of that kind, also one that has ended lately."""
-        with self._lock:
-            state = self._find(task_id)
+        state = self._find(task_id)
         return state if state is not None and kind in (None, state.kind) else None
 
     def move(self, task_id: str, stage: str, worker: str | None = None) -> bool:
         """Whether the task was where that move is allowed; only then it is made."""
-        with self._lock:
-            state = self._find(task_id)
-            if state is None or stage not in MOVES[state.stage]:
-                return False
-            state.stage = stage
-            if worker is not None:
-                state.worker = worker
-            if stage == "queued":
-                state.worker = None
-            elif stage in self._totals:
-                self._totals[stage] += 1
-                self._ended[task_id] = self._live.pop(task_id)
-                if len(self._ended) > MEMORY:
-                    del self._ended[next(iter(self._ended))]
-            return True
+        state = self._find(task_id)
+        if state is None or stage not in MOVES[state.stage]:
+            return False
+        state.stage = stage
+        if worker is not None:
+            state.worker = worker
+        if stage == "queued":
+            state.worker = None
+        elif stage in self._totals:
+            self._totals[stage] += 1
+            self._ended[task_id] = self._live.pop(task_id)
+            if len(self._ended) > MEMORY:
+                del self._ended[next(iter(self._ended))]
+        return True
 
     def live(self, kind: Kind | None = None, stage: str | None = None) -> list[TaskState]:
         """The tasks that have not ended, oldest first."""
-        with self._lock:
-            return [
-                state
-                for state in self._live.values()
-                if kind in (None, state.kind) and stage in (None, state.stage)
-            ]
+        return [
+            state
+            for state in self._live.values()
+            if kind in (None, state.kind) and stage in (None, state.stage)
+        ]
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each stage; of those that ended, how many ever came there."""
-        with self._lock:
-            counts = dict.fromkeys(LIVE, 0) | self._totals
-            for state in self._live.values():
-                counts[state.stage] += 1
-            return counts
+        counts = dict.fromkeys(LIVE, 0) | self._totals
+        for state in self._live.values():
+            counts[state.stage] += 1
+        return counts
 
     def state_dict(self) -> StateDict:
-        with self._lock:
-            live = [
-                {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
-                for state in self._live.values()
-            ]
-            return {"live": live, "totals": dict(self._totals)}
+        live = [
+            {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
+            for state in self._live.values()
+        ]
+        return {"live": live, "totals": dict(self._totals)}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Tasks that were open when the state was taken have failed: their answers are stale."""
-        with self._lock:
-            self._live.clear()
-            self._ended.clear()
-            self._totals.update(state_dict["totals"])
-            for saved in state_dict["live"]:
-                self.add(saved["kind"], {k: saved[k] for k in ("task_id", "buffer_id")})
-                self.move(saved["task_id"], "failed")
+        self._live.clear()
+        self._ended.clear()
+        self._totals.update(state_dict["totals"])
+        for saved in state_dict["live"]:
+            self.add(saved["kind"], {k: saved[k] for k in ("task_id", "buffer_id")})
+            self.move(saved["task_id"], "failed")
 
     def _find(self, task_id: object) -> TaskState | None:
         if not isinstance(task_id, str):

@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
+#: Something to be done.
+Action: TypeAlias = Callable[[], object]
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -15,9 +17,9 @@ class Turn:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._depth = 0
-        self._after: list[Callable[[], object]] = []
+        self._after: list[Action] = []
 
-    def later(self, action: Callable[[], object]) -> None:
+    def later(self, action: Action) -> None:
         """Do something when the turn is over: write files, call users' code. Within a turn only."""
         self._after.append(action)
 
@@ -27,7 +29,7 @@ class Turn:
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
-        after: list[Callable[[], object]] = []
+        after: list[Action] = []
         if not self._depth:
             after, self._after = self._after, after
         self._lock.release()

@@ -1,16 +1,25 @@
 """What is known of one worker, and the moves that it can be made to do. It only holds values."""
 
-from collections.abc import Generator
+import math
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from types import NoneType
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from ding.utils import durations
 from ding.worker.messages import (
     CloseTask,
+    Demand,
+    DemandRequest,
     Request,
+    ResourceRequest,
     Resources,
+    SamplesAnswer,
+    SamplesRequest,
     StartTask,
     Task,
+    TaskReport,
+    TrainAnswer,
     TrainRequest,
 )
 from ding.worker.seams import Arrival, NonsenseAnswer, WorkerLost
@@ -24,6 +33,15 @@ SessionState: TypeAlias = Literal[
 #: Names of the limits that a request may be under.
 Limit: TypeAlias = Literal["step", "start", "close", "learn"]
 FOREVER = float("inf")
+#: What each request is answered with.
+_ANSWERS: Mapping[type[Request[Any]], type] = {
+    ResourceRequest: Resources,
+    StartTask: NoneType,
+    CloseTask: TaskReport,
+    SamplesRequest: SamplesAnswer,
+    DemandRequest: Demand,
+    TrainRequest: TrainAnswer,
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,34 @@ Move: TypeAlias = Ask | Wait | Leave
 Steps: TypeAlias = Generator[Ask | Wait, object, Result]
 
 
+class WaitShares:
+    """For which shares of the last seconds something was waited for."""
+
+    def __init__(self, now: float) -> None:
+        self.what: str | None = None
+        self._since, self._seen = now, 0.0
+        self._sums: dict[str, float] = {}
+
+    def change(self, what: str | None, now: float) -> None:
+        """From now on that is waited for; ``None`` for nothing."""
+        if what != self.what:
+            self._seen, self._sums = self._until(now)
+            self._since, self.what = now, what
+
+    def at(self, now: float) -> dict[str, float]:
+        """The shares, 0 to 1, of what was waited for."""
+        seen, sums = self._until(now)
+        return {what: round(total / seen, 3) for what, total in sums.items() if seen}
+
+    def _until(self, now: float) -> tuple[float, dict[str, float]]:
+        """Time that was seen, and of that what was waited for; what is long past counts less."""
+        kept = math.exp(min(self._since - now, 0.0) / durations.WAIT_SHARE_SPAN)
+        sums = {what: total * kept for what, total in self._sums.items()}
+        if self.what is not None:
+            sums[self.what] = sums.get(self.what, 0.0) + 1.0 - kept
+        return self._seen * kept + 1.0 - kept, sums
+
+
 class WorkerSession:
     """One worker from its arrival to its end.
 
@@ -62,7 +108,6 @@ class WorkerSession:
         gather: Seconds for which a collector's news is to wait for more.
         next_task: A task that it was given and has not begun.
         task_id: The task that is open.
-        waits_for: What that task cannot go on without, ``None`` if it goes on.
         info: The latest that the worker reported of its progress in it.
         is_eval: Whether it evaluates instead of collecting.
         lost: Why the worker is lost, if it is.
@@ -83,7 +128,6 @@ class WorkerSession:
         self.gather = durations.MESSAGE_GATHER
         self.next_task: Task | None = None
         self.task_id: str | None = None
-        self.waits_for: str | None = None
         self.info: dict[str, Any] = {}
         self.is_eval = False
         self.lost: str | None = None
@@ -94,6 +138,20 @@ class WorkerSession:
         self.failures = 0
         self.state: SessionState = "connecting"
         self.now = self.since = now
+        self._waits = WaitShares(now)
+
+    @property
+    def waits_for(self) -> str | None:
+        """What it cannot go on without, ``None`` if it goes on."""
+        return self._waits.what
+
+    @waits_for.setter
+    def waits_for(self, what: str | None) -> None:
+        self._waits.change(what, self.now)
+
+    def wait_shares(self, now: float) -> dict[str, float]:
+        """What it has waited for, with the shares of its time."""
+        return self._waits.at(now)
 
     @property
     def gone(self) -> str | None:
@@ -124,8 +182,7 @@ class WorkerSession:
             if self.lost is None:
                 raise
             raise WorkerLost(self.lost) from err
-        (wanted,) = get_args(type(request).__orig_bases__[0])  # type: ignore[attr-defined]
-        if not isinstance(answer, wanted):
+        if not isinstance(answer, _ANSWERS[type(request)]):
             name = type(request).__name__
             raise NonsenseAnswer(f"it answered {name} with a {type(answer).__name__}")
         return cast(Answer, answer)

@@ -1,14 +1,28 @@
 """The core by itself: a fake clock, and workers that are lost, late or mad."""
 
+import contextlib
+import dataclasses
+import itertools
+import logging
 import random
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from ding.utils import durations
+from ding.utils.callbacks import Callbacks
 from ding.worker.coordinator.callback_events import CALLBACKS, events_of
+from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.core import Core
+from ding.worker.coordinator.run import Run as SharedRun
+from ding.worker.coordinator.run_buffers import RunBuffers
+from ding.worker.coordinator.run_events import RunEvents
+from ding.worker.coordinator.run_files import RunFiles
+from ding.worker.coordinator.run_view import RunView
+from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.coordinator.task_scheduler import TaskScheduler
 from ding.worker.coordinator.worker_session import Ask, Leave, Wait
 from ding.worker.messages import (
     ChunkReport,
@@ -26,6 +40,7 @@ from ding.worker.messages import (
     TrainRequest,
 )
 from ding.worker.seams import Arrival, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
+from tests.worker.coordinator.fake_workers import ScriptedCommander, make_config
 
 KINDS = ("collector", "learner")
 
@@ -53,16 +68,80 @@ class Buffer:
         return False
 
 
-class Run:
-    """A run's side of the core, and its driver with a clock of its own.
+class Driver:
+    """Drives a core with a clock of its own."""
+
+    def __init__(self, events, turn):
+        self.core, self.turn = Core(events), turn
+        self.moves, self.now = {}, 0.0
+
+    def come(self, kind, name):
+        """A worker comes, or comes again."""
+        with self.turn:
+            worker = self.core.came(Arrival(kind, name, None, "here"), self.now)
+        self.step(worker)
+        return worker
+
+    def step(self, worker, given=None):
+        """Do what is next for a worker, and for those who are woken by that."""
+        with self.turn:
+            move = self.moves[worker] = self.core.next(worker, given, self.now)
+            if isinstance(move, Leave):
+                del self.moves[worker]
+                self.core.left(worker)
+        self.wake()
+
+    def wake(self):
+        while self.core.woken:
+            worker = self.core.woken.pop()
+            if isinstance(self.moves.get(worker), Wait):
+                self.step(worker)
+
+    def pass_time(self, seconds):
+        """The clock goes on, and wakes those whose time has come."""
+        end = self.now + seconds
+        while due := [
+            worker
+            for worker, move in self.moves.items()
+            if isinstance(move, Wait) and move.until <= end
+        ]:
+            first = min(due, key=lambda worker: self.moves[worker].until)
+            self.now = max(self.now, self.moves[first].until)
+            self.step(first)
+        self.now = end
+
+    def lose(self, worker, cause):
+        with self.turn:
+            self.core.lost(worker, cause)
+        self.wake()
+
+    def lose_all(self):
+        """All workers are lost, and so are the answers that are still open."""
+        for worker in list(self.moves):
+            self.lose(worker, "the end")
+            if self.asked(worker) is not None:
+                self.step(worker, WorkerLost("the end"))
+        self.pass_time(30.0)
+        assert self.moves == {}
+        assert self.core.workers == {}
+        assert self.core.present("collector") == self.core.present("learner") == 0
+
+    def asked(self, worker):
+        """The request that a worker has not answered."""
+        move = self.moves.get(worker)
+        return move.request if isinstance(move, Ask) else None
+
+
+class Run(Driver):
+    """A run that notes what it is told of tasks.
 
     Attributes:
-        open: Tasks that were sent, with their worker, and have not ended.
+        open: Tasks that were sent and have not ended.
         ended: How tasks ended, by their ids.
     """
 
     def __init__(self):
-        self.buffer, self.now = Buffer(), 0.0
+        self.buffer = Buffer()
         self.open, self.ended, self.failures, self.extra = {}, {}, [], 0
         self.done = set()
         self.events = events_of(dict.fromkeys(CALLBACKS, lambda *args: None))
@@ -78,9 +157,8 @@ class Run:
             fatal=self.fatal,
         )
         vars(self.events).update(changes)
-        self.core = Core(self.events)
-        self.moves = {}
         self.tasks = 0
+        super().__init__(self.events, contextlib.nullcontext())
 
     def take_chunk(self, task_id, buffer_id, data_id, meta):
         self.buffer.chunks += 1
@@ -93,44 +171,6 @@ class Run:
     def fatal(self, cause):
         raise AssertionError(cause)
 
-    # ------------------------------------------------------------------ the driver
-
-    def come(self, kind, name):
-        """A worker comes, or comes again."""
-        worker = self.core.came(Arrival(kind, name, None, "here"), self.now)
-        self.step(worker)
-        self.wake()
-        return worker
-
-    def step(self, worker, given=None):
-        """Do what is next for a worker, and for those who are woken by that."""
-        move = self.moves[worker] = self.core.next(worker, given, self.now)
-        if isinstance(move, Leave):
-            del self.moves[worker]
-            self.core.left(worker)
-        self.wake()
-
-    def wake(self):
-        while self.core.woken:
-            worker = self.core.woken.pop()
-            if isinstance(self.moves.get(worker), Wait):
-                self.step(worker)
-
-    def pass_time(self, seconds):
-        """The clock goes on, and wakes those whose time has come."""
-        end = self.now + seconds
-        while due := [
-            (move.until, worker.name)
-            for worker, move in self.moves.items()
-            if isinstance(move, Wait) and move.until <= end
-        ]:
-            self.now, name = min(due)
-            for worker in [w for w in self.moves if w.name == name]:
-                move = self.moves.get(worker)
-                if isinstance(move, Wait) and move.until <= self.now:
-                    self.step(worker)
-        self.now = end
-
     def send(self, kind):
         """Send a new task; whether a worker took it."""
         task_id = f"{kind}_{self.tasks}"
@@ -140,11 +180,6 @@ class Run:
         self.open[task_id] = kind
         self.wake()
         return True
-
-    def asked(self, worker):
-        """The request that a worker has not answered."""
-        move = self.moves.get(worker)
-        return move.request if isinstance(move, Ask) else None
 
 
 def answer_to(request, task_id):
@@ -217,8 +252,7 @@ def test_a_loss_is_explained_by_who_knows_better():
     run.send("collector")
     run.step(worker, WorkerLost("no answer"))
     assert run.open
-    run.core.lost(worker, "it was killed by signal 9")
-    run.wake()
+    run.lose(worker, "it was killed by signal 9")
     assert run.ended == {"collector_0": "it was killed by signal 9"}
     assert not run.core.workers
 
@@ -260,7 +294,7 @@ LOSSES = (
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 2**32), st.integers(20, 200))
 def test_whatever_workers_do_no_task_is_forgotten_and_none_ends_twice(seed, steps):
     chance, run = random.Random(seed), Run()
@@ -277,8 +311,7 @@ def test_whatever_workers_do_no_task_is_forgotten_and_none_ends_twice(seed, step
         elif act == "time":
             run.pass_time(chance.choice((0.01, 0.3, 20.0)))
         elif act == "lose" and workers:
-            run.core.lost(chance.choice(workers), "killed")
-            run.wake()
+            run.lose(chance.choice(workers), "killed")
         elif act == "end" and run.open:
             run.done.add(chance.choice(sorted(run.open)))
         elif asked:
@@ -290,14 +323,86 @@ def test_whatever_workers_do_no_task_is_forgotten_and_none_ends_twice(seed, step
         for kind in KINDS:
             assert run.core.free(kind) <= run.core.present(kind) <= 3
         assert set(run.open) == {w.task_id for w in run.moves if w.task_id is not None}
-    # Every task that is open ends when its worker does.
-    for worker in list(run.moves):
-        run.core.lost(worker, "the end")
-        if run.asked(worker) is not None:
-            run.step(worker, WorkerLost("the end"))
-    run.wake()
-    run.pass_time(30.0)
-    assert not run.open
-    assert not run.moves
-    assert not run.core.workers
-    assert run.core.present("collector") == run.core.present("learner") == 0
+    run.lose_all()
+    assert run.open == {}
+
+
+class WholeRun(Driver):
+    """All that decides in a run: scheduler, tasks, retries, buffers and a commander."""
+
+    def __init__(self):
+        config = make_config({}, commander={"collectors": 2, "learners": 1})
+        commander = ScriptedCommander(config.main)
+        view = RunView(None, logging.getLogger("test"))
+        self.run = SharedRun("exp", commander, view, Callbacks(), None)
+        make = partial(ChunkBuffer, store=None, space=SpaceQuota(10**6), exp_name="exp")
+        self.buffers = RunBuffers(make, None)
+        files = RunFiles(None, None, {}, self.run.warn)
+        events = RunEvents(self.run, self.buffers, files, max_task_retry=10**9)
+        limits = dict.fromkeys(KINDS, 30.0)
+        self.scheduler = TaskScheduler(self.run, self.buffers, files, limits)
+        super().__init__(events, self.run.turn)
+        self.causes = itertools.count()
+        self.names = itertools.count()
+
+    def schedule(self):
+        with self.turn:
+            self.scheduler.schedule(self.core, self.now)
+        self.wake()
+
+    def answer(self, worker, chance):
+        """What a worker may answer, mad ones too."""
+        request = self.asked(worker)
+        good = answer_to(request, worker.task_id)
+        if isinstance(request, SamplesRequest):
+            chunk = ChunkReport(f"c{next(self.names)}", worker.task_id, None, 8, {"sample_num": 4})
+            done = chance.random() < 0.1
+            good = SamplesAnswer((chunk,), CollectProgress(worker.task_id, done))
+        if isinstance(request, TrainRequest):
+            names = tuple(chunk.data_id for chunk in request.chunks)
+            good = dataclasses.replace(good, received=names, own_rows=4 * len(names))
+            if chance.random() < 0.05:
+                good = dataclasses.replace(good, learner_done=True, info={"learner_done": True})
+        failed = WorkerFailed(f"cause {next(self.causes)}", by_worker=True)
+        lost = WorkerLost(f"cause {next(self.causes)}")
+        bad = NonsenseAnswer(f"cause {next(self.causes)}")
+        return chance.choice((*[good] * 12, failed, lost, bad))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32), st.integers(20, 200))
+def test_every_task_of_the_commander_comes_back_to_it_once(seed, steps):
+    chance, whole = random.Random(seed), WholeRun()
+    run = whole.run
+    commander = run.commander
+    names = {"l0": "learner", "l1": "learner", "c0": "collector", "c1": "collector"}
+    for name, kind in names.items():
+        whole.come(kind, name)
+    for _ in range(steps):
+        whole.schedule()
+        asked = [worker for worker in whole.moves if whole.asked(worker) is not None]
+        act = chance.choice(("come", "time", "lose", *("answer",) * 12))
+        if act == "come":
+            name = chance.choice(sorted(names))
+            whole.come(names[name], name)
+        elif act == "time":
+            whole.pass_time(chance.choice((0.01, 0.6, 20.0)))
+        elif act == "lose" and whole.moves:
+            cause = f"cause {next(whole.causes)}"
+            whole.lose(chance.choice(sorted(whole.moves, key=lambda w: w.name)), cause)
+        elif asked:
+            worker = chance.choice(sorted(asked, key=lambda worker: worker.name))
+            whole.step(worker, whole.answer(worker, chance))
+        assert run.verdict is None
+        known = {**commander.open["collector"], **commander.open["learner"]}
+        assert known.keys() == {state.task_id for state in run.table.live()}
+        working = [worker.task_id for worker in whole.moves if worker.task_id is not None]
+        assert len(working) == len(set(working))
+        assert set(working) <= known.keys()
+    whole.lose_all()
+    assert {state.stage for state in run.table.live()} <= {"queued"}
+    assert run.verdict is None
+    counts = run.table.counts()
+    finished = sum(map(len, commander.finished.values()))
+    assert counts["done"] == finished
+    assert counts["failed"] + counts["timed_out"] == len(commander.failed)

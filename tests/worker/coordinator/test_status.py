@@ -9,19 +9,16 @@ from ding.utils import durations
 from ding.utils.console import Console
 from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
 from ding.worker.coordinator.run_facts import RunFacts
-from ding.worker.coordinator.run_view import (
-    MAX_LINES,
-    RunView,
-    brief_facts,
-    who_waits,
-    worker_lines,
-)
+from ding.worker.coordinator.run_status import who_waits
+from ding.worker.coordinator.run_view import MAX_LINES, RunView, brief_facts, worker_lines
+from ding.worker.coordinator.worker_session import WaitShares
 from ding.worker.seams import TaskFailure
 
 
-def worker(kind="collector", state="running", waits_for=None, **more):
+def worker(kind="collector", state="running", waits_for=None, share=0.5, **more):
     rates = {"samples_per_s": None, "iters_per_s": None}
-    return {"kind": kind, "state": state, "waits_for": waits_for, "task_id": "t", **rates, **more}
+    waits = {"waits_for": waits_for, "wait_shares": {waits_for: share} if waits_for else {}}
+    return {"kind": kind, "state": state, "task_id": "t", **waits, **rates, **more}
 
 
 @pytest.mark.parametrize(
@@ -29,21 +26,39 @@ def worker(kind="collector", state="running", waits_for=None, **more):
     [
         ({}, "no learner is connected; no collector is connected"),
         ({"l": worker("learner"), "c": worker()}, "nobody waits"),
-        ({"l": worker("learner", waits_for="data"), "c": worker()}, "learner waits for data"),
+        (
+            {"l": worker("learner", waits_for="data"), "c": worker()},
+            "learner waits for data 50% of the time",
+        ),
         (
             {"l": worker("learner"), "c0": worker(waits_for="space"), "c1": worker()},
-            "1 of 2 collectors wait for space for samples",
+            "2 collectors wait for space for samples 25% of the time",
         ),
+        ({"l": worker("learner"), "c": worker(waits_for="space", share=0.001)}, "nobody waits"),
         ({"l": worker("learner", "connecting"), "c": worker()}, "no learner is connected"),
         (
             {"l": worker("learner", waits_for="collectors"), "c": worker(waits_for="learner")},
-            "learner waits for collectors (samples per insert); "
-            "collector waits for the learner (samples per insert)",
+            "learner waits for collectors (samples per insert) 50% of the time; "
+            "collector waits for the learner (samples per insert) 50% of the time",
         ),
     ],
 )
 def test_who_waits_for_whom(workers, words):
     assert who_waits(workers) == words
+
+
+def test_waiting_is_a_share_of_the_last_seconds():
+    shares = WaitShares(0.0)
+    assert shares.at(0.0) == {}
+    shares.change("data", 1.0)
+    assert shares.at(1.0) == {"data": 0.0}
+    shares.change(None, 2.0)
+    assert shares.at(2.0) == {"data": pytest.approx(0.5, abs=0.05)}
+    shares.change("collectors", 2.0)
+    assert shares.at(1000.0) == {"data": 0.0, "collectors": 1.0}
+    shares.change("data", 1000.0)
+    shares.change("data", 1000.1)
+    assert shares.at(1001.0) == {"data": pytest.approx(0.1, abs=0.02), "collectors": 0.905}
 
 
 def status(workers, **more):

@@ -1,0 +1,192 @@
+"""The facts of a parallel run, for `GET /status` and those who show them."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from ding.utils.ending import Ending
+from ding.worker.messages import Kind
+from ding.worker.seams import Awaited
+
+from .buffer_pace import RatioStatus
+from .chunk_buffer import ChunkBuffer
+from .reported_values import as_number
+from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
+from .worker_session import WorkerSession
+
+#: Smaller shares of the time are not shown.
+SHOWN_SHARE = 0.01
+
+
+class _WorkerBase(TypedDict):
+    kind: Kind
+    state: str
+    address: str
+    pid: int | None
+    task_id: str | None
+    since_s: float | None
+    waits_for: str | None
+    wait_shares: dict[str, float]
+
+
+class WorkerStatus(_WorkerBase, total=False):
+    """One worker: its state, for how many seconds, its task and what it waits for, with the shares
+    of the last seconds that it has waited for that and for other things.
+
+    Collectors have ``samples_per_s`` and ``is_eval``, learners ``iters_per_s`` and ``wait_share``,
+    the part of their time that they wait for batches.
+    """
+
+    samples_per_s: float | None
+    is_eval: bool
+    iters_per_s: float | None
+    wait_share: float | None
+
+
+class BufferStatus(TypedDict):
+    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store."""
+
+    count: int
+    capacity: int
+    bytes: int
+    max_bytes: int | None
+    files: int
+    samples_per_insert: RatioStatus | None
+
+
+class RunStatus(TypedDict):
+    """The facts of a run, for `GET /status`.
+
+    ``state`` is ``running`` or that of the ending, ``reason`` its reason; ``seconds`` since the
+    start; ``tasks`` counts by stage; ``waits`` says who waits for whom,
+    and for which share of the time; ``troubles`` what keeps
+    workers from a part of their work, by their names.
+    """
+
+    exp_name: str
+    state: str
+    reason: str | None
+    stop_value: float | None
+    seconds: float
+    envstep: int
+    train_iter: int
+    episodes: int
+    episode_return: float | None
+    best_return: float | None
+    last_eval_return: float | None
+    buffers: dict[str, BufferStatus]
+    data_rate: DataRate
+    policy: dict[str, PolicyStatus]
+    workers: dict[str, WorkerStatus]
+    tasks: dict[str, int]
+    waits: str
+    troubles: dict[str, str]
+    failures: list[FailureStatus]
+
+
+def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerStatus:
+    """One worker's state, task and rate; of one that is not there, where it should be."""
+    status: WorkerStatus = {
+        "kind": worker.kind,
+        "state": "connecting",
+        "address": "",
+        "pid": None,
+        "task_id": None,
+        "since_s": None,
+        "waits_for": None,
+        "wait_shares": {},
+    }
+    if isinstance(worker, Awaited):
+        return {**status, "address": worker.where}
+    arrival, now = worker.arrival, time.monotonic()
+    status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
+    status["since_s"], status["task_id"] = round(now - worker.since, 1), worker.task_id
+    status["waits_for"], status["wait_shares"] = worker.waits_for, worker.wait_shares(now)
+    if worker.kind == "collector":
+        status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
+        status["is_eval"] = worker.is_eval
+    else:
+        status["iters_per_s"] = _rounded(worker.info.get("iters_per_second"))
+        status["wait_share"] = as_number(worker.info.get("wait_share"))
+    return status
+
+
+def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
+    """A buffer's fill."""
+    return {
+        "count": buffer.count(),
+        "capacity": buffer.capacity,
+        "bytes": buffer.bytes,
+        "max_bytes": buffer.max_bytes,
+        "files": buffer.files,
+        "samples_per_insert": buffer.pace.ratio_status(),
+    }
+
+
+def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
+    """Who waits, for what, and for which share of the time; of several workers, the mean."""
+    waits = []
+    for kind in ("learner", "collector"):
+        mine = [worker for worker in workers.values() if worker["kind"] == kind]
+        reachable = [worker for worker in mine if worker["state"] not in ("connecting", "gone")]
+        if not reachable:
+            waits.append(f"no {kind} is connected")
+            continue
+        sums: Counter[str] = Counter()
+        for worker in reachable:
+            sums.update(worker["wait_shares"])
+        for what, total in sums.most_common():
+            share = total / len(reachable)
+            if share >= SHOWN_SHARE:
+                who = f"{kind} waits" if len(mine) == 1 else f"{len(reachable)} {kind}s wait"
+                waits.append(f"{who} for {_WHAT.get(what, what)} {share:.0%} of the time")
+    return "; ".join(waits) or "nobody waits"
+
+
+_WHAT = {
+    "task": "a task",
+    "space": "space for samples",
+    "disk": "space on the disk",
+    "learner": "the learner (samples per insert)",
+    "collectors": "collectors (samples per insert)",
+}
+
+
+def run_status(
+    exp_name: str,
+    ending: Ending | None,
+    facts: RunFacts,
+    tasks: dict[str, int],
+    stop_value: float | None,
+    all_workers: Sequence[WorkerSession | Awaited],
+    buffers: Mapping[str, ChunkBuffer],
+) -> RunStatus:
+    """What is known of a run now."""
+    workers = {worker.name: worker_status(worker, facts) for worker in all_workers}
+    return {
+        "exp_name": exp_name,
+        "state": "running" if ending is None else ending.status,
+        "reason": None if ending is None else ending.reason,
+        "stop_value": stop_value,
+        "seconds": round(time.monotonic() - facts.started, 1),
+        "envstep": facts.envstep,
+        "train_iter": facts.train_iter,
+        "episodes": facts.episodes,
+        "episode_return": facts.episode_return,
+        "best_return": facts.best_return,
+        "last_eval_return": facts.last_eval_return,
+        "buffers": {name: buffer_status(buffer) for name, buffer in buffers.items()},
+        "data_rate": facts.data_rate(),
+        "policy": facts.policies(),
+        "workers": workers,
+        "tasks": tasks,
+        "waits": who_waits(workers) if ending is None else "the run is over",
+        "troubles": dict(facts.troubles),
+        "failures": list(facts.failures),
+    }
+
+
+def _rounded(value: object) -> float | None:
+    number = as_number(value)
+    return None if number is None else round(number, 1)
