@@ -48,10 +48,14 @@ class TickMonitor(LoggedModel[TickTime]):
             for attribute, reduce in _REDUCTIONS.items():
                 self.register_attribute_value(attribute, name, partial(_reduce, self, name, reduce))
 
+    def recent(self, name: str) -> list[float]:
+        """The values of a name in the window, the oldest first."""
+        return [value for _, value in self.range_values[name]()]
+
 
 def _reduce(monitor: TickMonitor, name: str, reduce: _Reduction) -> float:
     """One figure of the window; 0 while it is empty."""
-    values = [value for _, value in monitor.range_values[name]()]
+    values = monitor.recent(name)
     return float(reduce(values)) if values else 0.0
 
 
@@ -66,7 +70,7 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
 
 
 class MonitorFeed:
-    """What the last iterations logged; monitors are made of it when they are looked at.
+    """What the last iterations logged; a monitor reads it when it is looked at.
 
     Args:
         names: Values to monitor, in addition to ``train_time`` and ``data_time``.
@@ -90,14 +94,8 @@ class MonitorFeed:
 
     @property
     def monitor(self) -> TickMonitor:
-        """A monitor of the last iterations; later ones do not change it."""
-        clock = TickTime()
-        monitor = TickMonitor(clock, WINDOW, self._monitored())
-        for values in self.window():
-            for name, value in values.items():
-                monitor.ranged_data(name).append(value)
-            clock.step()
-        return monitor
+        """The figures of the last iterations; one that is kept follows later ones."""
+        return _FedMonitor(self, self._monitored())
 
     def _monitored(self) -> list[str]:
         names = [*self._wanted, *_TIMES]
@@ -120,6 +118,22 @@ class MonitorFeed:
         """Go on from what `window` returned."""
         self._recent.clear()
         self._recent.extend(window)
+
+
+class _FedMonitor(TickMonitor):
+    """A monitor that reads the window of a feed."""
+
+    def __init__(self, feed: MonitorFeed, names: Sequence[str]) -> None:
+        clock = TickTime()
+        super().__init__(clock, WINDOW, names)
+        self._feed = feed
+        for values in feed.window():  # for those who read single values and ranges
+            for name, value in values.items():
+                self.ranged_data(name).append(value)
+            clock.step()
+
+    def recent(self, name: str) -> list[float]:
+        return [values[name] for values in self._feed.window() if name in values]
 
 
 def _number(value: Any) -> float:

@@ -40,6 +40,16 @@ def test_names_that_come_later_lose_nothing():
     assert feed.monitor.avg["loss"]() == 0.0
 
 
+def test_a_monitor_that_is_kept_follows_later_iterations():
+    feed = feed_of({"cur_lr": 1.0})
+    kept = feed.monitor
+    assert kept.cur_lr == kept.avg["cur_lr"]() == 1.0
+    assert [value for _, value in kept.range_values["cur_lr"]()] == [1.0]
+    feed.add({"cur_lr": 3.0})
+    assert kept.avg["cur_lr"]() == 2.0
+    assert kept.val["cur_lr"]() == 3.0
+
+
 def test_a_window_is_taken_up():
     feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
     other = MonitorFeed(["cur_lr"], every_number=True)
