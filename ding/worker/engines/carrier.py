@@ -160,6 +160,9 @@ class Starter(Protocol):
 class WorkerTable(Protocol):
     """What a control has called when workers come by themselves, and when they go."""
 
+    def names(self) -> Iterable[str]:
+        """Of all workers, also of those that have not come."""
+
     def adopt(self, kind: Kind, name: str, handle: Any) -> bool:
         """A worker has come, perhaps again; whether it is wanted."""
 

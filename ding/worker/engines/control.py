@@ -102,6 +102,11 @@ class RunControl:
             target = arrivals if team_name is None else self._teams[team_name].members
             keeper.start(arrivals, target, self._server.my_address)
 
+    def names(self) -> list[str]:
+        """Of all workers, also of those that have not come."""
+        with self._lock:
+            return list(self._keepers)
+
     def adopt(self, kind: Kind, name: str, handle: object) -> bool:
         """A worker has joined, perhaps again; whether it is wanted."""
         with self._lock:

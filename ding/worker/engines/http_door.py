@@ -209,7 +209,7 @@ class HttpWorkers(Workers[Remote]):
             ResponsibleException: A run has no workers of that name and kind.
         """
         with self._lock:
-            taken = self._given_names.union(self._remotes)
+            taken = self._given_names.union(self._table.names())
             free = (f"{message.kind}{n}" for n in itertools.count())
             name = message.name or next(name for name in free if name not in taken)
             self._given_names.add(name)

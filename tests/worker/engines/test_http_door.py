@@ -4,8 +4,11 @@ import queue
 
 import pytest
 
+from ding.interaction.base import split_http_address
+from ding.worker.engines.carrier import WorkerSpec, built_elsewhere
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
+from ding.worker.engines.http_worker import ask_for_entry
 from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
 from ding.worker.seams import NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import FakeCollector, eventually, fail_task
@@ -120,6 +123,19 @@ def test_worker_that_is_missing_is_awaited(reached, worker):
     control.release(arrival, "silent")
     (awaited,) = control.awaited()
     assert (awaited.kind, awaited.name, awaited.where) == ("collector", "c", arrival.where)
+
+
+def test_worker_without_a_name_gets_one_that_no_other_is_to_have():
+    """Also not one that has not come yet, or is being started again."""
+    workers = HttpWorkers({"run_key": KEY}, lambda kind, name: {"name": name})
+    control = RunControl(workers, [WorkerSpec("collector0", "collector", built_elsewhere)])
+    control.start(Arrivals())
+    host, port, _, _ = split_http_address(control.address)
+    try:
+        for name in ("collector1", "collector2"):
+            assert ask_for_entry((host, port), "collector", None, KEY) == {"name": name}
+    finally:
+        assert control.close(6.0)
 
 
 def test_worker_that_joins_anew_takes_its_own_place(make_control):
