@@ -280,6 +280,12 @@ def buffer_config(cfg: Mapping[str, Any]) -> EasyDict:
     own = EasyDict(cfg)
     own.setdefault("type", "advanced")
     own["enable_track_used_data"] = False  # the coordinator looks after the chunks
+    if "thruput_controller" in own:
+        # The coordinator's rate limiter keeps to these bounds (`sample_ratio`): a buffer that
+        # turned samples away as well would lose them.
+        controller = dict(own.thruput_controller or {})
+        controller.pop("push_sample_rate_limit", None)
+        own.thruput_controller = controller
     kind = get_buffer_cls(own)
     if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
         raise ConfigError(

@@ -131,7 +131,9 @@ def sample_ratio(
 
     Without a number it is that of serial mode: there, ``learn.update_per_collect`` updates on
     ``learn.batch_size`` samples follow each call for ``collect.n_sample`` samples. A policy that
-    collects episodes has none. It is never more than the buffer's ``max_use``.
+    collects episodes has none. The buffer's ``thruput_controller.push_sample_rate_limit``, samples
+    put in for each one drawn, bounds it: ``min`` from above and ``max`` from below. It is never
+    more than the buffer's ``max_use``.
 
     Args:
         policy: The policy's config.
@@ -145,15 +147,23 @@ def sample_ratio(
         return None
     learn, collect = policy.get("learn") or {}, policy.get("collect") or {}
     batch_size, n_sample = learn.get("batch_size"), collect.get("n_sample")
+    buffer = (policy.get("other") or {}).get("replay_buffer") or {}
     if samples_per_insert != "auto":
         ratio, origin = _positive("samples_per_insert", samples_per_insert), "as configured"
-    elif isinstance(batch_size, int) and isinstance(n_sample, int) and batch_size and n_sample:
-        updates = learn.get("update_per_collect") or 1
-        ratio = updates * batch_size / n_sample
-        origin = f"update_per_collect {updates} * batch_size {batch_size} / n_sample {n_sample}"
     else:
-        return None
-    most = ((policy.get("other") or {}).get("replay_buffer") or {}).get("max_use") or math.inf
+        least, most = _bounds(buffer)
+        # Without a ratio of serial mode, one of the bounds is kept to, if there is one.
+        ratio, origin = least or most, ""
+        if isinstance(batch_size, int) and isinstance(n_sample, int) and batch_size and n_sample:
+            updates = learn.get("update_per_collect") or 1
+            ratio = updates * batch_size / n_sample
+            origin = f"update_per_collect {updates} * batch_size {batch_size} / n_sample {n_sample}"
+        if math.isinf(ratio):
+            return None
+        if not origin or not least <= ratio <= most:
+            ratio = min(max(least, ratio), most)
+            origin = f"push_sample_rate_limit; else {origin or 'none'}"
+    most = buffer.get("max_use") or math.inf
     if ratio > most:
         ratio, origin = float(most), f"max_use; else {origin}"
     size = batch_size if isinstance(batch_size, int) else 1
@@ -163,6 +173,13 @@ def sample_ratio(
         least = _CALLS * collectors * per_call * ratio
         return SampleRatio(ratio, max(_BATCHES * size, least), size, origin)
     return SampleRatio(ratio, _positive("samples_per_insert_tolerance", tolerance), size, origin)
+
+
+def _bounds(buffer: Mapping[str, Any]) -> tuple[float, float]:
+    """The least and the largest number of draws per sample that a buffer's config allows."""
+    limit = (buffer.get("thruput_controller") or {}).get("push_sample_rate_limit") or {}
+    most_pushed, least_pushed = float(limit.get("max", math.inf)), float(limit.get("min", 0.0))
+    return 1 / max(most_pushed, 1e-9), 1 / least_pushed if least_pushed > 0 else math.inf
 
 
 def _positive(name: str, value: Any) -> float:

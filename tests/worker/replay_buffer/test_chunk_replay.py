@@ -105,12 +105,13 @@ def test_used_up_and_stale_samples_take_their_chunks_along(store):
     replay.close()
 
 
-def test_samples_that_the_buffer_turns_away_leave_at_once(store):
-    replay = make(thruput_controller={"push_sample_rate_limit": {"max": 1, "min": 0}})
-    news = [fill(replay, store, store.chunk(number)) for number in range(4)]
-    assert [len(one.received) for one in news] == [1] * 4
-    refused = [name for one in news for name in one.left]
-    assert len(refused) == 4 - news[-1].rows // 4
+def test_the_coordinators_rate_limiter_is_the_only_one(store):
+    limit = {"push_sample_rate_limit": {"max": 1, "min": 0}, "sample_min_limit_ratio": 0.5}
+    replay = make(thruput_controller=limit)
+    fill(replay, store, store.chunk(0))
+    assert len(drawn(replay, 8, 0)) == 8
+    news = [fill(replay, store, store.chunk(number)) for number in range(1, 6)]
+    assert all(len(one.received) == 1 and not one.left for one in news)
     replay.close()
 
 

@@ -163,6 +163,28 @@ def test_no_sample_is_waited_for_that_may_not_be_drawn_any_more():
     assert sample_ratio(cfg) == sample_ratio(policy(update_per_collect=3))
 
 
+@pytest.mark.parametrize(
+    ("limit", "n_sample", "expected"),
+    [
+        ({"max": float("inf"), "min": 0}, 16, 6),
+        ({"max": float("inf"), "min": 0.5}, 16, 2),  # at least one pushed for two drawn
+        ({"max": 0.1, "min": 0}, 16, 10),  # at most one pushed for ten drawn
+        ({"max": 1, "min": 0.1}, 16, 6),
+        ({"max": float("inf"), "min": 0.25}, None, 4),
+        ({"max": 0.5, "min": 0}, None, 2),
+    ],
+)
+def test_the_documented_throughput_limits_bound_it(limit, n_sample, expected):
+    cfg = policy(n_sample=n_sample, update_per_collect=3)
+    cfg["other"] = {"replay_buffer": {"thruput_controller": {"push_sample_rate_limit": limit}}}
+    ratio = sample_ratio(cfg)
+    assert ratio is not None
+    assert ratio.samples_per_insert == pytest.approx(expected)
+    configured = sample_ratio(cfg, 3)
+    assert configured is not None
+    assert configured.samples_per_insert == 3
+
+
 def test_a_ratio_of_ones_own():
     ratio = sample_ratio(policy(update_per_collect=3), 2, 100)
     assert ratio is not None
