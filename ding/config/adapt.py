@@ -192,12 +192,7 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
             f"policy {type_!r} (policy.on_policy=True) learns from what it has just collected, and "
             "parallel mode learns from a replay buffer: use an off-policy one, or serial_onpolicy"
         )
-    if type_ := at(cfg, "reward_model.type"):
-        problems.add(
-            f"reward_model.type={type_!r}: reward models see what one process collects, and the "
-            "collectors of a parallel run are others: use serial_reward_model, or "
-            "serial_reward_model_onpolicy"
-        )
+    _check_parallel_rewards(cfg, problems)
     collector, commander = (
         at(cfg, f"policy.{place}.type") for place in ("collect.collector", "other.commander")
     )
@@ -215,6 +210,26 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
     if space is not None and space < 0:
         problems.add(
             f"policy.other.commander.collector_task_space must be 0 or more, got {space!r}"
+        )
+
+
+def _check_parallel_rewards(cfg: Mapping[str, Any], problems: Problems) -> None:
+    type_ = at(cfg, "reward_model.type")
+    policy = cfg.get("policy", {})
+    if type_ == "her":
+        problems.add(
+            "reward_model.type='her' adds transitions that no chunk has, and a parallel run fills "
+            "the buffer of a resumed learner from chunks: use serial_reward_model"
+        )
+    elif type_ in ("gail", "guided_cost", "trex", "drex", "pwil"):
+        problems.add(
+            f"reward_model.type={type_!r} learns from demonstrations, which the serial pipelines "
+            "bring: use them"
+        )
+    elif type_ and (nstep := policy.get("nstep", 1)) != 1:
+        problems.add(
+            f"reward_model.type={type_!r}: in a parallel run rewards are rewritten where the "
+            f"replay buffer is, in samples of one step: set policy.nstep=1, got {nstep!r}"
         )
 
 

@@ -387,3 +387,23 @@ def test_keys_without_a_meaning_are_told(configs, key, value, reason):
     complete_parallel(main, create, system, notes=notes)
     assert reason in notes.unused[f"system_config.coordinator.{key}"]
     assert not notes.unknown
+
+
+@pytest.mark.parametrize(
+    ("type_", "nstep", "words"),
+    [
+        ("her", 1, "adds transitions that no chunk has"),
+        ("gail", 1, "demonstrations, which the serial pipelines"),
+        ("rnd", 3, r"set policy\.nstep=1, got 3"),
+    ],
+)
+def test_reward_models_that_a_parallel_run_cannot_have(configs, type_, nstep, words):
+    main, create, system = configs
+    main.policy.nstep = nstep
+    main.reward_model = dict(type=type_)
+    with pytest.raises(ConfigError, match=words):
+        compile_config_parallel(main, create, system, seed=0)
+    main.policy.nstep = 1
+    main.reward_model = dict(type="icm")
+    cfg = compile_config_parallel(main, create, system, seed=0)
+    assert cfg.main.reward_model.type == "icm"

@@ -17,7 +17,7 @@ from ding.entry.parallel_entry import (
     launch_learner,
     worker_of,
 )
-from ding.utils import find_free_port
+from ding.utils import find_free_port, read_file
 from ding.utils.errors import ConfigError, RunError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import (
@@ -96,6 +96,20 @@ def test_a_run_that_converges():
     assert (record()["status"], record()["seed"]) == ("converged", 0)
     assert (Path("run") / "ckpt" / "ckpt_best.pth.tar").exists()
     assert left_over() == []
+
+
+@pytest.mark.slow
+def test_a_reward_model_is_the_learners():
+    configs = small_configs()
+    configs[0].reward_model = dict(type="rnd", hidden_size_list=[8, 8], update_per_collect=2)
+    configs[0].policy.nstep = 1
+    run = forked(parallel_pipeline, configs, 0)
+    run.join(120)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    rows = (Path("run") / "metrics.jsonl").read_text()
+    assert "reward_model_iter/loss" in rows
+    (newest, *_) = sorted(Path("run/ckpt").glob("iteration_[1-9]*"))
+    assert read_file(str(newest))["reward_model"]["networks"]["moments"]["count"] > 1
 
 
 @pytest.mark.slow

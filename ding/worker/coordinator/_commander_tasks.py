@@ -64,6 +64,7 @@ def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> L
         "learner_cfg": {
             **section(cfg, "policy", "learn", "learner"),
             "exp_name": cfg.get("exp_name", "default_experiment"),
+            **({"reward_model": section(cfg, "reward_model")} if cfg.get("reward_model") else {}),
         },
         "replay_buffer_cfg": section(cfg, "policy", "other", "replay_buffer"),
         "policy": section(cfg, "policy"),

@@ -11,14 +11,13 @@ from easydict import EasyDict
 from ding.data import Columns
 from ding.policy import Policy
 from ding.policy.modes import learn_function
-from ding.reward_model import BaseRewardModel
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.class_config import Configurable
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
-from ding.worker.learner.interfaces import LearnMode, LogVars, State, TrainData
+from ding.worker.learner.interfaces import LearnMode, LogVars, Rewards, State, TrainData
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
@@ -106,7 +105,7 @@ class BaseLearner(Configurable):
         self.collector_envstep = 0
         self.ckpt_name = None
         self.checkpoint_facts: State = {}
-        self.reward_model: BaseRewardModel | None = None
+        self.reward_model: Rewards | None = None
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
         self.priority_info = {}

@@ -10,6 +10,19 @@ State: TypeAlias = dict[str, Any]
 TrainData: TypeAlias = Any
 
 
+class Rewards(Protocol):
+    """A reward model, as the learner sees it."""
+
+    def state_dict(self) -> State:
+        """All that a resumed run needs."""
+
+    def load_state_dict(self, state_dict: State) -> None:
+        """Go on from a state or from a `checkpoint`."""
+
+    def checkpoint(self) -> State:
+        """What a checkpoint of the policy holds."""
+
+
 class LearnMode(Protocol):
     """A policy in the mode in which it learns: ``policy.learn_mode``."""
 

@@ -20,6 +20,7 @@ from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer, create_buffer, get_buffer_cls
+from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
 from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
 from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 from ding.worker.seams import Samples
@@ -108,6 +109,8 @@ class ChunkReplay:
         self._left: list[str] = []
         self._bad: list[tuple[str, str]] = []
         self._starved = False
+        #: Rewrites the rewards of what is taken in.
+        self.rewards: ChunkRewards | None = None
 
     # ------------------------------------------------------------------ in
 
@@ -146,6 +149,8 @@ class ChunkReplay:
         is_plain = is_plain and not isinstance(self.buffer, AdvancedReplayBuffer)
         samples = with_facts(samples, chunk, keeps_priority=not is_plain)
         saved = self._saved.pop(chunk.data_id, None)
+        if self.rewards is not None:
+            samples = self.rewards.taken_in(samples, again=saved is not None)
         if saved is not None:
             samples = _taken(samples, saved.rows[saved.rows < len(samples)])
         first, n = self._pushed, self._push_items(samples, envstep) if len(samples) else 0

@@ -10,11 +10,17 @@ from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
 from ding.data.indexed_column import IndexedColumn
-from ding.utils import BUFFER_REGISTRY
+from ding.policy.dqn import DQNPolicy
+from ding.reward_model import BaseRewardModel
+from ding.utils import BUFFER_REGISTRY, REWARD_MODEL_REGISTRY
 from ding.utils.errors import ChunkError, ConfigError
+from ding.worker import BaseLearner, create_learner
+from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.base_buffer import IBuffer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows, with_facts
+from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
 
 KINDS = ["advanced", "naive", "deque"]
 
@@ -332,3 +338,101 @@ def test_the_chunks_that_have_not_left_are_those_of_its_samples(kind, max_use, s
         assert present == list(kept)
         assert state["counts"].sum() == replay.rows
     replay.close()
+
+
+class Counted(BaseRewardModel):
+    """Pays the number of transitions that it has seen, and knows how often it was trained."""
+
+    config = dict(type="counted")
+    kept = ("seen", "trained")
+
+    def build(self):
+        self.seen = self.trained = 0
+
+    def observe(self, transitions, lengths):
+        self.seen += len(transitions["obs"])
+        assert lengths.tolist() == [2, 2]
+
+    def rewarded(self, transitions, lengths):
+        return {
+            **transitions,
+            "reward": np.full(len(transitions["obs"]), float(self.seen)),
+        }, lengths
+
+    def train(self, train_iter=0, envstep=0):
+        self.trained += 1
+
+
+def rewards():
+    REWARD_MODEL_REGISTRY.register("counted", force_overwrite=True)(Counted)
+    policy = dict(model=dict(obs_shape=2, action_shape=3))
+    return ChunkRewards(dict(type="counted"), policy, "cpu", None)
+
+
+def stepped(store, number, rows=False, **changes):
+    """A chunk of two trajectories of two steps each."""
+    chunk = store.chunk(number)
+    columns = {**store[chunk.data_id].columns, "action": torch.zeros(4, 1, dtype=torch.long)}
+    columns["next_obs"] = columns["obs"]
+    columns |= {"reward": torch.full((4, 1), 7.0), "done": torch.tensor([False, True] * 2)}
+    columns |= changes
+    store[chunk.data_id] = list(Columns(columns)) if rows else Columns(columns)
+    return chunk
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_reward_model_sees_each_chunk_once(store, rows):
+    first, second = stepped(store, 0, rows), stepped(store, 1, rows)
+    replay = make("naive")
+    replay.rewards = rewards()
+    fill(replay, store, first)
+    fill(replay, store, second, first)
+    batch, _ = replay.sample(8, 0)
+    found = {row["x"].item(): row["reward"].tolist() for row in batch}
+    assert found == {**{i: [4.0] for i in range(4)}, **{100 + i: [8.0] for i in range(4)}}
+    for _ in range(2):
+        assert len(replay.rewards.drawn(batch, 1, 8)) == 8
+    state = replay.rewards.state_dict()
+    assert state["kept"] == dict(seen=8, trained=1)  # once for what has come
+    again = make("naive")
+    again.rewards = rewards()
+    again.rewards.load_state_dict(state)
+    again.load_state_dict(replay.state_dict())
+    fill(again, store, first, second)
+    assert again.rewards.state_dict() == state
+    assert {row["reward"].item() for row in again.sample(8, 0)[0]} == {8.0}
+
+
+@pytest.mark.parametrize(
+    "changes", [dict(reward=torch.zeros(4, 3)), dict(adv=torch.zeros(4)), dict(done=None)]
+)
+def test_rewards_of_other_samples_are_refused(store, changes):
+    chunk = stepped(store, 0)
+    columns = {**store["c0"].columns, **changes}
+    store["c0"] = Columns({name: one for name, one in columns.items() if one is not None})
+    replay = make()
+    replay.rewards = rewards()
+    with pytest.raises(ConfigError, match=r"policy\.nstep=1"):
+        fill(replay, store, chunk)
+
+
+def test_a_learner_that_is_started_again_goes_on_with_its_reward_model(store, tmp_path):
+    cfg = DQNPolicy.default_config()
+    cfg.model = dict(obs_shape=2, action_shape=3)
+    policy = DQNPolicy(cfg)
+    learners = [
+        create_learner(
+            BaseLearner.default_config(), policy=policy.learn_mode, exp_name=str(tmp_path)
+        )
+        for _ in range(2)
+    ]
+    replay = make("naive")
+    replay.rewards = rewards()
+    fill(replay, store, stepped(store, 0))
+    learners[0].reward_model, learners[1].reward_model = replay.rewards, rewards()
+    artifacts = FolderArtifacts(str(tmp_path))
+    StateKeeper(artifacts, "learner_state", print, writes=True).save(learners[0])
+    StateKeeper(artifacts, "learner_state", print, writes=True)(learners[1])
+    assert learners[1].reward_model.state_dict()["kept"]["seen"] == 4
+    for learner in learners:
+        learner.close()

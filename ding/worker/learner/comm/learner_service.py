@@ -47,6 +47,7 @@ from ding.worker.messages import (
     TrainRequest,
 )
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
+from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
 from ding.worker.seams import Artifacts, Samples, SampleStore, Weights, WeightStore
 
 Answer = TypeVar("Answer")
@@ -187,7 +188,10 @@ class LearnerService(CommWorker):
                 replay.take_in(partial(read_rows, read))
             batch, seen = replay.sample(batch_size, learner.train_iter)
             if batch is not None:
-                return batch
+                rewards, envstep = replay.rewards, learner.collector_envstep
+                return (
+                    batch if rewards is None else rewards.drawn(batch, learner.train_iter, envstep)
+                )
             with task.feed.waiting_within():
                 replay.wait_for_more(seen)
         return None
@@ -196,6 +200,11 @@ class LearnerService(CommWorker):
         self, task: TrainingTask, rows: Rows, read: ReadSamples | None
     ) -> Samples | None:
         """The samples that a foreign coordinator names; ``None`` if none of them is readable."""
+        if task.learner.reward_model is not None:
+            raise ConfigError(
+                "reward_model needs a learner that holds the replay buffer, and this coordinator "
+                "keeps it: leave reward_model out"
+            )
         if read is None:
             raise ConfigError(
                 "get_data() called next_batch() without a function that reads samples"
@@ -250,6 +259,8 @@ class LearnerService(CommWorker):
             if task.replay_state is not None:
                 replay.load_state_dict(task.replay_state)
             task.replay = self.replays[name] = replay
+        rewards = task.learner.reward_model
+        task.replay.rewards = rewards if isinstance(rewards, ChunkRewards) else None
         return task.replay
 
     # ------------------------------------------------------------------ requests
@@ -412,6 +423,14 @@ class LearnerService(CommWorker):
             policy_cfg.multi_gpu = True
         learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
         fit_threads(learner.policy.get_attribute("model"))
+        if reward_model := learner_cfg.get("reward_model"):
+            if self._world_size > 1:
+                raise ConfigError(
+                    f"reward_model.type={reward_model.type!r} learns from what one process takes "
+                    "in: train with one learner"
+                )
+            device = learner.policy.get_attribute("device")
+            learner.reward_model = ChunkRewards(reward_model, policy_cfg, device, learner.tb_logger)
         learner.setup_dataloader(loader)
         return learner
 

@@ -84,6 +84,8 @@ class StateKeeper(LearnerHook):
     def _take(self) -> State:
         learner = self._learner
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
+        if learner.reward_model is not None:
+            state["reward_model"] = learner.reward_model.state_dict()
         on_cpu: State = to_device(state, "cpu")
         return {**on_cpu, "replay": self._replay()}
 
@@ -113,6 +115,8 @@ class StateKeeper(LearnerHook):
                 raise self._damage or CheckpointError("it is empty")
             engine.policy.load_state_dict(cast(dict[str, Any], state["policy"]))
             engine.load_state_dict(cast(dict[str, Any], state["learner"]))
+            if engine.reward_model is not None and "reward_model" in state:
+                engine.reward_model.load_state_dict(cast(dict[str, Any], state["reward_model"]))
             engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
         except Exception as error:  # a damaged file may raise anything
             self._warn(f"the learner's state {self._path} cannot be used: {error}")
