@@ -35,11 +35,11 @@ class BufferPace:
         name: Of the buffer, in errors.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
         space: Bytes that files may take.
-        lock: Guards this and the buffer; who waits for one of them is told through it.
+        lock: Guards this and the buffer.
     """
 
     def __init__(
-        self, name: str, ratio: SampleRatio | None, space: SpaceQuota, lock: threading.Condition
+        self, name: str, ratio: SampleRatio | None, space: SpaceQuota, lock: threading.Lock
     ) -> None:
         self._name, self._space, self._lock = name, space, lock
         self._limiter = None if ratio is None else RateLimiter(ratio)
@@ -47,7 +47,6 @@ class BufferPace:
         self._paced: set[str] = set()  # collectors who may write less than there is space for
         self._largest = 0
         self._row_bytes = 0.0  # of the chunk that came last
-        self._closed = False
 
     # ------------------------------------------------------------------ for the buffer
 
@@ -64,21 +63,12 @@ class BufferPace:
     def drawn(self, batch_size: int) -> None:
         """A batch was drawn."""
         if self._limiter is not None:
-            had_room = self._limiter.room
             self._limiter.sample(batch_size)
-            if self._limiter.room > had_room:
-                self._lock.notify_all()
 
     def note_lack(self) -> None:
         """There are too few rows to draw from, whatever collectors have put in."""
         if self._limiter is not None and self._limiter.balance > 0:
             self._limiter.starve()
-            self._lock.notify_all()
-
-    def close(self) -> None:
-        """Keep nobody waiting."""
-        self._closed = True
-        self._lock.notify_all()
 
     # ------------------------------------------------------------------ for collectors
 

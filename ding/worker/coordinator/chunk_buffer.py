@@ -71,7 +71,7 @@ class ChunkBuffer:
     ) -> None:
         self._name, self._later = name, later
         self.capacity = _capacity(cfg)
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self._chunks = ChunkStore(store, self._lock)
         self._unsent: dict[int, Chunk] = {}  # by their numbers, the oldest first
         self._received: dict[int, Chunk] = {}  # likewise
@@ -123,7 +123,6 @@ class ChunkBuffer:
             self._on_the_way += rows
             self.push_count += rows
             self.pace.put_in(rows, size)
-            self._lock.notify_all()
 
     # ------------------------------------------------------------------ for a learner's session
 
@@ -354,7 +353,6 @@ class ChunkBuffer:
             for chunk in gone:
                 self._chunks.leave(chunk)
             self._name_all_again()
-            self._lock.notify_all()
         self._later(self._chunks.remove_unused)
         self._chunks.remove_strangers(chunk_pattern(self._name))
         return [chunk.data_id for chunk in gone]
@@ -370,7 +368,6 @@ class ChunkBuffer:
                 return
             self._closed = True
             self._rows.close()
-            self.pace.close()
         if remove_files:
             self._chunks.remove_all(chunk_pattern(self._name))
         self._space.leave(self)

@@ -63,7 +63,7 @@ class ChunkStore:
         lock: What guards the chunks; it is not held while they are removed, as disks may be slow.
     """
 
-    def __init__(self, store: SampleStore | None, lock: threading.Condition) -> None:
+    def __init__(self, store: SampleStore | None, lock: threading.Lock) -> None:
         self._store, self._lock = store, lock
         self._stuck: set[str] = set()
         self._forget()

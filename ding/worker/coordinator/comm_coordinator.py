@@ -13,9 +13,8 @@ from ding.worker.seams import Arrival, Awaited, Control
 
 from ._commander_tasks import section
 from ._types import Config
-from .callback_events import Callbacks, events_of
 from .core import Core
-from .run_events import RunEvents
+from .run_events import Callbacks, RunEvents, events_of
 from .turn import Turn
 from .worker_session import Leave, Limit, Move, WorkerSession
 from .worker_thread import WorkerThread

@@ -21,16 +21,16 @@ class OperatorServerError(InteractionError, ConnectionError):
 
 
 class OperatorServer:
-    """Asks a cluster's operator for workers, and which ones there are.
+    """Asks a cluster's operator which workers there are, and for others.
 
-    Each request names the namespace and who asks. It is sent again, a few times, when the operator
-    cannot be reached; every wait is bounded. Proxy settings are not looked at.
+    Requests are sent again, a few times, when the operator cannot be reached; every wait is
+    bounded. Proxy settings are ignored. All methods return whether it worked, the operator's code
+    and message, and its data; they raise `OperatorServerError` without an answer.
 
     Args:
         host: Of the operator, or its address: ``[http[s]://]host[:port]``.
         port: 80, or 443 with HTTPS, if not given.
         api_version: First part of its paths.
-        https: Whether to speak HTTPS.
         namespace: Where the workers live.
         name: Of the coordinator that asks.
     """
@@ -46,16 +46,11 @@ class OperatorServer:
     ) -> None:
         if "://" in host:
             host, port, https, _ = split_http_address(host, port)
-        if port is None:
-            port = 443 if https else 80
-        self._api_version = api_version.strip("/")
-        self._engine = HttpEngine(host, port, https, self._api_version)
+        self.api_version = api_version.strip("/")
+        port = port or (443 if https else 80)
+        self._engine = HttpEngine(host, port, https, self.api_version)
         self._namespace, self._name = namespace, name
         self._worker_type = _WORKER_TYPES[0]
-
-    @property
-    def api_version(self) -> str:
-        return self._api_version
 
     def set_worker_type(self, type: str) -> None:
         """Ask in the name of a ``'coordinator'`` (at first) or an ``'aggregator'``."""
@@ -67,35 +62,25 @@ class OperatorServer:
         """Which workers there are: ``data`` lists addresses as ``collectors`` and ``learners``.
 
         Args:
-            name: Whose workers; one's own if not given.
-
-        Returns:
-            Whether it worked, the operator's code and message, and its data; as for all methods.
-
-        Raises:
-            OperatorServerError: There was no answer, or nonsense; as for all methods.
+            name: The coordinator whose workers they are; the one that asks if not given.
         """
-        params = {key: value for key, value in self._asker(name).items() if value is not None}
-        return self._request("GET", "replicas", params=params)
+        asker = {key: value for key, value in self._asker(name).items() if value is not None}
+        return self._request("GET", "replicas", params=asker)
 
     def post_replicas(self, data: Mapping[str, Any]) -> Answer:
-        """Ask for workers.
-
-        Args:
-            data: ``collectors`` and ``learners``, each with ``replicas`` and perhaps ``cpu``,
-                ``gpu``, ``memory``.
-        """
+        """Ask for ``collectors`` and ``learners``, each a mapping with ``replicas`` and perhaps
+        ``cpu``, ``gpu``, ``memory``."""
         return self._request("POST", "replicas", {**data, **self._asker()})
 
     def post_replicas_failed(
         self, collectors: Sequence[str] = (), learners: Sequence[str] = ()
     ) -> Answer:
-        """Tell which workers, by their addresses, do not work."""
+        """Report workers, by their addresses, that do not work."""
         failed = {"collectors": list(collectors), "learners": list(learners)}
         return self._request("POST", "replicas/failed", {**failed, **self._asker()})
 
     def delete_replicas(self, n_collectors: int = 0, n_learners: int = 0) -> Answer:
-        """Give so many workers back."""
+        """Give ``n_collectors`` and ``n_learners`` back."""
         unused = {"collectors": {"replicas": n_collectors}, "learners": {"replicas": n_learners}}
         return self._request("DELETE", "replicas", {**unused, **self._asker()})
 
@@ -114,14 +99,10 @@ class OperatorServer:
         params: Mapping[str, Any] | None = None,
     ) -> Answer:
         where = f"the operator, asked for {method} {self._engine.get_url(path)},"
+        pause = durations.OPERATOR_RETRY
         try:
             response = self._engine.request(
-                method,
-                path,
-                data,
-                params=params,
-                retries=_RETRIES,
-                retry_waiting=durations.OPERATOR_RETRY,
+                method, path, data, params=params, retries=_RETRIES, retry_waiting=pause
             )
         except requests.HTTPError as error:
             response = error.response

@@ -9,7 +9,7 @@ from easydict import EasyDict
 from ding.interaction import TaskFail
 from ding.utils.errors import ConfigError
 from ding.worker import CommCoordinator
-from ding.worker.coordinator.callback_events import CALLBACKS
+from ding.worker.coordinator.run_events import CALLBACKS
 from ding.worker.messages import Resources
 from ding.worker.seams import Arrival, Awaited, NonsenseAnswer, WorkerLost
 from tests.worker.coordinator.fake_workers import (

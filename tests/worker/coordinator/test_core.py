@@ -13,12 +13,11 @@ from hypothesis import given, settings, strategies as st
 
 from ding.utils import durations
 from ding.utils.callbacks import Callbacks
-from ding.worker.coordinator.callback_events import CALLBACKS, events_of
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run import Run as SharedRun
 from ding.worker.coordinator.run_buffers import RunBuffers
-from ding.worker.coordinator.run_events import RunEvents
+from ding.worker.coordinator.run_events import CALLBACKS, RunEvents, events_of
 from ding.worker.coordinator.run_files import RunFiles
 from ding.worker.coordinator.run_view import RunView
 from ding.worker.coordinator.space_quota import SpaceQuota
