@@ -45,7 +45,7 @@ class TaskScheduler:
     def _assign_one(self, core: Core, kind: Kind) -> bool:
         """Whether a worker got a task."""
         table = self._run.table
-        queued = table.live(kind, "queued") or self._next_task(core, kind)
+        queued = table.queued(kind) or self._next_task(core, kind)
         if not queued:
             return False
         state = queued[0]
@@ -91,7 +91,7 @@ class TaskScheduler:
 
     def _expire(self, kind: Kind, now: float) -> None:
         limit = self._limits[kind]
-        for state in self._run.table.live(kind, "queued"):
+        for state in self._run.table.queued(kind):
             if now - state.created > limit:
                 cause = f"no {kind} took it within {limit:g} s"
                 if self._run.table.move(state.task_id, "timed_out"):

@@ -81,6 +81,7 @@ class TaskTable:
 
     def __init__(self) -> None:
         self._live: dict[str, TaskState] = {}
+        self._queued: dict[str, TaskState] = {}  # some of those
         self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 
@@ -99,7 +100,7 @@ class TaskTable:
             stage = self._live[task_id].stage
             raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
         self._ended.pop(task_id, None)
-        state = self._live[task_id] = TaskState(task_id, kind, task)
+        state = self._live[task_id] = self._queued[task_id] = TaskState(task_id, kind, task)
         return state
 
     def get(self, task_id: str, kind: Kind | None = None) -> TaskState | None:
@@ -113,10 +114,12 @@ class TaskTable:
         if state is None or stage not in MOVES[state.stage]:
             return False
         state.stage = stage
+        self._queued.pop(task_id, None)
         if worker is not None:
             state.worker = worker
         if stage == "queued":
             state.worker = None
+            self._queued[task_id] = state
         elif stage in self._totals:
             self._totals[stage] += 1
             self._ended[task_id] = self._live.pop(task_id)
@@ -124,13 +127,13 @@ class TaskTable:
                 del self._ended[next(iter(self._ended))]
         return True
 
-    def live(self, kind: Kind | None = None, stage: str | None = None) -> list[TaskState]:
+    def queued(self, kind: Kind) -> list[TaskState]:
+        """The tasks that wait for a worker, as they were queued."""
+        return [state for state in self._queued.values() if state.kind == kind]
+
+    def live(self, kind: Kind | None = None) -> list[TaskState]:
         """The tasks that have not ended, oldest first."""
-        return [
-            state
-            for state in self._live.values()
-            if kind in (None, state.kind) and stage in (None, state.stage)
-        ]
+        return [state for state in self._live.values() if kind in (None, state.kind)]
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each stage; of those that ended, how many ever came there."""
@@ -149,6 +152,7 @@ class TaskTable:
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Tasks that were open when the state was taken have failed: their answers are stale."""
         self._live.clear()
+        self._queued.clear()
         self._ended.clear()
         self._totals.update(state_dict["totals"])
         for saved in state_dict["live"]:

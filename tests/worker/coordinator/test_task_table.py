@@ -44,7 +44,10 @@ def test_kinds_and_stages_are_told_apart():
     table.add("learner", {"task_id": "l"})
     table.move("l", "assigned", "learner0")
     assert [t.task_id for t in table.live("collector")] == ["c"]
-    assert [t.task_id for t in table.live(stage="assigned")] == ["l"]
+    assert [t.task_id for t in table.live()] == ["c", "l"]
+    assert table.queued("learner") == []
+    table.move("l", "queued")
+    assert [t.task_id for t in table.queued("learner")] == ["l"]
     assert table.get("c", "learner") is None
     assert table.get(["c"]) is None
     assert table.move("nobody", "assigned") is False
