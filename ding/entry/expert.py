@@ -146,6 +146,13 @@ def read_transitions(
     columns = data.columns_or_none() if isinstance(data, Columns) else None
     if columns is None:
         raise DataError(f"{source} holds transitions of different shapes; expected one shape")
+    shape = cfg["policy"].get("model", {}).get("obs_shape")
+    for name in {"obs", "next_obs"} & {*required}:
+        if isinstance(columns[name], Mapping) and isinstance(shape, int | list | tuple):
+            raise DataError(
+                f"{name!r} of {source} has several arrays ({', '.join(map(str, columns[name]))}); "
+                f"expected one of the shape {shape}, by policy.model.obs_shape"
+            )
     return Columns({name: columns[name] for name in required})
 
 

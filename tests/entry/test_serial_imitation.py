@@ -126,6 +126,7 @@ def test_demonstrations_are_saved_and_read_again(tmp_path):
         (lambda row: row.pop("action"), r"has no 'action'"),
         (lambda row: row["next_obs"].fill(np.nan), "'next_obs' of the demonstrations .* has NaN"),
         (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
+        (lambda row: row.update(obs={"a": row["obs"]}), r"'obs' .* has several arrays \(a\)"),
     ],
 )
 @pytest.mark.parametrize("type_", ["gail", "trex", "pwil"])
