@@ -29,6 +29,7 @@ OWN_EDGES = {
     "worker/coordinator/coordinator.py": "the run ends with it",
     "worker/coordinator/worker_thread.py": "the run ends with it",
     "worker/engines/control.py": "the run ends with it",
+    "worker/engines/ray_worker.py": "a timer ends the process",
     "worker/learner/comm/training_task.py": "the next answer raises it",
 }
 
