@@ -44,6 +44,7 @@ class BatchFeed(Generic[Batch]):
         self._closed = self._draining = False
         self._taken = self._trained = self._given = 0
         self._began_waiting: float | None = None
+        self._lacks = 0  # how often a batch that was taken had no data yet
         self._waited = 0.0
         self._created = time.monotonic()
         self._step_began: float | None = None
@@ -96,6 +97,8 @@ class BatchFeed(Generic[Batch]):
         way."""
         with self._changed:
             self._step_began, self._began_waiting = None, time.monotonic()
+            self._lacks += 1
+            self._changed.notify_all()
         try:
             yield
         finally:
@@ -111,9 +114,14 @@ class BatchFeed(Generic[Batch]):
     # The serving thread
 
     def demand(self, timeout: float) -> int:
-        """How many batches are wanted; waits until some are, the feed is closed, or time is up."""
+        """How many batches are wanted; waits until some are, the feed is closed, or time is up.
+
+        It does not wait either when training begins to wait for data meanwhile: the coordinator may
+        have some, and learns of the lack from the answer.
+        """
         with self._changed:
-            self._changed.wait_for(self._is_wanting, timeout)
+            known = self._lacks
+            self._changed.wait_for(lambda: self._is_wanting() or self._lacks != known, timeout)
             wanted = self._wanted()
             self._asked = time.monotonic() if wanted else None
             return wanted

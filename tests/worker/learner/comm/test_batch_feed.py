@@ -99,6 +99,23 @@ def test_wakes_who_waits_for_demand_and_for_batches():
     assert got == list("abcd")
 
 
+def test_answers_when_training_begins_to_lack_data():
+    feed = BatchFeed(2)
+    for _ in range(2):
+        feed.put(object())
+    answers = []
+    serving = threading.Thread(target=lambda: answers.append(feed.demand(60)))
+    serving.start()
+    deadline = time.monotonic() + 30
+    while serving.is_alive() and time.monotonic() < deadline:
+        with feed.waiting_within():
+            serving.join(0.02)
+    feed.close()
+    serving.join(10)
+    assert time.monotonic() < deadline
+    assert answers == [0]
+
+
 def test_tells_between_batches_whether_none_is_ready():
     idle = []
     feed = BatchFeed(4, between=idle.append)
