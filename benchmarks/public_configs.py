@@ -21,7 +21,7 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,18 +175,16 @@ def main() -> None:
     args = parser.parse_args()
     wanted = args.only.split(",") if args.only else None
     reached = total = 0
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for policy, (count, keys) in counted(args.keys).items():
-            if wanted and policy not in wanted:
-                continue
-            usual = [key for key, times in keys.items() if 2 * times >= count]
-            problem = attempt(policy, usual, args.verbose)
-            total, reached = total + count, reached + (0 if problem else count)
-            print(f"{policy} ({count}): {problem or 'ok'}", flush=True)
-            for name, variant in variants(policy, usual, keys) if args.rare and not problem else ():
-                if found := attempt(policy, variant, args.verbose):
-                    print(f"    with {name} ({keys.get(name, '')}): {found}", flush=True)
+    for policy, (count, keys) in counted(args.keys).items():
+        if wanted and policy not in wanted:
+            continue
+        usual = [key for key, times in keys.items() if 2 * times >= count]
+        problem = attempt(policy, usual, args.verbose)
+        total, reached = total + count, reached + (0 if problem else count)
+        print(f"{policy} ({count}): {problem or 'ok'}", flush=True)
+        for name, variant in variants(policy, usual, keys) if args.rare and not problem else ():
+            if found := attempt(policy, variant, args.verbose):
+                print(f"    with {name} ({keys.get(name, '')}): {found}", flush=True)
     print(f"policies of {reached} of {total} configs reach their first update with the usual keys")
 
 
@@ -212,9 +210,20 @@ def variants(policy: str, usual: list[str], keys: dict[str, int]) -> list[tuple[
     return found + [(key, [*usual, key]) for key in sorted(rest)]
 
 
+@contextlib.contextmanager
+def own_folder() -> Iterator[None]:
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def attempt(policy: str, keys: list[str], verbose: bool) -> str:
     """Run until the first update; returns what went wrong, in one line."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    with own_folder():
         output = io.StringIO()
         try:
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -234,11 +243,10 @@ def start(policy: str, keys: list[str]) -> None:
     main, own_spaces = config_of(policy, keys)
     create = EasyDict(
         env=dict(type="stand_in", import_names=[]),
-        env_manager=dict(type="base" if len(keys) % 2 else "subprocess"),
+        env_manager=dict(type="base"),
         policy=dict(type=NAMES.get(policy, policy)),
     )
     envs = [StandIn, [dict(spaces=own_spaces)] * 4, [dict(spaces=own_spaces)] * 2]
-    create.env_manager.type = "base"
     pipeline(policy)((EasyDict(main), create), seed=0, env_setting=envs, max_train_iter=1)
 
 

@@ -35,6 +35,7 @@ SCRIPTS = {
     "parallel_data": ("--rounds 1 --seconds 1", "samples"),
     "parallel_learning": ("--seeds 0", "1 of 1 converged"),
     "policies": (f"dqn_frames {QUICK}", "hand-written"),
+    "public_configs": (f"{ROOT}/tests/benchmarks/config_keys.md", "policies of 3 of 3 configs"),
     "replay_buffers": (f"cartpole/sample/512 {QUICK}", "floor"),
     "returns": (
         f"{ROOT}/configs/cartpole/cartpole_dqn_config.py --seeds 0 --env-step 200 --out returns",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ding.entry import run_state, serial_pipeline
+from ding.entry import serial_pipeline
+from ding.entry.run import state as run_state
 from ding.utils import read_file
 from ding.utils.errors import (
     ActionError,

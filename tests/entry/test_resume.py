@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from ding.data.row_journal import RowJournal
-from ding.entry import run_state, serial_pipeline, serial_pipeline_onpolicy
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.entry.components import build_components, load_config
+from ding.entry.run import state as run_state
 from ding.entry.run.state import load_run_state, take_run_state, write_run_state
 from ding.utils import durations, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
