@@ -1,5 +1,7 @@
 """Reward models in serial runs: what they see, and that they are part of what is resumed."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,7 @@ from ding.utils import REWARD_MODEL_REGISTRY, read_file
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.log_writer import DistributedWriter
 from tests.entry.runs import metrics, save_run_state, walk_config, walk_envs
+from tests.entry.test_serial_sqil import RepeatedWalkEnv
 
 MODELS = ["rnd", "icm", "her"]
 SETTINGS = {
@@ -162,6 +165,36 @@ def test_resumes_bit_for_bit(type_):
     other = build(type=type_, **SETTINGS[type_])
     assert not np.array_equal(rounds(other.reward_model, 4, 8), expected)
     other.close()
+
+
+@pytest.mark.parametrize("type_", MODELS)
+def test_a_resumed_run_goes_on_in_the_same_way(type_):
+    def part(folder, limit, resume=False):
+        main, create = config(type=type_, **SETTINGS[type_])
+        main.exp_name = folder
+        main.policy.learn.update(update_per_collect=2, resume_training=resume)
+        if type_ != "her":  # it collects whole episodes
+            main.policy.collect.n_sample = 20  # an episode of each environment
+        environments = [RepeatedWalkEnv, [{}, {}], [{}]]
+        serial_pipeline_reward_model_offpolicy(
+            (main, create), 0, environments, max_train_iter=limit
+        )
+        name = max(Path(folder, "ckpt").glob("iteration_*"), key=lambda path: path.stat().st_mtime)
+        return read_file(str(name))
+
+    one = part("whole", 8)
+    first = part("parts", 4)
+    two = part("parts", 8, resume=True)
+    assert one["last_iter"] == two["last_iter"] == 8
+    assert not same(one["model"], first["model"])
+    for section in ("model", "reward_model"):
+        assert same(one[section], two[section])
+
+
+def same(one, two):
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
+    return np.array_equal(np.asarray(one), np.asarray(two))
 
 
 def test_a_checkpoint_brings_its_reward_model():
