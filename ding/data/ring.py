@@ -3,8 +3,8 @@ the buffers over it.
 """
 
 import copy
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -14,11 +14,22 @@ from ding.data.columns import Columns, MoreColumns, as_columns
 from ding.data.kinds import Item, Items, State
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
-from ding.data.row_journal import RowJournal
 from ding.utils.errors import DataError
 
 #: Slots that rows are written to, each named once: int64 ``[n]``, or a range of consecutive ones.
 Slots: TypeAlias = np.ndarray | range
+
+
+class Journal(Protocol):
+    """Keeps rows of a ring in files: `ding.data.row_journal.RowJournal`."""
+
+    def extend(self, ring: "Ring") -> list[dict[str, Any]]: ...
+
+    def read(
+        self, entries: Sequence[Any]
+    ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]: ...
+
+    def adopt(self, entries: Sequence[Any], layout: object) -> None: ...
 
 
 class Ring:
@@ -55,7 +66,7 @@ class Ring:
         self._preallocator = Preallocator(memmap_path)
         self._deepcopy = deepcopy
         self._columnar = columnar
-        self.journal: RowJournal | None = None
+        self.journal: Journal | None = None
         self.total = 0  # no number is given twice, also after `clear`
         self._writing: Slots | None = None
         self.clear()

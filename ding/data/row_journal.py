@@ -11,15 +11,13 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ding.data.ring import Ring
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, CheckpointWriteError, DataError
-
-if TYPE_CHECKING:
-    from ding.data.ring import Ring
 
 #: Entry of a file: the numbers of its rows.
 _NUMBERS = "numbers"
@@ -50,7 +48,7 @@ class Segment:
 class _Later:
     """Rows that are copied when they are written, as they are not replaced for long."""
 
-    ring: "Ring"
+    ring: Ring
     layout: object
     slots: np.ndarray
     numbers: np.ndarray
@@ -85,7 +83,7 @@ class RowJournal:
 
     # ------------------------------------------------------------------ out
 
-    def extend(self, ring: "Ring") -> list[dict[str, Any]]:
+    def extend(self, ring: Ring) -> list[dict[str, Any]]:
         """Take the rows that are in no file, to be written by `write`; the segments of all rows."""
         if ring.layout is not self._layout:
             self._segments, self._layout = [], ring.layout

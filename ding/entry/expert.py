@@ -148,9 +148,10 @@ def read_transitions(
         raise DataError(f"{source} holds transitions of different shapes; expected one shape")
     shape = cfg["policy"].get("model", {}).get("obs_shape")
     for name in {"obs", "next_obs"} & {*required}:
-        if isinstance(columns[name], Mapping) and isinstance(shape, int | list | tuple):
+        column = columns[name]
+        if isinstance(column, Mapping) and isinstance(shape, int | list | tuple):
             raise DataError(
-                f"{name!r} of {source} has several arrays ({', '.join(map(str, columns[name]))}); "
+                f"{name!r} of {source} has several arrays ({', '.join(map(str, column))}); "
                 f"expected one of the shape {shape}, by policy.model.obs_shape"
             )
     return Columns({name: columns[name] for name in required})

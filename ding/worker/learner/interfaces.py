@@ -1,6 +1,9 @@
-"""What a learner trains with."""
+"""What a learner trains with, and what its hooks see of it."""
 
+import logging
 from typing import Any, Protocol, TypeAlias
+
+from ding.torch_utils import CountVar
 
 #: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
 LogVars: TypeAlias = dict[str, Any]
@@ -49,3 +52,33 @@ class LearnMode(Protocol):
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on from a state."""
+
+
+class HookedLearner(Protocol):
+    """A learner, as the hooks of this package see it; `BaseLearner` has the meanings."""
+
+    ckpt_name: str | None
+    collector_envstep: int
+    exp_name: str
+    instance_name: str
+    log_buffer: dict[str, LogVars]
+    rank: int
+    reward_model: Rewards | None
+
+    @property
+    def last_iter(self) -> CountVar: ...
+
+    @property
+    def logger(self) -> logging.Logger: ...
+
+    @property
+    def only_monitor_rank0(self) -> bool: ...
+
+    @property
+    def policy(self) -> LearnMode: ...
+
+    def info(self, s: str) -> None: ...
+
+    def update_monitor(self) -> None: ...
+
+    def log_monitor(self) -> None: ...

@@ -4,7 +4,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from easydict import EasyDict
@@ -14,10 +14,7 @@ from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
 from ding.utils.file_helper import names_by_age
-from ding.worker.learner.interfaces import State
-
-if TYPE_CHECKING:
-    from ding.worker.learner.base_learner import BaseLearner
+from ding.worker.learner.interfaces import HookedLearner, State
 
 POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
 
@@ -78,7 +75,7 @@ class LearnerHook(Hook):
     def position(self) -> str:
         return self._position
 
-    def _is_due(self, engine: "BaseLearner") -> bool:
+    def _is_due(self, engine: HookedLearner) -> bool:
         """Whether this iteration is one of each ``ext_args.freq``; never when it is 0 or None."""
         freq = self._ext_args.get("freq", 1)
         return bool(freq) and engine.last_iter.val % freq == 0
@@ -87,7 +84,7 @@ class LearnerHook(Hook):
 class LoadCkptHook(LearnerHook):
     """Loads ``ext_args.load_path`` into policy and counters; nothing when the path is empty."""
 
-    def __call__(self, engine: "BaseLearner") -> None:
+    def __call__(self, engine: HookedLearner) -> None:
         path = self._ext_args.get("load_path")
         if not path:
             return
@@ -123,7 +120,7 @@ class SaveCkptHook(LearnerHook):
     else it is an error.
     """
 
-    def __call__(self, engine: "BaseLearner") -> None:
+    def __call__(self, engine: HookedLearner) -> None:
         if engine.rank != 0 or not self._is_due(engine):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
@@ -159,7 +156,7 @@ def _prune(folder: str, keep: int) -> None:
         remove_file(os.path.join(folder, name))
 
 
-def checkpoint_state(engine: "BaseLearner") -> State:
+def checkpoint_state(engine: HookedLearner) -> State:
     """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``,
     ``reward_model`` if the run has one, and ``eval_result`` if an evaluation was the reason for
     it."""
@@ -176,7 +173,7 @@ def checkpoint_state(engine: "BaseLearner") -> State:
 class LogShowHook(LearnerHook):
     """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
 
-    def __call__(self, engine: "BaseLearner") -> None:
+    def __call__(self, engine: HookedLearner) -> None:
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
             if self._is_due(engine):
@@ -188,7 +185,7 @@ class LogShowHook(LearnerHook):
 class LogReduceHook(LearnerHook):
     """Averages what this iteration logged over all ranks."""
 
-    def __call__(self, engine: "BaseLearner") -> None:
+    def __call__(self, engine: HookedLearner) -> None:
         if get_world_size() > 1:
             for name, buffer in engine.log_buffer.items():
                 engine.log_buffer[name] = {key: _mean(value) for key, value in buffer.items()}
