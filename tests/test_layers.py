@@ -1,6 +1,7 @@
 """Who may import whom: a layer knows those before it, and nothing of those after it."""
 
 import ast
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,3 +54,29 @@ def test_a_layer_imports_none_after_it(package):
         if LEVELS[imported] > LEVELS[package]
     ]
     assert not found, "\n".join(found)
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Modules that a file imports by their whole names, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    # What is no module itself is a name of one.
+    return {name if name in modules else name.rpartition(".")[0] for name in names} & {*modules}
+
+
+def test_no_module_imports_in_a_circle():
+    modules = _modules()
+    graph = {name: _imported(path, modules) - {name} for name, path in modules.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
