@@ -9,6 +9,7 @@ from easydict import EasyDict
 
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
+from ding.config.parts import import_names
 from ding.config.system import (
     DEFAULT_ENGINE,
     aggregator_of,
@@ -176,6 +177,8 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
         ConfigError: The engine cannot be had.
     """
     section, exp_name = config.system.engine, config.main.exp_name
+    # A process that was started with a compiled config has imported nothing yet.
+    import_names(section.import_names, "system_config.engine.import_names")
     made: Any = ENGINE_REGISTRY.get(section.type)
     if not (isinstance(made, type) and issubclass(made, Carrier)):
         raise ConfigError(

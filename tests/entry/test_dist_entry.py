@@ -22,7 +22,7 @@ from ding.entry.dist_entry import (
     dist_restart_replicas,
 )
 from ding.utils.errors import ConfigError, RunError
-from tests.children import descendants, forked, is_alive, wait_for
+from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import saved_iteration, small_configs
 from tests.worker.coordinator.test_operator_server import FakeOperator
 from tests.worker.engines.harness import documented_engine
@@ -221,25 +221,51 @@ def test_an_engine_that_starts_workers_itself(parts, capsys):
     assert line.startswith("converged: ")
 
 
+@pytest.fixture
+def launched():
+    """Starts coordinators whose engine starts the workers; their output is in a file each."""
+    folder = os.path.dirname(documented_engine().__file__)
+    children = []
+
+    def launch(name):
+        # Not a fork of this process: threads of engines that other tests have used may be in it.
+        script = (
+            "import sys; sys.path.insert(0, sys.argv[1])\n"
+            "from ding.entry.dist_entry import dist_launch_coordinator\n"
+            "dist_launch_coordinator('run/total_config.py', 0, None, True)"
+        )
+        children.append(start_python(script, folder, output=f"{name}.txt"))
+        return children[-1]
+
+    yield launch
+    for child in children:
+        below = descendants(child.pid)
+        child.kill()
+        for pid in filter(is_alive, below):
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(parts):
-    documented_engine()
-    engine = dict(type="sqlite", import_names=["documented_engine"])
-    path = prepare(stop_value=501, engine=engine)
-    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(launched):
+    def is_past(iteration, name, child):
+        assert child.poll() is None, Path(f"{name}.txt").read_text()
+        return saved_iteration() > iteration
+
+    prepare(stop_value=501, engine=dict(type="sqlite", import_names=["documented_engine"]))
+    first = launched("first")
     # Its workers are spawned processes, which take long to come up on a busy machine.
-    wait_for(lambda: saved_iteration() > 0, 100)
-    parts.processes["coordinator"].kill()
-    parts.processes["coordinator"].join()
+    wait_for(lambda: is_past(0, "first", first), 100)
+    first.kill()
+    first.wait(30)
     before = saved_iteration()
-    parts.start("again", dist_launch_coordinator, path, 0, None, True)
-    wait_for(lambda: saved_iteration() > before, 100)
-    os.kill(parts.processes["again"].pid, signal.SIGTERM)
-    status, _ = parts.end("again")
+    again = launched("again")
+    wait_for(lambda: is_past(before, "again", again), 100)
+    again.send_signal(signal.SIGTERM)
+    text, _ = again.communicate(60)
     # Python's own process for shared resources may have the last word.
-    assert status == 143, parts.text("again")
-    assert "\ninterrupted: SIGTERM" in parts.text("again")
+    assert again.returncode == 143, text
+    assert "\ninterrupted: SIGTERM" in text
 
 
 # ---------------------------------------------------------------------- Kubernetes
