@@ -72,13 +72,13 @@ def test_coordinator_is_asked_only_while_the_run_goes_on(runs):
 
     def ask(folder):
         asked.append(folder)
-        return {"waits": "nobody waits"}
+        return {"waits": "no worker waits"}
 
     make_run(runs / "live", status="running")
     client = client_of(runs, ask)
     assert client.get("/api/run?id=run").json["live"] is None
     assert asked == []
-    assert client.get("/api/run?id=live").json["live"] == {"waits": "nobody waits"}
+    assert client.get("/api/run?id=live").json["live"] == {"waits": "no worker waits"}
     assert asked == [str(runs / "live")]
 
 

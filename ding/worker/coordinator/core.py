@@ -70,7 +70,7 @@ class Core:
         if old is not None:
             self._pool.delete(old.kind, old.name)
             self._present[old.kind].discard(old)
-            self.end(old, "it came anew")
+            self.end(old, "it joined again")
             self._count_collectors()
             self.events.worker_left(old.name)
         return session

@@ -141,7 +141,7 @@ def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
             if share >= SHOWN_SHARE:
                 who = f"{kind} waits" if len(mine) == 1 else f"{len(reachable)} {kind}s wait"
                 waits.append(f"{who} for {_WHAT.get(what, what)} {share:.0%} of the time")
-    return "; ".join(waits) or "nobody waits"
+    return "; ".join(waits) or "no worker waits"
 
 
 _WHAT = {

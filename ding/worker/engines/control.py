@@ -281,7 +281,7 @@ class _Keeper:
             if not self._closing.is_set():
                 self._arrivals.fatal(f"{name}: {error.message}")
         except BaseException as error:  # the edge of the thread: reported onward
-            _logger.exception("nobody looks after %s any more", name)
+            _logger.exception("the thread that looks after %s has failed", name)
             self._arrivals.fatal(f"{name}: {_words(error)}")
         finally:
             with self._changed:

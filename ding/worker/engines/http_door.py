@@ -178,7 +178,7 @@ class HttpWorkers(Workers[Remote]):
         """Take no more of a worker: it notices that, and may join again."""
         handle.is_dropped = True
         if handle.connection.is_connected:  # else another one of its name may be connecting
-            self._master.lose(handle.name, "it was let go")
+            self._master.lose(handle.name, "released")
         with self._lock:
             if self._remotes.get(handle.name) is handle and not handle.is_busy:
                 del self._remotes[handle.name]
@@ -228,7 +228,7 @@ class HttpWorkers(Workers[Remote]):
         old = self._remotes.get(name)
         if old is not None:
             _check_replacement(old, message)
-            cause = "it joined anew" if old.address == address else "started again"
+            cause = "it joined again" if old.address == address else "started again"
             self._master.lose(name, cause)
             self._table.lost(name, old, cause)
         try:

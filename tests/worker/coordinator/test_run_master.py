@@ -104,7 +104,7 @@ def test_strangers_are_told_of(master, monkeypatch):
 
 def test_the_run_has_a_page(tmp_path):
     make_run(tmp_path / "run", status="running")
-    facts = {"exp_name": "run", "waits": "nobody waits"}
+    facts = {"exp_name": "run", "waits": "no worker waits"}
     with RunMaster(port=0, on_join=print, on_lost=print, status=lambda: facts) as master:
         url = f"http://127.0.0.1:{master.port}"
         assert "<title>ding board</title>" in requests.get(f"{url}/", timeout=5).text

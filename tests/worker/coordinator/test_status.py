@@ -25,7 +25,7 @@ def worker(kind="collector", state="running", waits_for=None, share=0.5, **more)
     ("workers", "words"),
     [
         ({}, "no learner is connected; no collector is connected"),
-        ({"l": worker("learner"), "c": worker()}, "nobody waits"),
+        ({"l": worker("learner"), "c": worker()}, "no worker waits"),
         (
             {"l": worker("learner", waits_for="data"), "c": worker()},
             "learner waits for data 50% of the time",
@@ -34,7 +34,7 @@ def worker(kind="collector", state="running", waits_for=None, share=0.5, **more)
             {"l": worker("learner"), "c0": worker(waits_for="space"), "c1": worker()},
             "2 collectors wait for space for samples 25% of the time",
         ),
-        ({"l": worker("learner"), "c": worker(waits_for="space", share=0.001)}, "nobody waits"),
+        ({"l": worker("learner"), "c": worker(waits_for="space", share=0.001)}, "no worker waits"),
         ({"l": worker("learner", "connecting"), "c": worker()}, "no learner is connected"),
         (
             {"l": worker("learner", waits_for="collectors"), "c": worker(waits_for="learner")},
@@ -69,7 +69,7 @@ def status(workers, **more):
             "b": {"bytes": 3_000_000, "count": 5, "capacity": 10, "samples_per_insert": None}
         },
         "workers": workers,
-        "waits": "nobody waits",
+        "waits": "no worker waits",
         "envstep": 40,
         "train_iter": 2,
         "episode_return": 1.5,
@@ -82,7 +82,7 @@ def test_facts_in_few_words():
     facts = brief_facts(status({"l": worker("learner"), "c": worker(state="idle")}))
     assert facts == [
         *("1,234 samples/s", "2.50 MB/s", "policy lag 7 iters", "data files 3.0 MB"),
-        *("collectors 0/1", "learners 1/1", "nobody waits"),
+        *("collectors 0/1", "learners 1/1", "no worker waits"),
     ]
 
 

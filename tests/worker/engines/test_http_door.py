@@ -149,7 +149,7 @@ def test_worker_that_joins_anew_takes_its_own_place(make_control):
         assert control.awaited() == []
         worker.joiner.lost()
         second = arrivals.next()
-        assert arrivals.lost_.get(timeout=10) == (first, "it joined anew")
+        assert arrivals.lost_.get(timeout=10) == (first, "it joined again")
         control.release(first, "late")
         assert second.peer.ask(ResourceRequest(), 5)
     finally:
