@@ -179,6 +179,8 @@ class CollectTask:
                 self.error = self.error or error
             self._ended = True
             self._changed.notify_all()
+        if self._closed:  # what was written since `close` has stopped waiting
+            self._drop_unsent()
 
     # ------------------------------------------------------------------ the coordinator's side
 
@@ -259,6 +261,9 @@ class CollectTask:
             self._changed.notify_all()
         self.collector.close()
         self._wait_for_end(timeout)
+        self._drop_unsent()
+
+    def _drop_unsent(self) -> None:
         with self._changed:
             unsent = [*(chunk.data_id for chunk in self._pending), *self._untold]
             self._pending.clear()

@@ -19,6 +19,7 @@ from ding.worker import FlaskFileSystemCollector
 from ding.worker.collector import step_watch
 from ding.worker.collector.comm import collect_task
 from ding.worker.engines import shared_folder
+from tests.children import wait_for
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.comm.driver import Driver
 from tests.worker.collector.parallel_tasks import env_cfg, task_info
@@ -227,8 +228,29 @@ def test_a_lost_master_ends_the_task_and_the_files(tmp_path):
         # Its server is gone without a goodbye.
         driver.worker.coordinator_lost("the line is dead")
         assert driver.worker.task is None
-        assert not driver.untold()
+        wait_for(lambda: not driver.untold())
         assert not driver.worker.failed
+
+
+def test_what_is_written_after_the_end_is_removed(tmp_path, monkeypatch):
+    write, began, goes_on = shared_folder.write_chunk, threading.Event(), threading.Event()
+
+    def slow(*args, **kwargs):
+        began.set()
+        assert goes_on.wait(30)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(shared_folder, "write_chunk", slow)
+    with Driver(tmp_path) as driver:
+        driver.begin(env=env_cfg())
+        driver.ask("collector_data_task", wait=0.1)
+        assert began.wait(30)
+        task = driver.worker.task
+        task.close(timeout=0.1)
+        assert task.hangs
+        goes_on.set()
+        wait_for(lambda: not task.hangs)
+        assert not driver.untold()
 
 
 _MASTER = """
