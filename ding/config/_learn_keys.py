@@ -89,7 +89,9 @@ LEARN = (
         silent=True,
     ),
     ignored("policy.learn.algo", "Name of a variant that no policy here has."),
+    ignored("policy.learn.gradient_accumulate_every", "Of plan diffusion, which is left out."),
     ignored("policy.learn.iqn", "Switch of a variant that no policy here has."),
+    ignored("policy.learn.plan_batch_size", "Of plan diffusion, which is left out."),
     ignored("policy.learn.reparameterization", "What SAC does without being asked."),
     ignored("policy.learn.value_network", "Whether SAC has a third network; here it has none."),
     *owns(

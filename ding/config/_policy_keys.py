@@ -84,6 +84,7 @@ EVAL = (
         whole=True,
     ),
     ignored("policy.eval.evaluator_env_num", "Misplaced env.evaluator_env_num."),
+    ignored("policy.eval.test_ret", "Of plan diffusion, which is left out."),
 )
 
 OTHER = (
@@ -405,6 +406,7 @@ POLICY = (
     own("policy.model.critic_head_hidden_size", "Width of the critic's head.", whole=True),
     own("policy.model.critic_head_layer_num", "Layers of the critic's head.", whole=True),
     ignored("policy.command", "Settings of the command mode, which has none."),
+    ignored("policy.normalizer", "Of plan diffusion, which is left out."),
     ignored("policy.continuous", "Older form of action_space ('continuous' if True)."),
     *_MODEL,
     *_POLICY_OWN,
