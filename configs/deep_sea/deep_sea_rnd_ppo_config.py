@@ -5,7 +5,7 @@ Measured: see docs/returns.md. Without the bonus the policy learns not to move t
 
 from easydict import EasyDict
 
-SIZE = 12
+SIZE = 16
 
 main_config = EasyDict(
     exp_name="exp/deep_sea_rnd_ppo",
