@@ -123,7 +123,7 @@ class Victim:
         self._known.close()
         verdict, _ = self._process.communicate(timeout=60)
         lines = verdict.splitlines() or ['"the process is gone"']
-        return json.loads(lines[-1])  # the coordinator may have printed lines of its own
+        return json.loads(lines[-1])  # the coordinator may have printed other lines before
 
 
 # ---------------------------------------------------------------------- who attacks

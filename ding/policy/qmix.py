@@ -144,7 +144,7 @@ def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int
 
 @POLICY_REGISTRY.register("wqmix")
 class WQMIXPolicy(QMIXPolicy):
-    """QMIX whose targets come from a value without QMIX's limits, learned beside it.
+    """QMIX whose targets come from a value without QMIX's limits, learned in parallel.
 
     Errors of the monotonic value have the weight 1 where it is below the target (optimistic
     weighting, ``learn.wqmix_ow``), or where the joint action is the best one or seems to be better

@@ -86,7 +86,7 @@ class WorkerService(Protocol):
         """End; again does nothing."""
 
     def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended within so many seconds."""
+        """Whether it has ended within ``timeout`` seconds."""
 
     @property
     def failed(self) -> str | None:

@@ -228,7 +228,7 @@ def _size(action_shape: int | Sequence[int] | Mapping[str, Any]) -> int:
 
 @MODEL_REGISTRY.register("continuous_qvac")
 class ContinuousQVAC(ContinuousQAC):
-    """`ContinuousQAC` with a value of the state beside the critics, which it shares its sizes with.
+    """`ContinuousQAC` with a state value next to the critics, of the same sizes.
 
     The actor of the space ``'reparameterization'`` has a mean in (-1, 1) and one sigma for all
     observations (Kostrikov et al. 2021).

@@ -56,7 +56,7 @@ class LearnerTeam(CommWorker):
 
     Args:
         names: The learners.
-        release: Has whoever reaches the learners release one; called with its arrival and the
+        release: Releases a learner at the control that reaches it; called with its arrival and the
             cause.
         name: Of the worker.
         cfg: The worker's config.
@@ -430,7 +430,7 @@ class TeamPeer:
         if not self._asking.acquire(blocking=False):
             raise WorkerBusy("it still works on an earlier request")
         try:
-            return self._team.handle(request)  # which has limits of its own
+            return self._team.handle(request)  # which applies its own limits
         except TaskFail as error:
             report = ErrorReport.from_detail(error.result, error.message or "it failed")
             if report.type == "ConnectionLost":

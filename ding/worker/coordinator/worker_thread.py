@@ -44,12 +44,12 @@ class WorkerThread:
         self._woken.set()
 
     def wait_done(self, timeout: float) -> bool:
-        """Whether its worker has no open task within so many seconds."""
+        """Whether its worker has no open task within ``timeout`` seconds."""
         with self._moved:
             return self._moved.wait_for(lambda: not self.worker.is_open, max(0.0, timeout))
 
     def join(self, timeout: float) -> bool:
-        """Whether it has ended within so many seconds."""
+        """Whether it has ended within ``timeout`` seconds."""
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout)
         return not self._thread.is_alive()

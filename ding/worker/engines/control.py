@@ -247,7 +247,7 @@ class _Keeper:
         self._life.finish()
         with self._changed:
             self._changed.notify_all()
-        if not self.is_there:  # nobody waits for it any more
+        if not self.is_there:  # no thread waits for it
             self._life.drop()
 
     def join(self, deadline: float) -> bool:
@@ -314,7 +314,7 @@ class _Keeper:
         except (OSError, EOFError, WorkerLost) as error:
             cause = life.die(_words(error))
             is_given_up = life.after is not None and life.after.pause is None
-            if not (self._closing.is_set() or is_given_up):  # else that is told, or nothing
+            if not (self._closing.is_set() or is_given_up):  # else the cause is already reported
                 self._arrivals.warn(self.spec.name, cause)
         finally:
             life.drop()

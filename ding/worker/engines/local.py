@@ -75,7 +75,7 @@ class LocalWorker:
         self.end(cause, is_death=True)
 
     def join(self, timeout: float) -> bool:
-        """Whether it has ended within so many seconds."""
+        """Whether it has ended within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         for thread in (self._thread, self._closer):
             thread.join(max(0.0, deadline - time.monotonic()))

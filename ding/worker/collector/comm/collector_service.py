@@ -213,7 +213,7 @@ class CollectorService(CommWorker, CollectorLink):
         return {**found.state, "iter": int(str(policy_iter))}
 
     def _keep(self, path: str, weights: WeightStore) -> str | None:
-        """Give the weights of an evaluation a name of their own; the best will be kept."""
+        """Keep the weights of an evaluation under a separate name; the best will be kept."""
         task = self._task
         if task is None or task.single or not task.collector_cfg.get("eval_flag"):
             return None
