@@ -340,9 +340,9 @@ class LearnerJob(Job):
         if worker.waits_for is None or answer.waiting is None:
             worker.waits_for = _short(answer.waiting)
         self._worker.changed.add(f"room {self.buffer_id}")
-        news = cast(LearnerNews, worker.info)
-        self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, news)
-        return bool(self._events.deal_with_learner_judge_finish(self.task_id, news))
+        latest = cast(LearnerNews, worker.info)
+        self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, latest)
+        return bool(self._events.deal_with_learner_judge_finish(self.task_id, latest))
 
     def _default_report(self) -> dict[str, Json]:
         keys = ("learner_step", "learner_done")
