@@ -208,7 +208,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """That of its record, ``killed`` if its process has ended without a word."""
+        """That of its record, ``killed`` if its process has ended without recording it."""
         record = self.record
         return "killed" if record.status == "running" and not _may_live(record) else record.status
 

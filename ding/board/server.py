@@ -51,13 +51,13 @@ AskStatus = Callable[[str], Mapping[str, Any] | None]
 
 
 class BoardPages:
-    """The page as a blueprint, for a server of its own or that of a coordinator.
+    """The page as a blueprint, for the board's server or a coordinator's.
 
     Without a token, only this machine may look, and only under a name of this machine: a page
-    whose name was pointed here by somebody else may not.
+    whose name another host pointed here may not.
 
     Args:
-        root: Gives the folder of the runs; called when somebody looks.
+        root: Returns the folder of the runs; called at each request.
         ask: Asks a running parallel run how it is going.
         token: What others have to know: once as ``?token=``, then as a cookie.
         single: Whether the page is that of the one run in ``root``.
@@ -77,7 +77,7 @@ class BoardPages:
         return RunList(self._root())
 
     def look(self) -> None:
-        """Look for the runs before somebody asks for them."""
+        """Look for the runs before the first request."""
         self._runs.summaries()
 
     def blueprint(self) -> flask.Blueprint:

@@ -1,4 +1,4 @@
-"""Registries, config merging, files, locks, timers, logging: what every other part stands on.
+"""Registries, config merging, files, locks, timers and logging, used by every other package.
 
 Names are imported when they are first used; importing this package loads neither torch nor a
 logging backend.

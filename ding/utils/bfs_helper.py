@@ -20,7 +20,7 @@ def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Cell], np.n
     Returns:
         The cells of the path from the start to before the target (none if there is no path), and
         the best known action of each cell after each step of the search, int32 ``[steps, size,
-        size]``, where ``n_action`` stands for unknown.
+        size]``, where ``n_action`` means unknown.
     """
     rows, columns = np.nonzero(observation[..., -1] == 1)
     start = int(rows[0]), int(columns[0])

@@ -1,4 +1,4 @@
-"""What users have called while a run goes on."""
+"""Callbacks of a run: their base class, their events, and how they are called."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ from ding.utils.import_helper import import_module
 
 @dataclass(frozen=True)
 class RunMoment:
-    """Where a run is; base of what callbacks are given.
+    """Base class of the events that callbacks get: where the run is.
 
     Attributes:
         method: Name of the method that is called with it.
@@ -41,7 +41,7 @@ class RunStarted(RunMoment):
 
 @dataclass(frozen=True)
 class Collected(RunMoment):
-    """Samples have come.
+    """Samples were collected.
 
     Attributes:
         sample_count: How many; in an on-policy run, those of one update.
@@ -56,8 +56,8 @@ class EpisodeDone(RunMoment):
     """An episode has ended.
 
     Attributes:
-        source: Who played it: ``collector`` or ``evaluator``, in parallel runs a collector's
-            name, with ``_eval`` behind it if it was judged.
+        source: ``collector`` or ``evaluator``; in parallel runs the collector's
+            name, with the suffix ``_eval`` for an evaluation.
         env_id: Index of the environment in its manager.
         episode_return: Sum of its rewards.
         length: Its number of steps.
@@ -72,10 +72,10 @@ class EpisodeDone(RunMoment):
 
 @dataclass(frozen=True)
 class Evaluated(RunMoment):
-    """The policy was judged.
+    """The policy was evaluated.
 
     Attributes:
-        result: Mean return, or what the metric of the run says.
+        result: Mean return, or the run's own metric.
         returns: Of the single episodes, in the order in which they ended.
         is_best: Whether no earlier result was as good.
     """
@@ -114,7 +114,7 @@ class RunFinished(RunMoment):
 
 
 class RunCallback:
-    """Is told what a run does; this class does nothing, subclasses override what they use.
+    """Base class for run callbacks. Override the events you need; all methods are no-ops here.
 
     A method that returns ``True`` ends the run at the next good moment, as ``finished``. One that
     raises ends it as ``failed`` with the error as its reason; the state is saved first.
@@ -124,7 +124,7 @@ class RunCallback:
     """
 
     def on_start(self, event: RunStarted) -> bool | None:
-        """The run begins, or is gone on with."""
+        """The run begins or is resumed."""
 
     def on_collect(self, event: Collected) -> bool | None:
         """Samples were collected."""
@@ -160,10 +160,10 @@ class Callbacks:
 
     Attributes:
         callbacks: One after the other.
-        request: Which of them asked for the run's end, in words; empty if none has.
+        request: The message of the callback that asked for the run's end; empty if none has.
 
     Raises:
-        ConfigError: Something else stands there, or a callback cannot be made.
+        ConfigError: The value has another form, or a callback cannot be made.
     """
 
     def __init__(self, *given: GivenCallbacks) -> None:
@@ -192,7 +192,7 @@ class Callbacks:
                     self.request = f"{type(callback).__name__}.{event.method} asked for the end"
 
     def end(self, event: RunFinished) -> str:
-        """Call ``on_end`` of each that was told of the start, once; returns what they raised."""
+        """Call each ``on_end`` once, if ``on_start`` was called; returns their errors as text."""
         with self._lock:
             callbacks = self.callbacks if self._is_open else []
             self._is_open = False
@@ -200,7 +200,7 @@ class Callbacks:
             for callback in callbacks:
                 try:
                     callback.on_end(event)
-                except Exception as error:  # the others have to hear of the end, too
+                except Exception as error:  # the other callbacks still get the event
                     problems.append(_words(callback, "on_end", error))
         return "; ".join(problems)
 

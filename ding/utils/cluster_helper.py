@@ -28,12 +28,12 @@ def node_to_partition(target_node: str) -> str:
     """
     partition = _ask(["sinfo", "-h", "-n", target_node, "-o", "%R"]).split()
     if not partition:
-        raise RuntimeError(f"slurm knows no node {target_node!r}; see `sinfo -N`")
+        raise RuntimeError(f"slurm has no node {target_node!r}; see `sinfo -N`")
     return partition[0]
 
 
 def find_free_port_slurm(node: str) -> int:
-    """A TCP port that nobody listens on at a node.
+    """A free TCP port of a node.
 
     Raises:
         RuntimeError: Slurm does not answer, or cannot run a command there.

@@ -15,7 +15,7 @@ MAX_PIXELS = 1 << 26
 
 
 class CloudPickleWrapper:
-    """Carries functions, lambdas and closures to a subprocess of one's own."""
+    """Pickles functions, lambdas and closures for a subprocess."""
 
     def __init__(self, data: Any) -> None:
         self.data = data

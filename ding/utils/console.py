@@ -1,4 +1,4 @@
-"""The run's face on the terminal: a live bar, plain lines, or nothing."""
+"""The display of a run on the terminal: a live bar, plain lines, or nothing."""
 
 import atexit
 import contextlib
@@ -57,7 +57,7 @@ class Console:
             self._view.start()
             self._due = now + self._view.first
         _open.append(self)
-        atexit.register(self.close)  # the cursor comes back even if nobody closes us
+        atexit.register(self.close)  # restores the cursor even without close()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -66,11 +66,11 @@ class Console:
     def update(
         self, eval_return: float | None = None, best_return: float | None = None, **facts: Any
     ) -> None:
-        """Tell what is new; draws if it is time to.
+        """Set new facts; draws if the next picture is due.
 
         Args:
             eval_return: Mean return of an evaluation that has just ended.
-            best_return: Best evaluation so far; by default the best that was told.
+            best_return: Best evaluation so far; by default the best one passed.
             facts: Other attributes of `Progress`; ``None`` where there is nothing new.
         """
         progress = self.progress
@@ -160,7 +160,7 @@ def print_line(text: str, important: bool = False) -> None:
 
 
 def say(text: str, to_stderr: bool = False) -> None:
-    """Print a line, if there is still somebody to read it."""
+    """Print a line unless the terminal or pipe is closed."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
@@ -189,7 +189,7 @@ def printable(text: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table whose columns stand below each other."""
+    """Lines of a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -178,7 +178,7 @@ def error_wrapper(fn: Callable, default_ret: Any, warning_msg: str = "") -> Call
 
 
 class LimitedSpaceContainer:
-    """Counts places that are taken and given back; thread-safe.
+    """A thread-safe counter of places that are acquired and released.
 
     Args:
         min_val: How many places are taken at least (and at first).
@@ -219,7 +219,7 @@ class LimitedSpaceContainer:
             self.max_val += 1
 
     def decrease_space(self) -> None:
-        """Remove one place; whoever holds it may keep it till he gives it back."""
+        """Remove one place; its holder may keep it until it is released."""
         with self._lock:
             self.max_val = max(self.min_val, self.max_val - 1)
 

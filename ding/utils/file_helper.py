@@ -45,7 +45,7 @@ def read_file(
 
     Args:
         fs_type: None or ``'normal'``: an ordinary file.
-        use_lock: Share a lock file beside `path` with those who write with ``use_lock``.
+        use_lock: Share a lock file next to `path` with all writers that set ``use_lock``.
         allow_pickle: Also read files that hold arbitrary pickled objects. Such a file can execute
             any code: only for files that you trust. The environment variable
             ``DING_ALLOW_PICKLE=1`` does the same.
@@ -114,7 +114,7 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
         follow_links: Whether the last part of the path may be a link.
 
     Raises:
-        OSError: It cannot be opened, or is no regular file: one that waits for somebody, as a
+        OSError: It cannot be opened, or is not a regular file: one that blocks, such as a
             FIFO or a device, is not waited for.
     """
     sent = sent_file(path)
@@ -397,7 +397,7 @@ logger = logging.getLogger(__name__)
 _CHECKSUM = "checksum"
 #: Bytes of a file of facts; a larger one is something else.
 MAX_FACTS = 16 << 20
-#: What somebody wrote by hand has none of these. One alone may be what is damaged.
+#: A hand-written file has none of these. A single one may itself be damaged.
 _SIGNS = (b'"checksum"', b"crc32", b"other entries")
 
 

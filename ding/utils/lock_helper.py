@@ -99,7 +99,7 @@ class FcntlContext:
 
 
 def get_file_lock(name: str, op: str) -> FcntlContext:
-    """The lock beside file `name`: shared for ``op='read'``, exclusive for ``'write'``.
+    """The lock of file `name`, next to it: shared for ``op='read'``, exclusive for ``'write'``.
 
     Raises:
         ValueError: Another ``op``.

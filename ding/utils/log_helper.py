@@ -52,7 +52,7 @@ class TBLoggerFactory:
 
     @classmethod
     def create_logger(cls, logdir: str) -> DistributedWriter:
-        """The writer for this folder, the same one as long as somebody holds it."""
+        """The writer for this folder; the same object while a reference to it exists."""
         key = os.path.abspath(logdir)
         with cls._lock:
             writer = cls._writers.get(key)
@@ -71,7 +71,7 @@ class LoggerFactory:
     def create_logger(
         cls, path: str, name: str = "default", level: int | str = logging.INFO
     ) -> "TextLogger":
-        """The logger for ``<path>/<name>_logger.txt``, the same one as long as somebody holds it.
+        """The logger for ``<path>/<name>_logger.txt``; the same object while referenced.
 
         Lines also go to the terminal: all of them while no `ding.utils.console.Console`
         is open, warnings and errors while one is.
@@ -127,7 +127,7 @@ class TextLogger(logging.Logger):
 
 
 class _Handler(logging.Handler):
-    """Never raises, whatever becomes of the file, its folder, the disk or the terminal."""
+    """Never raises, even if the file, its folder, the disk or the terminal fails."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Show the fault on stderr, if that is there."""
@@ -184,7 +184,7 @@ class PartHandler(_Handler):
 
 
 class _TerminalHandler(_Handler):
-    """Prints what nobody else shows."""
+    """Prints records that no open console shows."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -252,7 +252,7 @@ class RepeatCounter:
 
     Args:
         show: Shows a line.
-        span: Seconds after which the count is shown, and lines of a kind are shown anew.
+        span: Seconds after which the count is shown, and lines of a kind are shown again.
     """
 
     def __init__(self, show: Callable[[str], object], span: float = durations.REPEATS_SPAN) -> None:
@@ -311,7 +311,7 @@ def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
 
     Args:
         logs: ``total`` and ``flask``.
-        path: File for it; ``None``: where its output goes, unless somebody else has chosen.
+        path: File for it; ``None``: stderr, unless the root logger has a handler.
     """
     root = logging.getLogger()
     for handler in root.handlers[:]:

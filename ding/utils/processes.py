@@ -21,7 +21,7 @@ from typing import Any
 from ding.utils import durations
 
 # This process's ends of pipes to its children. A forked child has copies of them and has to close
-# these (`close_inherited_ends`), or nobody would see that the parent is gone.
+# these (`close_inherited_ends`), or no child would notice that the parent has ended.
 _own_ends: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
@@ -34,7 +34,7 @@ class ChildProcess:
             the child is forked) and of the child's.
         method: ``fork``, ``spawn`` or ``forkserver``.
         name: Of the process.
-        daemon: Whether it may have no children of its own, and is ended with this process.
+        daemon: Whether it may not have children, and ends with this process.
 
     Attributes:
         process: Of ``multiprocessing``.
@@ -84,7 +84,7 @@ class ChildProcess:
 
 
 def how_it_ended(status: int | None) -> str:
-    """In words, what an exit status says."""
+    """A description of an exit status."""
     if status is not None and status < 0:
         return f"was killed by {signal_name(-status)}"
     return f"ended with status {status}"
@@ -98,7 +98,7 @@ def signal_name(number: int) -> str:
 
 
 def close_inherited_ends() -> None:
-    """In a forked child: give up the copies of its parent's ends of pipes."""
+    """In a forked child: close the copies of its parent's ends of pipes."""
     for end in list(_own_ends):
         with contextlib.suppress(OSError):
             end.close()
@@ -120,7 +120,7 @@ def process_identity(pid: int | None = None) -> dict[str, Any]:
 
 
 def still_runs(identity: Mapping[str, Any]) -> bool | None:
-    """Whether a process goes on; ``None`` if that cannot be told, as it is of another host.
+    """Whether a process still runs; ``None`` if unknown because it runs on another host.
 
     Args:
         identity: A `process_identity`, perhaps read from a file.
@@ -197,7 +197,7 @@ class AfterDeath:
     """What follows the death of a part of a run.
 
     Attributes:
-        text: What is told of it.
+        text: The message.
         pause: Seconds until it is started again; ``None``: it is not.
         is_end: Whether the run cannot go on without it.
     """
@@ -213,7 +213,7 @@ class Restarts:
     Args:
         kinds: The parts' kinds by their names: a run goes on without one that has others of its
             kind.
-        most: How often each may be started again; a good life makes that anew.
+        most: How often each may be restarted; a long life resets the count.
     """
 
     def __init__(self, kinds: Mapping[str, str], most: int) -> None:
@@ -222,7 +222,7 @@ class Restarts:
         self._lock = threading.Lock()
 
     def after_death(self, name: str, how: str, life: float) -> AfterDeath:
-        """What follows the death of a part that has lived for so many seconds."""
+        """What follows the death of a part that has lived for `seconds`."""
         if life > durations.GOOD_LIFE:
             self._counts[name] = 0
         count = self._counts[name] = self._counts[name] + 1

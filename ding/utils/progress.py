@@ -61,7 +61,7 @@ class Goal:
 
 @dataclass
 class Progress:
-    """The facts of a run, as the training loop tells them.
+    """The state of a run, as set by the training loop.
 
     Attributes:
         stop_value: Evaluation return at which the run ends.
@@ -139,7 +139,7 @@ class Progress:
         return (step1 - step0) / seconds, (iter1 - iter0) / seconds
 
     def way(self) -> str:
-        """Time spent, and where the run stands on its way to the nearest goal."""
+        """Time spent, and the share of the way to the nearest goal."""
         now = time.monotonic()
         elapsed = clock(now - self.started)
         goal = self.nearest()

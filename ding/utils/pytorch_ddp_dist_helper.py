@@ -251,7 +251,7 @@ def to_ddp_config(cfg: EasyDict) -> EasyDict:
 
 
 def _active() -> Any:
-    # Whoever has not imported torch is in no process group.
+    # A process that has not imported torch is in no process group.
     dist = sys.modules.get("torch.distributed")
     return dist if dist and dist.is_available() and dist.is_initialized() else None
 

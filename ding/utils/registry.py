@@ -87,7 +87,7 @@ class Registry(dict):
         self._lazy[module_name] = import_path
 
     def derive(self, suffix: str, import_path: str, function: str) -> None:
-        """Let names that end so, and that nobody registered, be made from those without the ending.
+        """Derive unregistered names with this suffix from the registered names without it.
 
         Args:
             suffix: The ending.
@@ -100,7 +100,7 @@ class Registry(dict):
         """The object registered under a name; imports it if it was only announced.
 
         Raises:
-            UnknownTypeError: Nobody registered the name.
+            UnknownTypeError: The name is not registered.
         """
         return self[module_name]
 
@@ -148,7 +148,7 @@ class Registry(dict):
         origin = _calling_place()
         if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
             if name in self._replaced:
-                return obj  # the user's type came first and was told to replace this one
+                return obj  # the user's type came first, with force_overwrite
         elif (
             name in self
             and not force_overwrite

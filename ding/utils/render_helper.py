@@ -7,7 +7,7 @@ _DEFAULT_FPS = 30
 
 
 def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
-    """A picture of an environment as it stands, ``[H, W, 3]`` uint8.
+    """A picture of an environment's current state, ``[H, W, 3]`` uint8.
 
     Args:
         env: An environment; one that wraps another and cannot draw itself has it drawn.
@@ -17,7 +17,7 @@ def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
         if not hasattr(one, "render"):
             continue
         takes_mode = "mode" in inspect.signature(one.render).parameters
-        # Those of the newer form were told when they were made.
+        # Environments of the newer form get it when they are made.
         return one.render(mode=render_mode) if takes_mode else one.render()
     raise AttributeError(f"{type(env).__name__} has no render(), nor has what it wraps")
 

@@ -18,7 +18,7 @@ from ding.utils.json_fields import json_object, parsed_json
 from ding.utils.processes import process_identity, still_runs
 
 LOCK_FILE = ".run_lock"
-#: Bytes of a lock that tell who holds it.
+#: Largest size of a lock's content, which names its holder.
 MAX_HOLDER = 512
 
 # A forked child must not keep the lock of a parent that has died.
@@ -91,7 +91,7 @@ class RunLock:
             os.close(descriptor)  # the one before has just removed it
 
     def _forget(self) -> None:
-        """Give up the descriptor; in a forked child, without what its parent holds."""
+        """Close the descriptor; in a forked child the parent's lock stays."""
         _held.discard(self)
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -215,7 +215,7 @@ class RunMark:
         cure = "" if runs else f"; if that is not there any more, remove {self._path}"
         raise ConfigError(
             f"{key}: the folder {self.folder!r} is in use by the run {mark['run']!r} ({where}): "
-            f"give each run a folder of its own{cure}"
+            f"give each run its own folder{cure}"
         )
 
     def _read(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def read_run_key(exp_name: str) -> str | None:
         if mode & 0o077:
             raise ConfigError(
                 f"the run's key {path!r} can be read by others (mode {mode:04o}): remove it and "
-                f"start again for a new key, or `chmod 600` it if nobody has seen it"
+                f"start again for a new key, or `chmod 600` it if it was not exposed"
             )
         text = file.read(_MAX_LENGTH + 1)
     return _checked(text.strip(), repr(path))

@@ -1,4 +1,4 @@
-"""One run, one folder: the place where everything that a run tells about itself is written."""
+"""The log of a run: everything that it writes about itself, in one folder."""
 
 import csv
 import logging
@@ -213,7 +213,7 @@ class RunLog:
             raise OSError(
                 error.errno,
                 f"cannot write the run folder ({error.strerror}); expected a folder that can be "
-                "made and written: choose another exp_name or mend the disk or its permissions",
+                "made and written: choose another exp_name, or check the disk and its permissions",
                 self.folder,
             ) from error
         return record

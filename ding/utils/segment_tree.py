@@ -2,7 +2,7 @@
 
 A node has 16 children, not two: numpy's cost per call outweighs the arithmetic, so a tree with few
 levels, each worked on for all indices at once, is several times faster than a deep one. The level
-above the last is kept as one flat array (at most `_TOP` numbers) whose running total is made anew
+above the last is kept as one flat array (at most `_TOP` numbers) whose running total is recomputed
 when it is first asked for after a change.
 """
 
@@ -18,7 +18,7 @@ from ding.utils.errors import DataError
 _FANOUT = 16
 _SHIFT = 4  # 2 ** 4 == 16
 _TOP = 8192
-#: So many changed numbers may wait for their blocks to be reduced again.
+#: Number of changed values that may wait for their blocks to be reduced again.
 _MOST_WAITING = 4096
 
 _UFUNCS: dict[Any, np.ufunc] = {
@@ -138,7 +138,7 @@ class SegmentTree:
         self._note(indices)
 
     def _note(self, indices: np.ndarray) -> None:
-        """Have the blocks of these numbers reduced when somebody asks."""
+        """Mark the blocks of these numbers to be reduced at the next query."""
         self._waiting.append((indices >> _SHIFT).reshape(-1))
         self._waiting_count += indices.size
         if self._waiting_count > _MOST_WAITING:

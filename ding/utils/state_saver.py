@@ -19,7 +19,7 @@ SAVE_ERRORS = (CheckpointWriteError, OSError, MemoryError, TypeError)
 
 
 class StateSaver(Generic[State]):
-    """Saves a state every so many seconds, less often if that takes long.
+    """Saves a state at an interval in seconds, less often if a save takes long.
 
     A save that fails leaves the one before as it was; it is tried again, and work goes on. One that
     a disk holds up is reported by the file's name.
@@ -98,7 +98,7 @@ class StateSaver(Generic[State]):
         def write() -> None:
             cpu = time.thread_time()
             problem = self._written(state)
-            # It goes on beside the work, on another core if there is one.
+            # It runs concurrently with the work, on another core if there is one.
             self._outcome = taken + (time.thread_time() - cpu) / cores, problem
 
         self._writer = threading.Thread(target=write, name="save-state", daemon=True)
@@ -124,5 +124,5 @@ class StateSaver(Generic[State]):
             self._on_failure(error)
 
     def _pause(self, cost: float) -> float:
-        """Seconds until the next save after one that took so many."""
+        """Seconds until the next save, from the duration of the last one."""
         return max(self._interval, cost / self._max_share if self._max_share else math.inf)

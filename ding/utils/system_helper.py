@@ -156,9 +156,9 @@ class ReservedPort:
 
 
 def find_free_port(host: str) -> int:
-    """A TCP port that nobody listens on at `host`, an address of this machine.
+    """A free TCP port at `host`, an address of this machine.
 
-    The last ones that were found are not found again, as whoever asked may not listen yet. Other
+    The ports found last are not returned again, as their callers may not listen yet. Other
     programs may take it all the same: `ReservedPort` keeps them from it.
     """
     held: list[ReservedPort] = []

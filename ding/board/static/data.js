@@ -22,7 +22,7 @@ async function ask(path, parameters) {
 
 // The list is on its way while the rest of the page is loaded.
 let early = location.hash.startsWith("#/runs/") ? null : ask("api/runs", {});
-early?.catch(() => {}); // whoever shows the list says so
+early?.catch(() => {}); // the list reports it
 
 export async function fetchRuns() {
   const answer = early ?? ask("api/runs", {});

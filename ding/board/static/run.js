@@ -76,8 +76,8 @@ export class RunView {
   lost() {
     if (this.state.single && this.runs[0].facts && !this.head.querySelector(".alert")) {
       this.head.append(h("p", { class: "alert" },
-        "The coordinator does not answer any more: its run has ended, or was stopped. What is shown is the last that it told; " +
-        "how it ended stands in the run's folder (ding board shows it)."));
+        "The coordinator does not answer any more: its run has ended, or was stopped. The page shows its last state; " +
+        "`ding board` on the run's folder shows how it ended."));
     }
   }
 
@@ -99,7 +99,7 @@ export class RunView {
       ["Seed", `${summary.seed ?? "–"}`], ["Started", ago(summary.started)],
     ];
     const bad = ["failed", "killed", "unreadable"].includes(summary.status);
-    const reason = summary.status === "killed" ? "its process has gone without a word; resume it with --resume" : summary.reason;
+    const reason = summary.status === "killed" ? "its process ended without recording why; resume it with --resume" : summary.reason;
     this.head.replaceChildren(
       this.state.single ? null ?? "" : h("a", { class: "back", href: "#/" }, "← all runs"),
       h("h1", {}, summary.folder === "." ? summary.name : summary.folder, " ", badge(summary.status)),

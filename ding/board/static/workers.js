@@ -43,7 +43,7 @@ function panelOf(live) {
       ["Policy lag", policy.lag_iters === null ? "–" : `${count(policy.lag_iters)} updates`], ["Policy age", duration(policy.age_s)]]),
   ];
   return [
-    h("p", { class: "who" }, h("b", {}, "Who waits: "), live.waits || "nobody"),
+    h("p", { class: "who" }, h("b", {}, "Who waits: "), live.waits || "no worker"),
     h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value)))),
     h("div", { class: "scroll" }, h("table", { class: "plain" },
       h("caption", {}, "Workers"),

@@ -1,4 +1,4 @@
-"""Where a run's figures go beside its own files: to other programs, or to a class of one's own."""
+"""Trackers: programs or custom classes that get a run's scalars in addition to its files."""
 
 from .base import Tracker
 

@@ -19,14 +19,14 @@ from ding.utils.run_files import METRICS_FILE, parse_row, read_metrics
 class Tracker:
     """Base class for trackers. Override the methods you need; all of them do nothing here.
 
-    A tracker is made and called in one thread of its own, which may wait for a service: training
+    A tracker is made and called in its own thread, which may wait for a service: training
     does not wait for it. Scalars arrive about every two seconds. One that raises, or that does not
     return within `durations.TRACKER_CALL` seconds, is reported once and called no more; the run
     goes on.
 
     Args:
         folder: The run's folder.
-        options: What stands beside the tracker's name in the config's ``trackers``.
+        options: The tracker's value in the config's ``trackers``.
     """
 
     def __init__(self, folder: str, **options: Any) -> None:
@@ -57,7 +57,7 @@ class Tracker:
 class Trackers:
     """The trackers that a config names, fed from the run's ``metrics.jsonl``.
 
-    They read the file because the learners of a parallel run are processes of their own, whose
+    They read the file because the learners of a parallel run are separate processes, whose
     figures meet there; and because it is a queue that holds no memory, however slow a tracker is.
 
     Args:
@@ -84,20 +84,20 @@ class Trackers:
                 raise feed.error
 
     def config(self, config: Mapping[str, Any]) -> None:
-        """Hand on the run's config."""
+        """Pass the run's config to the trackers."""
         for feed in self._feeds:
             feed.put("config", config)
         self.feed()
 
     def feed(self) -> None:
-        """Hand on the rows that have come since; report trackers that failed or hang."""
+        """Pass the new rows to the trackers; report trackers that failed or hang."""
         for feed in list(self._feeds):
             feed.wake()
             if feed.error is not None or feed.seconds_in_call > durations.TRACKER_CALL:
                 self._leave(feed)
 
     def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
-        """Hand on the last rows, and how the run ended; returns within a few seconds."""
+        """Pass the last rows and the run's end to the trackers; returns within a few seconds."""
         hurried = status == "interrupted"
         limit = durations.TRACKER_HASTE if hurried else durations.TRACKER_END
         deadline = time.monotonic() + limit
@@ -182,7 +182,7 @@ class _Feed:
         return f"no answer to {call[0]} for {time.monotonic() - call[1]:.0f} s"
 
     def count_left(self) -> int:
-        """Rows that were not handed on."""
+        """Number of rows that the tracker did not get."""
         count, offset = 0, self._offset
         with contextlib.suppress(OSError):
             while True:

@@ -24,7 +24,7 @@ class MlflowTracker(Tracker):
         folder: The run's folder; its name becomes the name of MLflow's run.
         tracking_uri: Where to, such as ``sqlite:///mlflow.db``; by default what the variable
             ``MLFLOW_TRACKING_URI`` says, or a place in the working folder.
-        experiment: MLflow's experiment, made if there is none of that name.
+        experiment: MLflow's experiment, created if it does not exist.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ def _open_in(here: str, folder: str) -> Any:
     from tensorboardX import SummaryWriter
 
     # The name that the file has without a suffix is the same for all that begin in one second; and
-    # whoever may write here must not know it before: a link of that name would be followed.
+    # other users of the folder must not be able to guess it: a link of that name would be followed.
     suffix = f".{os.getpid()}.{next(_number)}.{secrets.token_hex(8)}"
     writer = SummaryWriter(here, filename_suffix=suffix)
     # Its thread dies of a full disk, and the end of the process then waits for it for ever; each of

@@ -12,7 +12,7 @@ from .base import Tracker
 class WandbTracker(Tracker):
     """Logs to a run of Weights & Biases; ``mode="offline"`` needs no network.
 
-    Each group has an x axis of its own, ``<group>/step``: updates or env steps.
+    Each group has its own x axis, ``<group>/step``: updates or env steps.
 
     Args:
         folder: The run's folder; wandb's own files go there, unless ``dir`` says where.
