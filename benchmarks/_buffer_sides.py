@@ -282,7 +282,7 @@ class DIEngine(Side):
         return rows if len(rows) > 1 else rows[0]
 
     def push(self, prepared):
-        # It writes into the dicts that it keeps: each has to be an object of its own.
+        # It writes into the dicts that it keeps: each has to be a separate object.
         single = isinstance(prepared, dict)
         self.buffer.push(dict(prepared) if single else [dict(row) for row in prepared], 0)
 

@@ -59,7 +59,7 @@ class FeedEnv(BaseEnv):
 
 @POLICY_REGISTRY.register("feed")
 class FeedPolicy(CommandModePolicy):
-    """Always acts alike; learning is counting; its weights hold the time when they were asked for.
+    """Always acts the same; learning is counting; its weights hold the time of the request.
 
     Config keys:
         learn.seconds: How long an update takes.

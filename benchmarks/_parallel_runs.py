@@ -1,4 +1,4 @@
-"""One parallel run in a process group of its own, and what is left when it has ended.
+"""One parallel run in a separate process group, and what is left when it has ended.
 
     python benchmarks/_parallel_runs.py parallel 0        # seed 0, in a temporary folder
 
@@ -42,7 +42,7 @@ class Run:
         files: Data, weights and temporary files that were left.
         size: Their bytes.
         processes: Processes that were left after `GRACE`.
-        reason: How it ended, in words.
+        reason: A sentence on how it ended.
         evaluations: Of each: seconds, env steps, updates, mean return.
     """
 
@@ -160,7 +160,7 @@ def _session(leader: int) -> list[int]:
 
 
 def _left_in(folder: Path, shared: set[str]) -> tuple[int, int]:
-    """Files that nobody asked for, and their bytes: not checkpoints, logs, curves and configs."""
+    """Unexpected files and their bytes: all but checkpoints, logs, curves and configs."""
     files = [path for path in folder.rglob("*") if path.is_file() and _unwanted(path, folder)]
     size = sum(path.stat().st_size for path in files)
     extra = set(os.listdir("/dev/shm")) - shared if os.path.isdir("/dev/shm") else set()

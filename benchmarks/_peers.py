@@ -1,4 +1,4 @@
-"""Virtual environments of the peers, made beside this file when they are first asked for.
+"""Virtual environments of the peers, made next to this file at their first use.
 
     python benchmarks/_peers.py
 

@@ -179,7 +179,7 @@ def frames_config(name: str) -> tuple[dict, dict]:
 
 
 def hand_written_frames(name: str) -> Act:
-    """What one writes down with torch alone, on data that is there already."""
+    """A hand-written update with torch alone, on existing data."""
     import torch
     from torch import nn
     from torch.nn import functional as F

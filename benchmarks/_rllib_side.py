@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-#: When Python was started, as whoever did that says.
+#: When Python was started, according to the parent process.
 BEGIN = float(os.environ.get("BENCH_BEGIN") or time.time())
 os.environ.update(RAY_DEDUP_LOGS="0", RAY_USAGE_STATS_ENABLED="0", PYTHONWARNINGS="ignore")
 GOAL = 195.0
@@ -98,7 +98,7 @@ def _config(algorithm: str, cpus: int, seed: int):
     else:
         raise SystemExit(f"no settings for {algorithm}; expected PPO, APPO or DQN")
     config.environment("CartPole-v1").debugging(seed=seed, log_level="ERROR")
-    # One runner beside the algorithm's own process: the cores that a run of ours has, too.
+    # One runner next to the algorithm's own process: as many cores as our run has.
     config.env_runners(num_env_runners=max(1, cpus - 1), num_envs_per_env_runner=8)
     return config.reporting(metrics_num_episodes_for_smoothing=EPISODES, min_time_s_per_iteration=0)
 

@@ -153,7 +153,7 @@ def main() -> None:
     import sys
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="of dqn, ppo, sac; each in a process of its own")
+    parser.add_argument("names", nargs="*", help="of dqn, ppo, sac; each in a separate process")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each policy")
     args = parser.parse_args()
     if len(args.names) == 1:

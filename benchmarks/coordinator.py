@@ -1,4 +1,4 @@
-"""What a coordinator costs: its processor time while so many workers are connected.
+"""The cost of a coordinator: its processor time with N connected workers.
 
     python benchmarks/coordinator.py [--workers 1 16 64 256] [--seconds 10]
 
@@ -95,7 +95,7 @@ def workers(count: int, port: int) -> Iterator[None]:
 
 
 def cost(count: int, busy: bool, seconds: float) -> tuple[float, float]:
-    """Share of a core, and samples per second, of a coordinator with so many workers."""
+    """Share of a core, and samples per second, of a coordinator with `count` workers."""
     commander = {"type": "benchmark", "collector_task_space": count, "busy": busy}
     buffer = {"type": "naive", "replay_buffer_size": 100_000}
     other = {"commander": commander, "replay_buffer": buffer}

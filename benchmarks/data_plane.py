@@ -2,7 +2,7 @@
 
     python benchmarks/data_plane.py
 
-A sample goes all the way: written to a file, told of to the coordinator's side of the buffer,
+A sample goes all the way: written to a file, reported to the coordinator's side of the buffer,
 named to the learner (JSON), taken into its replay buffer, drawn in a batch of 64, and its file
 removed. In one process, and with two more processes that write. The floor copies the same columns
 into a ring in memory and gathers the same batches; the other way is a pickled file and a message
@@ -83,7 +83,7 @@ class Ours:
     def batch(self, meta: str) -> int:
         self.buffer.push(json.loads(meta), 0)
         named = json.loads(json.dumps([[c.data_id, c.meta] for c in self.buffer.take_chunks()]))
-        chunks = [ChunkReport(name, None, None, 0, told) for name, told in named]
+        chunks = [ChunkReport(name, None, None, 0, meta) for name, meta in named]
         self.replay.name_chunks(chunks, 0)
         self.replay.take_in(self.read)
         news = self.replay.take_news()
@@ -95,7 +95,7 @@ class Ours:
 
 class _NoWriter:
     def add_scalar(self, *_: object) -> None:
-        """Nobody looks."""
+        """A view without readers."""
 
 
 def one_process(kind: str) -> Callable[[], int]:

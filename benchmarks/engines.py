@@ -1,4 +1,4 @@
-"""The engines of parallel mode beside each other, and RLlib with the same two cores.
+"""The engines of parallel mode compared, and RLlib with the same two cores.
 
     python benchmarks/engines.py [--rounds N] [--only data policy task cartpole lunarlander rllib]
 
@@ -6,7 +6,7 @@
 the same configs: samples and bytes from two collectors to a learner's batches, the time from asking
 a policy for its weights until a collector uses them, the way of a request to a worker and back,
 CartPole and LunarLander to their goals (start of Python to the end). RLlib trains CartPole to the
-same goal with settings of its tuned examples, in a virtual environment of its own.
+same goal with settings of its tuned examples, in a separate virtual environment.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def measure(rounds: int, seconds: float = 8.0, only: tuple[str, ...] = ()) -> li
 
 
 def data(rounds: int, seconds: float) -> list[Figure]:
-    """Samples and bytes that arrive; what Ray makes of them beside files."""
+    """Samples and bytes that arrive; Ray's objects compared with files."""
     found = _in_turns(
         rounds, lambda engine: [watch(case, seconds, engine) for case in ("cartpole", "atari")]
     )

@@ -5,7 +5,7 @@
 Each time one file of those that are read back (checkpoints, resume states, saved buffers, rows of
 a journal, chunks, weights, the coordinator's state, the facts of a run) is damaged as by a disk, a
 cable, a full file system or a neighbour: bits flip, parts change places or are zeroed, the end is
-missing or too long; or a FIFO, a device, a folder or nothing stands in the file's place. Then it is
+missing or too long; or a FIFO, a device, a folder or nothing replaces the file. Then it is
 read, within 10 seconds. To be refused with an error that names the file is right, and so is to read
 exactly what was written. Anything else makes the exit status 1.
 """
@@ -104,11 +104,11 @@ def _save_coordinator(path: str) -> None:
 
 
 def _load_coordinator(path: str) -> Any:
-    told: list[str] = []
+    reasons: list[str] = []
     exp_name = os.path.dirname(os.path.dirname(path))
-    found = CoordinatorState(exp_name, {}, 1.0, told.append).load(True)
+    found = CoordinatorState(exp_name, {}, 1.0, reasons.append).load(True)
     if found is None:
-        raise DingError(told[0])
+        raise DingError(reasons[0])
     return found
 
 

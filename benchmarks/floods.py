@@ -348,7 +348,7 @@ class Report:
 
 
 def flood(count: int, seed: int) -> Report:
-    """Attack so many times."""
+    """Attack `count` times."""
     report = Report(count)
     with tempfile.TemporaryDirectory() as folder:
         victim = Victim(folder)

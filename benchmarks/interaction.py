@@ -59,7 +59,7 @@ SIDES: dict[str, Callable[[], None]] = {
 
 @contextlib.contextmanager
 def serving(side: str) -> Iterator[int]:
-    """The port of a side in a process of its own."""
+    """The port of a side in a separate process."""
     command = [sys.executable, __file__, "--serve", side]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:

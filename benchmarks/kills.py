@@ -2,9 +2,9 @@
 
     python benchmarks/kills.py --count 60 --seed 0 [--mode serial|parallel]
 
-Each trial starts a run on CartPole that has no end of its own, serial with environments in other
+Each trial starts a run on CartPole without an end, serial with environments in other
 processes or parallel, and sends SIGKILL, SIGSTOP, SIGTERM or SIGINT to one of its processes. It has
-survived if the run goes on, or ended and goes on with ``--resume`` (a serial one has something to
+survived if the run goes on, or ended and is resumed by ``--resume`` (a serial one has something to
 go on from after 30 s; one that was killed before is counted apart), and if in the end, after
 Ctrl-C, its files can be read, none of its processes, ports, keys and data files is left, and all
 files of the user are as they were.
@@ -43,7 +43,7 @@ class Lost(Exception):
 
 
 class Trial:
-    """One run in a folder of its own, which is a session of processes."""
+    """One run in its own folder, a session of processes."""
 
     def __init__(self, mode: str, folder: Path) -> None:
         self.mode, self.folder, self.exp = mode, folder, folder / "run"
@@ -93,7 +93,7 @@ class Trial:
             return 0
 
     def wait_for_rows(self, more: int, seconds: float) -> bool:
-        """Whether so many rows come; at the run's end as well it is over."""
+        """Whether `more` rows arrive; also false at the run's end."""
         goal, deadline = self.rows() + more, time.monotonic() + seconds
         while time.monotonic() < deadline and not self.ended:
             if self.rows() >= goal:
@@ -164,7 +164,7 @@ class Trial:
         if path in self.users:
             return False
         if path.name == ".run_lock" and self.process is None:
-            return False  # a killed run's: it is nobody's, and the next run takes it
+            return False  # of a killed run: the next run takes it
         in_disk = (self.folder / "disk") in path.parents
         in_policy = (self.exp / "policy") in path.parents
         return (
@@ -190,7 +190,7 @@ class Trial:
 
 
 def send(pid: int, number: int) -> bool:
-    """Send a signal; whether there was somebody to get it."""
+    """Send a signal; whether a process received it."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -199,7 +199,7 @@ def send(pid: int, number: int) -> bool:
 
 
 def survive(trial: Trial, draw: random.Random) -> str:
-    """Put a run through one signal; returns in words what happened.
+    """Send one signal to a run; returns a sentence on what happened.
 
     Raises:
         Lost: It did not survive.

@@ -6,8 +6,8 @@
     python benchmarks/parallel_learning.py --draw curves.svg --csv curves.csv --seeds
 
 Several sides (see `_parallel_sides.py`) take turns: the first seed of each, then the second.
-``--csv`` stores every evaluation beside those of other sides and seeds that are there; ``--draw``
-draws them all (needs matplotlib). Each seed is a run of its own, one after the other; the status is
+``--csv`` stores every evaluation next to the stored ones of other sides and seeds; ``--draw``
+draws them all (needs matplotlib). Each seed is a separate run, one after the other; the status is
 1 if one did not converge or left a file or process.
 """
 

@@ -4,9 +4,9 @@
     python benchmarks/returns.py --draw                # pictures and the two pages, of all files
     python benchmarks/returns.py --zoo                 # train the policies of the zoo, and its page
 
-Each run is the command ``ding`` in a process of its own. It ends where the config's ``stop_value``
+Each run is the command ``ding`` in a separate process. It ends where the config's ``stop_value``
 is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluation; a seed that is
-run again replaces what stands there; ``--from FOLDER`` stores a run that is there already, even one
+run again replaces the stored one; ``--from FOLDER`` stores an existing run, even one
 that has not ended. The first paragraph of a config's docstring should name the published return and
 its source: it becomes the table's last column. Drawing needs matplotlib (``pip install .[bench]``).
 ``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo if none are named.
@@ -223,9 +223,9 @@ def _axis(runs: list[dict[str, Any]]) -> str:
     return "env_step" if any(run["env_steps"] for run in runs) else "update"
 
 
-def _label(config: dict[str, Any], beside: list[dict[str, Any]]) -> str:
+def _label(config: dict[str, Any], others: list[dict[str, Any]]) -> str:
     """The policy, or the config's name where others have the same policy."""
-    alone = sum(other["policy"] == config["policy"] for other in beside) == 1
+    alone = sum(other["policy"] == config["policy"] for other in others) == 1
     return config["policy"] if alone else Path(config["config"]).stem.removesuffix("_config")
 
 

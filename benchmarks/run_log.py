@@ -69,7 +69,7 @@ def run() -> None:
 
 
 def _share(mode: str) -> float:
-    """Share of the calls in the time of a run, in percent; on a terminal of its own."""
+    """Share of the calls in the time of a run, in percent; on a separate terminal."""
     result = tempfile.mktemp()
     master, slave = pty.openpty()
     drain = threading.Thread(target=_drain, args=(master,), daemon=True)

@@ -45,7 +45,7 @@ def keep(exp: Path, config: Path, seed: int) -> str:
         seed: That of the run.
 
     Returns:
-        What was done, in words.
+        A sentence on what was done.
     """
     from ding.config import read_config, save_config
     from ding.config.source import plain
@@ -88,7 +88,7 @@ def keep(exp: Path, config: Path, seed: int) -> str:
 
 
 def acting_part(main: dict[str, Any]) -> dict[str, Any]:
-    """A main config without how it learns: that stands in the config that the facts name."""
+    """A main config without how it learns: that is in the config that the facts name."""
     policy = {key: main["policy"][key] for key in main["policy"] if key not in _OF_LEARNING}
     return {**main, "policy": policy}
 
@@ -140,10 +140,10 @@ print(policy.act(obs))
 `ding eval` takes the folder of a run of yours as well.
 
 *Return* is the mean and standard deviation over {EPISODES} episodes that training has not seen, of
-the checkpoint that comes along: that of the best seed. What one run of the config is likely to
-return stands beside it: the mean return of the last evaluation of each seed, with a † if some of
-these runs are from before environments of gymnasium were seeded as they are now. This page is made
-by `make zoo`, which trains the policies anew."""
+the bundled checkpoint (the best seed). The next column shows what one run of the config is likely
+to return: the mean return of the last evaluation of each seed, with a † if some of these
+runs are from before environments of gymnasium were seeded as they are now. This page is made by
+`make zoo`, which trains the policies again."""
 
 _HEADER = """\
 | policy | return | goal | seeds at the goal | last evaluations: median [min .. max] | commit | kB |
@@ -152,7 +152,7 @@ _HEADER = """\
 _OTHERS = """\
 ## Other configs
 
-What they return stands in [the table of returns](returns.md), or at the top of the file.
+Their returns are in [the table of returns](returns.md), or at the top of the file.
 
 | environment | policies |
 |---|---|"""

@@ -1,4 +1,4 @@
-"""What the documentation site has besides the pages of this folder, made at each build.
+"""Pages of the documentation site that are generated at each build.
 
 mkdocs calls the functions ``on_*``: pages of the repository's other documents, of each policy, of
 each package's public names, and of the command line.

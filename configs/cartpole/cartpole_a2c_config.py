@@ -18,7 +18,7 @@ main_config = EasyDict(
         model=dict(
             obs_shape=4,
             action_shape=2,
-            # Of its own: the values' gradients are far larger.
+            # A separate network: the values' gradients are far larger.
             share_encoder=False,
             encoder_hidden_size_list=[64, 64],
         ),

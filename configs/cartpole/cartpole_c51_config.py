@@ -17,7 +17,7 @@ main_config = EasyDict(
             obs_shape=4,
             action_shape=2,
             encoder_hidden_size_list=[128, 128, 64],
-            # Returns beyond 100 need not be told apart to choose the better action.
+            # Returns beyond 100 need not be distinguished to choose the better action.
             v_min=0,
             v_max=100,
             n_atom=51,

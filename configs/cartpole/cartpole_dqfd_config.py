@@ -1,7 +1,7 @@
 """DQfD (Hester et al. 2018); CartPole-v1 counts as solved at a mean return of 475.
 
 The expert is what `cartpole_dqn_475_config.py` has trained: run that first. Measured with a
-linear controller as the expert: 475 after 5,160 env steps of its own (seed 0).
+linear controller as the expert: 475 after 5,160 collected env steps (seed 0).
 """
 
 import os

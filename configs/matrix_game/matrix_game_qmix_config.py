@@ -38,7 +38,7 @@ main_config = EasyDict(
         collect=dict(n_sample=32, unroll_len=2),
         eval=dict(evaluator=dict(eval_freq=100)),
         other=dict(
-            # Joint actions have to be tried alike, whatever agents believe: as in the paper.
+            # All joint actions are tried equally often, whatever agents believe: as in the paper.
             eps=dict(type="linear", start=1, end=1, decay=10000),
             replay_buffer=dict(replay_buffer_size=1000),
         ),

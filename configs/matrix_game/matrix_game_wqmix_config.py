@@ -1,6 +1,6 @@
 """Weighted QMIX (Rashid et al. 2020): the best return, 8, of the matrix game of Son et al. 2019.
 
-A monotonic mix that weighs all errors alike settles for 0, as in that paper's table (here with
+A monotonic mix that weighs all errors equally settles for 0, as in that paper's table (here with
 eight seeds of ten). With these weights five of five found 8, at the first evaluation after 830
 steps.
 """
@@ -39,7 +39,7 @@ main_config = EasyDict(
         collect=dict(n_sample=32, unroll_len=1),
         eval=dict(evaluator=dict(eval_freq=100)),
         other=dict(
-            # Joint actions have to be tried alike, whatever agents believe: as in the paper.
+            # All joint actions are tried equally often, whatever agents believe: as in the paper.
             eps=dict(type="linear", start=1, end=1, decay=10000),
             replay_buffer=dict(replay_buffer_size=1000),
         ),

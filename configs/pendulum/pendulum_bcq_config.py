@@ -5,7 +5,7 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 first 8,000 steps.
 
 Measured at the end: a mean return of -175 over 10 episodes, one seed; imitating all of the same
-data comes to -597.
+data reaches -597.
 """
 
 from easydict import EasyDict

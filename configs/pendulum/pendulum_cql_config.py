@@ -5,7 +5,7 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 first 8,000 steps.
 
 Measured after 5,000 updates (one seed: 6,000): mean returns of -147 to -149 over 20 episodes, four
-seeds; imitating all of the same data comes to -794. Of 10,000 steps SAC itself gets -165.
+seeds; imitating all of the same data reaches -794. Of 10,000 steps SAC itself gets -165.
 """
 
 from easydict import EasyDict

@@ -1,4 +1,4 @@
-"""D4PG (Barth-Maron et al. 2018), which has no return for Pendulum; good policies come to about
+"""D4PG (Barth-Maron et al. 2018), which has no return for Pendulum; good policies reach about
 -150.
 """
 

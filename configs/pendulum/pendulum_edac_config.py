@@ -5,7 +5,7 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 first 8,000 steps.
 
 Measured after 5,000 updates: mean returns of -154 and -208 over 10 episodes, two seeds; imitating
-all of the same data comes to -794.
+all of the same data reaches -794.
 """
 
 from easydict import EasyDict

@@ -5,7 +5,7 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 first 8,000 steps.
 
 Measured at the end: mean returns of -162, -225, -232, -276 and -311 over 10 episodes, five seeds,
-and still rising; imitating all of the same data comes to -597.
+and still rising; imitating all of the same data reaches -597.
 """
 
 from easydict import EasyDict

@@ -5,7 +5,7 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 first 8,000 steps.
 
 Measured at the end: mean returns of -124, -146, -156, -208 and -210 over 10 episodes, five seeds;
-imitating all of the same data (alpha=0) comes to -597.
+imitating all of the same data (alpha=0) reaches -597.
 """
 
 from easydict import EasyDict
