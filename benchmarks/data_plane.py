@@ -54,8 +54,8 @@ class Ours:
 
     def __init__(self, kind: str) -> None:
         from ding.data.chunks import SharedFolder, read_chunk
+        from ding.worker.coordinator.buffer_pace import SpaceQuota
         from ding.worker.coordinator.chunk_buffer import ChunkBuffer
-        from ding.worker.coordinator.space_quota import SpaceQuota
         from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 
         capacity = KINDS[kind][0]

@@ -1,19 +1,115 @@
-"""How far collectors and the learner of a buffer may be ahead of each other."""
+"""How much collectors may write, and whether a batch may be drawn: space and pace."""
 
-import threading
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
 
 from ding.utils.errors import ConfigError
 from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
 
-from .space_quota import SpaceQuota
-
-#: Part of what the rate limiter leaves room for that collectors who had none wait for, so that
-#: they are not asked for each sample.
+#: What an unlimited folder grants.
+UNLIMITED = 1 << 62
+#: Collectors among which space is shared even before that number has come.
+_FEWEST = 8
+#: Part of the rate limiter's span for which waiting collectors wait: not for each sample.
 _WORTHWHILE = 0.25
-#: Bytes that a collector expects its next file to have beside the samples.
+#: Bytes that a collector expects its next file to have in addition to the samples.
 _FILE_SLACK = 8192
+
+
+class Tenant(Protocol):
+    """What has files in the folder."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    def evict(self, n_bytes: int) -> None:
+        """Release the oldest files, about ``n_bytes``."""
+
+
+@dataclass(slots=True)
+class _Account:
+    granted: int = 0
+    written: int = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that may be written, or are on the way to be reported."""
+        return self.granted - self.written
+
+
+class SpaceQuota:
+    """Keeps files and what may be written within bounds, for all buffers of a folder together.
+
+    Figures of a collector are sums since it came, so that an answer that is lost, or comes twice,
+    does no harm.
+
+    Args:
+        max_bytes: Size of the folder; None for no limit.
+
+    Attributes:
+        tenants: The buffers whose files count.
+    """
+
+    def __init__(self, max_bytes: int | None) -> None:
+        self.max_bytes = max_bytes or None
+        self.tenants: list[Tenant] = []
+        self._accounts: dict[str, _Account] = {}
+        self._reserved = 0  # what all accounts have left
+
+    def grant(self, worker: str, written: int, need: int, largest: int) -> int:
+        """The bytes that a worker may have written since it came, reported ones included.
+
+        If there is too little space, old files leave, first those of the largest buffer.
+
+        Args:
+            written: Bytes that it has reported since it came.
+            need: Size of a file that waits for space, 0 if none does. It gets what it needs or
+                nothing: parts for several would keep all of them waiting.
+            largest: Size of the largest file so far.
+        """
+        if self.max_bytes is None:
+            return UNLIMITED
+        account = self._accounts.setdefault(worker, _Account())
+        before = account.left
+        account.written = max(account.written, written)
+        # What was written without being allowed is counted where the files are.
+        account.granted = account.written if need else max(account.granted, account.written)
+        self._reserved += account.left - before
+        # With its window a worker can go on while its reports are on the way.
+        share = self.max_bytes // (8 * max(len(self._accounts), _FEWEST))
+        window = max(need, min(max(share, 2 * largest), self.max_bytes // 2))
+        wish = max(window - account.left, 0)
+        # Half of the space is for samples, unless a worker can do nothing without it.
+        is_crowded = 2 * self._used() > self.max_bytes
+        self._evict((wish if is_crowded else min(wish, max(need, largest))) - self._free())
+        more = min(wish, self._free())
+        if more > 0 and more >= need:
+            account.granted += more
+            self._reserved += more
+        return account.granted
+
+    def forget(self, worker: str) -> None:
+        """A worker is gone; what it did not use is free again."""
+        account = self._accounts.pop(worker, None)
+        if account is not None:
+            self._reserved -= account.left
+
+    def _used(self) -> int:
+        return sum(tenant.bytes for tenant in self.tenants)
+
+    def _free(self) -> int:
+        return (self.max_bytes or 0) - self._used() - self._reserved
+
+    def _evict(self, missing: int) -> None:
+        """Have old files leave; none if all of them would not be enough."""
+        if not 0 < missing <= self._used():
+            return
+        for tenant in sorted(self.tenants, key=lambda tenant: -tenant.bytes):
+            n_bytes = min(missing, tenant.bytes)
+            missing -= n_bytes
+            if n_bytes:
+                tenant.evict(n_bytes)
 
 
 class RatioStatus(TypedDict):
@@ -27,28 +123,21 @@ class RatioStatus(TypedDict):
 
 
 class BufferPace:
-    """Says how much collectors may write, and whether a batch may be drawn.
-
-    What collectors' sessions ask, and `forget_worker`, take the lock themselves.
+    """Keeps collectors and the learner of a buffer within the ratio, and files within the space.
 
     Args:
         name: Of the buffer, in errors.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
         space: Bytes that files may take.
-        lock: Guards this and the buffer.
     """
 
-    def __init__(
-        self, name: str, ratio: SampleRatio | None, space: SpaceQuota, lock: threading.Lock
-    ) -> None:
-        self._name, self._space, self._lock = name, space, lock
+    def __init__(self, name: str, ratio: SampleRatio | None, space: SpaceQuota) -> None:
+        self._name, self._space = name, space
         self._limiter = None if ratio is None else RateLimiter(ratio)
-        self._collectors: set[str] = set()
-        self._paced: set[str] = set()  # collectors who may write less than there is space for
+        # Collectors, and whether they may write less than there is space for.
+        self._paced: dict[str, bool] = {}
         self._largest = 0
         self._row_bytes = 0.0  # of the chunk that came last
-
-    # ------------------------------------------------------------------ for the buffer
 
     def put_in(self, rows: int, size: int) -> None:
         """A chunk has come."""
@@ -70,87 +159,69 @@ class BufferPace:
         if self._limiter is not None and self._limiter.balance > 0:
             self._limiter.starve()
 
-    # ------------------------------------------------------------------ for collectors
-
     def has_room(self) -> bool:
-        """Whether collectors may go on, or the learner is behind of them."""
+        """Whether collectors may go on, or the learner is behind them."""
         limiter = self._limiter
         return limiter is None or limiter.room >= max(1, int(_WORTHWHILE * limiter.span))
 
     def paces(self, worker: str) -> bool:
-        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
-        more."""
-        with self._lock:
-            return worker in self._paced
+        """Whether a collector may write no more because of the learner, not for lack of space."""
+        return self._paced.get(worker, False)
 
     def grant(self, worker: str, written: int, need: int = 0) -> int:
         """The bytes that a collector may have written since it came, reported ones included.
 
-        When the limit binds, and not the buffer's capacity, the oldest samples leave, so that
-        nobody waits for ever. While the learner has to draw more first, nothing may be written.
+        When the limit binds, and not the buffer's capacity, the oldest samples leave, so that no
+        collector waits for ever. While the learner has to draw more first, nothing may be written.
 
         Args:
             written: Bytes of all its chunks that were reported (pushed) since it came.
-            need: Size of a chunk that waits for space, 0 if none does. One that waits gets what it
-                needs or nothing: parts for several would keep all of them waiting.
+            need: As for `SpaceQuota.grant`.
 
         Raises:
             ConfigError: A chunk that is larger than the limit.
         """
-        limit = self._space.max_bytes
+        limit, limiter = self._space.max_bytes, self._limiter
         if limit is not None and need > limit:
             raise ConfigError(
                 f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
                 f"less: raise the limit, or collect fewer samples at a time"
             )
-        allowed = self._allowed(worker, written, need)
-        if allowed == written:
-            return written
-        granted = self._space.grant(worker, written, need, self._largest)
-        if allowed is None or granted < allowed:
-            self._paced.discard(worker)
-            return granted
-        return allowed
-
-    def _allowed(self, worker: str, written: int, need: int) -> int | None:
-        """Bytes that a collector may have written for the learner's pace; None for no limit."""
-        with self._lock:
-            self._collectors.add(worker)
-            self._paced.add(worker)
-            if self._limiter is None or not self._row_bytes:
-                return None
-            rows = -(-self._limiter.room // len(self._collectors))
+        self._paced[worker] = True
+        allowed = None
+        if limiter is not None and self._row_bytes:
+            rows = -(-limiter.room // len(self._paced))
             if not rows:
                 return written
-            return written + max(int(rows * self._row_bytes) + _FILE_SLACK, need)
+            allowed = written + max(int(rows * self._row_bytes) + _FILE_SLACK, need)
+        granted = self._space.grant(worker, written, need, self._largest)
+        if allowed is not None and allowed <= granted:
+            return allowed
+        self._paced[worker] = False
+        return granted
 
     def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts anew: what it had not used is free."""
+        """A collector has left or starts again: what it had not used is free."""
         self._space.forget(worker)
-        with self._lock:
-            self._collectors.discard(worker)
-            self._paced.discard(worker)
-
-    # ------------------------------------------------------------------ facts and state
+        self._paced.pop(worker, None)
 
     def ratio_status(self) -> RatioStatus | None:
         """How often samples are drawn; None without a target."""
-        with self._lock:
-            if self._limiter is None:
-                return None
-            return {
-                "target": self._limiter.ratio.samples_per_insert,
-                "reached": self._limiter.reached,
-                "balance": self._limiter.balance,
-                "tolerance": self._limiter.ratio.tolerance,
-            }
+        if self._limiter is None:
+            return None
+        return {
+            "target": self._limiter.ratio.samples_per_insert,
+            "reached": self._limiter.reached,
+            "balance": self._limiter.balance,
+            "tolerance": self._limiter.ratio.tolerance,
+        }
 
     def state_dict(self) -> dict[str, Any]:
         limiter = None if self._limiter is None else self._limiter.state_dict()
         return {"largest": self._largest, "limiter": limiter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another one stood, of another ratio, too."""
+        """Go on from the state of another one, whatever its ratio."""
         self._largest = int(state["largest"])
         if self._limiter is not None and state["limiter"] is not None:
             self._limiter.load_state_dict(state["limiter"])

@@ -1,8 +1,8 @@
 """The coordinator's side of a replay buffer: chunks, counts and pace."""
 
+import itertools
 import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -10,18 +10,17 @@ import numpy as np
 from ding.data.chunks.chunk_file import chunk_pattern
 from ding.data.priorities import checked_priorities
 from ding.utils.errors import ConfigError
-from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.buffer_pace import BufferPace
-from ding.worker.coordinator.chunk_meta import parse_meta
-from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
-from ding.worker.coordinator.row_server import RowServer
-from ding.worker.coordinator.space_quota import SpaceQuota
-from ding.worker.coordinator.turn import Action
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
+
+from ._types import Config, StateDict
+from .buffer_pace import BufferPace, SpaceQuota
+from .chunk_store import Chunk, ChunkStore, parse_meta
+from .row_server import RowServer
+from .turn import Turn
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +37,9 @@ class ChunkBuffer:
     `ding.worker.replay_buffer.chunk_replay.ChunkReplay`. A chunk is named to the learner, which
     reports when it has taken it in, and when its last sample has left; then it is removed. A
     learner that begins again is named all chunks that are left. One message costs the same however
-    many chunks and samples there are. Threads may share it.
+    many chunks and samples there are.
+
+    The methods are called in the turn; those that remove files also take it themselves.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
@@ -48,7 +49,7 @@ class ChunkBuffer:
         name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
-        later: Removes files when others need not wait for that; at once if not given.
+        turn: The run's; files are removed when it is over.
 
     Attributes:
         pace: How much may be put in and drawn.
@@ -67,12 +68,15 @@ class ChunkBuffer:
         name: str = "buffer",
         tb_logger: object = None,
         ratio: SampleRatio | None = None,
-        later: Callable[[Action], object] = lambda action: action(),
+        turn: Turn | None = None,
     ) -> None:
-        self._name, self._later = name, later
-        self.capacity = _capacity(cfg)
-        self._lock = threading.Lock()
-        self._chunks = ChunkStore(store, self._lock)
+        self._name, self._space, self._turn = name, space, turn or Turn()
+        own = buffer_config(cfg)
+        kind = get_buffer_cls(own)
+        defaults = kind.default_config() if hasattr(kind, "default_config") else {}
+        size = own.get("replay_buffer_size", defaults.get("replay_buffer_size", _NO_LIMIT))
+        self.capacity = int(size)
+        self._chunks = ChunkStore(store, self._turn)
         self._unsent: dict[int, Chunk] = {}  # by their numbers, the oldest first
         self._received: dict[int, Chunk] = {}  # likewise
         self._on_the_way = 0  # samples of chunks that were not taken in yet
@@ -81,9 +85,8 @@ class ChunkBuffer:
         controller = cfg.get("thruput_controller") or {}
         # With which part of a batch the buffer begins to serve.
         self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
-        self.pace = BufferPace(name, ratio, space, self._lock)
-        self._space = space
-        self._space.join(self)
+        self.pace = BufferPace(name, ratio, space)
+        space.tenants.append(self)
         self.push_count = 0
         self._refused_at = -1  # push count when the buffer in this process last gave no rows
         self._has_evicted = self._closed = False
@@ -115,23 +118,18 @@ class ChunkBuffer:
         if "sample_num" in meta:
             told = {name: _json(columns[name]) for name in _TOLD if name in columns}
             facts = {"sample_num": rows, **told}
-        with self._lock:
-            if data_id in self._chunks or self._closed:
-                return
-            chunk = self._chunks.add(data_id, rows, size, facts)
-            self._unsent[chunk.number] = chunk
-            self._on_the_way += rows
-            self.push_count += rows
-            self.pace.put_in(rows, size)
+        if data_id in self._chunks or self._closed:
+            return
+        chunk = self._chunks.add(data_id, rows, size, facts)
+        self._unsent[chunk.number] = chunk
+        self._on_the_way += rows
+        self.push_count += rows
+        self.pace.put_in(rows, size)
 
     # ------------------------------------------------------------------ for a learner's session
 
     def begin(self) -> None:
         """A learner begins: it is named all chunks that are left."""
-        with self._lock:
-            self._name_all_again()
-
-    def _name_all_again(self) -> None:
         self._received, self._taken_in = {}, 0
         self._unsent = {chunk.number: chunk for chunk in self._chunks.live()}
         self._on_the_way = sum(chunk.rows for chunk in self._unsent.values())
@@ -140,12 +138,11 @@ class ChunkBuffer:
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
         """What the learner has not been named yet, a message full of it."""
-        with self._lock:
-            if len(self._unsent) <= _MOST_NAMED:
-                named, self._unsent = [*self._unsent.values()], {}
-            else:
-                numbers = [number for number, _ in zip(self._unsent, range(_MOST_NAMED))]
-                named = [self._unsent.pop(number) for number in numbers]
+        if len(self._unsent) <= _MOST_NAMED:
+            named, self._unsent = [*self._unsent.values()], {}
+        else:
+            numbers = [number for number, _ in zip(self._unsent, range(_MOST_NAMED))]
+            named = [self._unsent.pop(number) for number in numbers]
         return tuple(
             ChunkReport(c.data_id, None, None, c.size, {**c.facts, "number": c.number})
             for c in named
@@ -162,7 +159,7 @@ class ChunkBuffer:
             rows: Samples that it has.
             is_starved: Whether it has too little for a batch.
         """
-        with self._lock:
+        with self._turn:
             self._taken_in = rows
             for chunk in filter(None, map(self._chunks.find, received)):
                 if chunk.is_live and not chunk.is_received:
@@ -173,7 +170,7 @@ class ChunkBuffer:
             self._leave(filter(None, map(self._chunks.find, left)))
             if is_starved and not self._on_the_way:
                 self.pace.note_lack()
-        self._later(self._chunks.remove_unused)
+            self._turn.later(self._chunks.remove_unused)
 
     def _leave(self, chunks: Iterable[Chunk]) -> None:
         """The replay buffer does not need these chunks any more."""
@@ -187,25 +184,19 @@ class ChunkBuffer:
             self._chunks.leave(chunk)
 
     def permit(self, batch_size: int, wanted: int) -> int:
-        """How many batches may be drawn now, ``wanted`` at most.
-
-        All of them are counted at once: between two questions for one batch each, the threads of
-        a thousand collectors would get their turns.
-        """
+        """How many batches may be drawn now, ``wanted`` at most; they are counted as drawn."""
+        if not self._has_enough(batch_size):
+            self.pace.note_lack()
+            return 0
         count = 0
-        with self._lock:
-            if self._has_enough(batch_size):
-                while count < wanted and self.pace.may_draw(batch_size):
-                    self.pace.drawn(batch_size)
-                    count += 1
-            else:
-                self.pace.note_lack()
+        while count < wanted and self.pace.may_draw(batch_size):
+            self.pace.drawn(batch_size)
+            count += 1
         return count
 
     def holds_learner(self, batch_size: int) -> bool:
         """Whether a batch that is there may not be drawn until collectors have brought more."""
-        with self._lock:
-            return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
+        return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
 
     def _has_enough(self, batch_size: int) -> bool:
         """Whether there are samples for a batch, as far as their number tells."""
@@ -226,22 +217,21 @@ class ChunkBuffer:
         self.note_replay(news.received, news.left, news.rows, news.starved)
         for data_id, cause in news.bad:
             self.drop_chunk(data_id, cause)
-        with self._lock:
-            if not (self._has_enough(batch_size) and self.pace.may_draw(batch_size)):
-                return None
-            rows = self._rows.draw(batch_size, cur_learner_iter)
-            if rows is None:
-                self._refused_at = self.push_count
-                self.pace.note_lack()
-            else:
-                self.pace.drawn(batch_size)
+        if not (self._has_enough(batch_size) and self.pace.may_draw(batch_size)):
+            return None
+        rows = self._rows.draw(batch_size, cur_learner_iter)
+        if rows is None:
+            self._refused_at = self.push_count
+            self.pace.note_lack()
+        else:
+            self.pace.drawn(batch_size)
         return rows
 
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
         """The rows of a batch are not needed any more."""
-        with self._lock:
+        with self._turn:
             self._rows.release(rows)
-        self._later(self._chunks.remove_unused)
+            self._turn.later(self._chunks.remove_unused)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
         """Give samples that `sample_rows` drew the priorities that learning gave them.
@@ -249,8 +239,7 @@ class ChunkBuffer:
         Raises:
             DataError: Something else came; nothing is changed then.
         """
-        with self._lock:
-            self._rows.update(priority_info)
+        self._rows.update(priority_info)
 
     # ------------------------------------------------------------------ chunks that go early
 
@@ -260,38 +249,35 @@ class ChunkBuffer:
         Returns:
             How many samples that were; 0 for a chunk that is not here.
         """
-        with self._lock:
+        with self._turn:
             chunk = self._chunks.find(data_id)
             if chunk is None or not chunk.is_live:
                 return 0
             self._leave([chunk])
             self._rows.drop([chunk])
-        self._later(self._chunks.remove_unused)
-        rows = chunk.rows
-        _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
-        return rows
+            self._turn.later(self._chunks.remove_unused)
+        text = "%s: %d samples of chunk %s dropped: %s"
+        _logger.warning(text, self._name, chunk.rows, data_id, cause)
+        return chunk.rows
 
     def evict(self, n_bytes: int) -> None:
         """Remove the oldest chunks, of so many bytes.
 
         A learner that has their samples keeps them; one that begins again does without.
         """
-        with self._lock:
-            kept, n_chunk_bytes = max(self._chunks.kept_rows, 1), max(self._chunks.bytes, 1)
-            fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
-            oldest: list[Chunk] = []
-            for chunks in (self._received, self._unsent):
-                for chunk in chunks.values():
-                    if n_bytes <= 0:
-                        break
-                    n_bytes -= chunk.size
-                    oldest.append(chunk)
-            self._leave(oldest)
-            self._rows.drop(oldest)
-            is_first = bool(oldest) and not self._has_evicted
-            self._has_evicted = self._has_evicted or bool(oldest)
+        kept, n_chunk_bytes = max(self._chunks.kept_rows, 1), max(self._chunks.bytes, 1)
+        fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
+        oldest: list[Chunk] = []
+        for chunk in itertools.chain(self._received.values(), self._unsent.values()):
+            if n_bytes <= 0:
+                break
+            n_bytes -= chunk.size
+            oldest.append(chunk)
+        self._leave(oldest)
+        self._rows.drop(oldest)
         self._chunks.remove_unused()
-        if is_first:
+        if oldest and not self._has_evicted:
+            self._has_evicted = True
             _logger.warning(
                 "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
                 "replay_buffer_size=%d: a learner that is started again begins with these; raise "
@@ -300,10 +286,11 @@ class ChunkBuffer:
             )
 
     def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts anew: what it had written and not reported is removed,
+        """A collector has left or starts again: what it had written and not reported is removed,
         and what it had not used is free."""
         self._chunks.remove_strangers(chunk_pattern(self._name, worker))
-        self.pace.forget_worker(worker)
+        with self._turn:
+            self.pace.forget_worker(worker)
 
     # ------------------------------------------------------------------ facts
 
@@ -329,22 +316,21 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ state and end
 
     def state_dict(self) -> StateDict:
-        """All that goes on where this one stood, with the files that are there then."""
-        with self._lock:
-            return {
-                "chunks": self._chunks.state_dict(),
-                "rows": self._rows.state_dict(),
-                "pace": self.pace.state_dict(),
-                "push_count": self.push_count,
-            }
+        """All that goes on where this one stopped, with the files that are there then."""
+        return {
+            "chunks": self._chunks.state_dict(),
+            "rows": self._rows.state_dict(),
+            "pace": self.pace.state_dict(),
+            "push_count": self.push_count,
+        }
 
     def load_state_dict(self, state: StateDict) -> list[str]:
-        """Go on where the buffer stood that gave this state; files it did not know are removed.
+        """Go on from the state of another one; files that it did not know are removed.
 
         Returns:
             Chunks that are dropped because their files are missing or have another size.
         """
-        with self._lock:
+        with self._turn:
             self._chunks.load_state_dict(state["chunks"])
             self._rows.load_state_dict(state["rows"])
             self.pace.load_state_dict(state["pace"])
@@ -352,8 +338,8 @@ class ChunkBuffer:
             gone = [chunk for chunk in self._chunks.live() if not self._chunks.is_whole(chunk)]
             for chunk in gone:
                 self._chunks.leave(chunk)
-            self._name_all_again()
-        self._later(self._chunks.remove_unused)
+            self.begin()
+            self._turn.later(self._chunks.remove_unused)
         self._chunks.remove_strangers(chunk_pattern(self._name))
         return [chunk.data_id for chunk in gone]
 
@@ -363,17 +349,18 @@ class ChunkBuffer:
         Args:
             remove_files: Also remove all chunks of this buffer, known or not, finished or not.
         """
-        with self._lock:
+        with self._turn:
             if self._closed:
                 return
             self._closed = True
             self._rows.close()
         if remove_files:
             self._chunks.remove_all(chunk_pattern(self._name))
-        self._space.leave(self)
+        with self._turn:
+            self._space.tenants.remove(self)
 
 
-#: What learners are told of the samples of a chunk.
+#: What learners need to know of the samples of a chunk.
 _TOLD = ("collect_iter", "priority")
 
 
@@ -381,11 +368,3 @@ def _json(column: np.ndarray) -> Json:
     """A column in JSON, as one number if all are the same."""
     values: list[Json] = column.tolist()
     return values[0] if column.dtype.kind == "i" and (column == column[0]).all() else values
-
-
-def _capacity(cfg: Config) -> int:
-    """Samples that fit into a buffer."""
-    own = buffer_config(cfg)
-    kind = get_buffer_cls(own)
-    default = kind.default_config() if hasattr(kind, "default_config") else {}
-    return int(own.get("replay_buffer_size", default.get("replay_buffer_size", _NO_LIMIT)))

@@ -2,18 +2,75 @@
 
 import logging
 import re
-import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
 
-from ding.utils.errors import CheckpointWriteError
+from ding.utils.errors import CheckpointWriteError, DataError
 from ding.worker.messages import Json
 from ding.worker.seams import SampleStore
 
+from .turn import Turn
+
 _logger = logging.getLogger(__name__)
+_MOST_ROWS = 1 << 24
+
+
+def parse_meta(meta: object) -> tuple[str, int, dict[str, np.ndarray]]:
+    """Name and number of samples of a chunk, and the columns that its rows are known by.
+
+    Args:
+        meta: ``data_id``; ``sample_num`` (1 without it), ``collect_iter`` (-1 without it) and
+            ``priority``, one value for all samples or one for each. A file that holds a trajectory
+            of which one step is the sample has ``unroll_split_begin``.
+
+    Raises:
+        DataError: Not such a message.
+    """
+    if not isinstance(meta, Mapping) or not isinstance(meta.get("data_id"), str):
+        raise DataError(f"metadata must be a mapping with data_id, got {_short(meta)}")
+    data_id, rows = meta["data_id"], meta.get("sample_num", 1)
+    if type(rows) is not int or not 1 <= rows <= _MOST_ROWS:
+        raise DataError(f"{_short(data_id)}: sample_num must be a positive integer, got {rows!r}")
+    columns = {
+        "row": np.arange(rows) + _first_row(meta),
+        "collect_iter": _spread(data_id, meta.get("collect_iter"), rows, np.int64),
+    }
+    if meta.get("priority") is not None:
+        columns["priority"] = _spread(data_id, meta["priority"], rows, np.float64)
+    return data_id, rows, columns
+
+
+def _first_row(meta: Mapping[str, object]) -> int:
+    begin, length = meta.get("unroll_split_begin"), meta.get("unroll_len", 1)
+    if begin is None or meta.get("sample_num") is not None:
+        return 0
+    if type(begin) is not int or begin < 0 or length != 1:
+        raise DataError(
+            f"{_short(meta['data_id'])}: unroll_split_begin={_short(begin)} and "
+            f"unroll_len={_short(length)} came: of a trajectory in one file single steps can be "
+            f"sampled; for longer ones let the collector write columns"
+        )
+    return begin
+
+
+def _spread(data_id: str, value: object, rows: int, dtype: type) -> np.ndarray:
+    try:
+        if type(value) is int:
+            return np.full(rows, value, dtype)
+        array: np.ndarray = np.asarray(-1 if value is None else value, dtype)
+        if array.shape in ((), (rows,)):
+            return np.array(np.broadcast_to(array, (rows,)))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise DataError(f"{_short(data_id)}: {_short(value)} does not fit {rows} samples")
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +82,7 @@ class Chunk:
         number: What the coordinator calls it, ascending.
         rows: Samples in it.
         size: Bytes in the store.
-        facts: What a learner has to be told of it, beside its name.
+        facts: What a learner needs to know of it in addition to its name.
         is_live: Whether a replay buffer has its samples, or is to have them.
         is_received: Whether the replay buffer has taken them in.
         pins: Batches on the way that need it.
@@ -42,7 +99,7 @@ class Chunk:
 
 
 class StoreState(TypedDict):
-    """Live chunks as `ChunkStore.state_dict` tells of them: an entry for each in each list."""
+    """The live chunks of a `ChunkStore`: an entry for each in each list."""
 
     next: int
     data_id: list[str]
@@ -55,16 +112,17 @@ class StoreState(TypedDict):
 class ChunkStore:
     """Knows which chunks a replay buffer needs, and which batches on the way need them.
 
-    A chunk that neither does is removed from the sample store by the next `remove_unused`; until
-    then its bytes count. Only the methods that remove take the lock themselves.
+    A chunk that neither needs is removed from the sample store by the next `remove_unused`; until
+    then its bytes count. The methods that remove take the turn themselves, the others are called
+    in it.
 
     Args:
         store: Where the chunks are; None if there are none to look after.
-        lock: What guards the chunks; it is not held while they are removed, as disks may be slow.
+        turn: Is not held while chunks are removed, as disks may be slow.
     """
 
-    def __init__(self, store: SampleStore | None, lock: threading.Lock) -> None:
-        self._store, self._lock = store, lock
+    def __init__(self, store: SampleStore | None, turn: Turn) -> None:
+        self._store, self._turn = store, turn
         self._stuck: set[str] = set()
         self._forget()
 
@@ -72,26 +130,21 @@ class ChunkStore:
         self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        # Chunks that nobody may need any more, or that could not be removed, by their numbers.
+        # Chunks that nothing may need any more, or that could not be removed, by their numbers.
         self._left: dict[int, Chunk] = {}
         #: Samples and bytes of all chunks that have not been removed.
         self.kept_rows = self.bytes = 0
 
-    # ------------------------------------------------------------------ which there are
-
     def __len__(self) -> int:
-        """Number of chunks."""
         return len(self._by_id)
 
     def __contains__(self, data_id: object) -> bool:
         return data_id in self._by_id
 
     def find(self, data_id: str) -> Chunk | None:
-        """The chunk of that name, if there is one."""
         return self._by_id.get(data_id)
 
     def numbered(self, number: int) -> Chunk | None:
-        """The chunk of that number, if there is one."""
         return self._chunks.get(number)
 
     def live(self) -> list[Chunk]:
@@ -99,7 +152,7 @@ class ChunkStore:
         return [chunk for chunk in self._chunks.values() if chunk.is_live]
 
     def size_of(self, data_id: str, told: object) -> int:
-        """Bytes of a chunk; what its writer told if it cannot be looked up.
+        """Bytes of a chunk; what its writer reported if it cannot be looked up.
 
         Raises:
             DataError: The name cannot be one of the store.
@@ -112,8 +165,6 @@ class ChunkStore:
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether a chunk is in the store, with the size it had."""
         return self._store is None or self._store.size(chunk.data_id) == chunk.size
-
-    # ------------------------------------------------------------------ who needs them
 
     def add(self, data_id: str, rows: int, size: int, facts: dict[str, Json]) -> Chunk:
         """A chunk that a replay buffer needs from now on."""
@@ -144,7 +195,7 @@ class ChunkStore:
 
     def remove_unused(self) -> None:
         """Remove chunks that neither replay buffer nor batches need any more."""
-        with self._lock:
+        with self._turn:
             left, self._left = self._left, {}
             unused = [chunk for chunk in left.values() if not (chunk.is_live or chunk.pins)]
             for chunk in unused:
@@ -152,12 +203,12 @@ class ChunkStore:
                     del self._by_id[chunk.data_id]
         if not unused:
             return
-        stuck = {chunk.number: chunk for chunk in unused if not self._remove(chunk.data_id)}
-        removed = [chunk for chunk in unused if chunk.number not in stuck]
-        with self._lock:
+        removed = [chunk for chunk in unused if self._remove(chunk.data_id)]
+        with self._turn:
             self.bytes -= sum(chunk.size for chunk in removed)
             self.kept_rows -= sum(chunk.rows for chunk in removed)
-            self._left.update(stuck)
+            gone = {chunk.number for chunk in removed}
+            self._left.update({c.number: c for c in unused if c.number not in gone})
 
     def _remove(self, data_id: str) -> bool:
         if self._store is None:
@@ -175,13 +226,13 @@ class ChunkStore:
     def remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove what matches, finished or not, and is no chunk that is needed."""
         if self._store is not None:
-            with self._lock:
+            with self._turn:
                 known = set(self._by_id)
             self._store.clear(names, keep=known)
 
     def remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all chunks, and all that matches."""
-        with self._lock:
+        with self._turn:
             known = {*self._by_id, *(chunk.data_id for chunk in self._left.values())}
         for data_id in known:
             self._remove(data_id)
@@ -191,7 +242,7 @@ class ChunkStore:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> StoreState:
-        """The live chunks; pins are of batches that nobody will wait for any more."""
+        """The live chunks; pins are of batches that no learner waits for after a restart."""
         chunks = self.live()
         return {
             "next": self._next,
@@ -203,7 +254,6 @@ class ChunkStore:
         }
 
     def load_state_dict(self, state: StoreState) -> None:
-        """Go on where another one stood; nobody needs what was known before."""
         self._forget()
         columns = (state[name].tolist() for name in ("number", "rows", "size"))
         for data_id, number, rows, size, facts in zip(state["data_id"], *columns, state["facts"]):

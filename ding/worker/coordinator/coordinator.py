@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
 from functools import partial
 
 from easydict import EasyDict
@@ -25,6 +24,7 @@ from ding.worker.seams import Engine, SampleStore
 
 from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
+from .buffer_pace import SpaceQuota
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
@@ -35,10 +35,9 @@ from .run_events import RunEvents
 from .run_files import RunFiles
 from .run_status import RunStatus, run_status
 from .run_view import RunView, write_address
-from .space_quota import SpaceQuota
 from .task_scheduler import TaskScheduler
 from .task_table import TaskState
-from .turn import Action, in_turn
+from .turn import Turn, in_turn
 
 __all__ = ["Coordinator", "TaskState"]
 
@@ -107,7 +106,7 @@ class Coordinator(RunEvents, Configurable):
         buffers = self._make_buffers(
             samples_of_comm_type(cfg["system"]) or engine.samples,
             None if run_log is None else run_log.writer,
-            run.turn.later,
+            run.turn,
         )
         files = RunFiles(engine.artifacts, engine.weights, engine.marks, run.warn)
         super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
@@ -131,9 +130,7 @@ class Coordinator(RunEvents, Configurable):
         self._address_file: str | None = None
         self._closed = False
 
-    def _make_buffers(
-        self, store: SampleStore | None, writer: object, later: Callable[[Action], None]
-    ) -> RunBuffers:
+    def _make_buffers(self, store: SampleStore | None, writer: object, turn: Turn) -> RunBuffers:
         make = partial(
             ChunkBuffer,
             store=store,
@@ -141,7 +138,7 @@ class Coordinator(RunEvents, Configurable):
             exp_name=self._exp_name,
             tb_logger=writer,
             ratio=self._sample_ratio(),
-            later=later,
+            turn=turn,
         )
         return RunBuffers(make, store)
 

@@ -13,8 +13,7 @@ from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews
 
 from ._types import Config
-from .chunk_meta import parse_meta
-from .chunk_store import Chunk, ChunkStore
+from .chunk_store import Chunk, ChunkStore, parse_meta
 
 #: What the buffer says of rows that learners have no need of: it is in the data, or for the buffer.
 _NOT_SENT = frozenset({"chunk", "row", "collect_iter", "use", "staleness"})
@@ -25,15 +24,8 @@ _Drawn: TypeAlias = dict[str, Any]
 class RowServer:
     """A replay buffer of references to samples, in the coordinator's process.
 
-    It is made when the first chunks come: a run of ding's own learners never needs it. Its owner
-    has a lock.
-
-    Args:
-        cfg: Config of the replay buffer.
-        exp_name: Folder of the run.
-        name: Of the buffer.
-        tb_logger: Writer of scalars.
-        chunks: Those that samples are of; batches on their way pin them.
+    It is made when the first chunks come: a run of ding's own learners never needs it. Batches on
+    their way pin the chunks; the other arguments are those of `ChunkReplay`.
     """
 
     def __init__(
@@ -124,11 +116,10 @@ class RowServer:
         return self._saved if self._replay is None else self._replay.state_dict()
 
     def load_state_dict(self, state: State | None) -> None:
-        """Go on where another one stood, when chunks are taken in."""
+        """Go on from another one's state when chunks are taken in."""
         self._saved = state
 
     def close(self) -> None:
-        """End."""
         if self._replay is not None:
             self._replay.close()
 

@@ -16,7 +16,7 @@ from ding.data.columns import Columns
 from ding.data.kinds import Items, State
 from ding.utils import durations
 from ding.utils.errors import ChunkError, ConfigError, DataError
-from ding.worker.coordinator.chunk_meta import parse_meta
+from ding.worker.coordinator.chunk_store import parse_meta
 from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer, create_buffer, get_buffer_cls

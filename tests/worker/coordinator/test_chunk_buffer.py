@@ -19,8 +19,9 @@ from hypothesis import given, settings, strategies as st
 from ding.data import Columns
 from ding.data.chunks import SharedFolder, chunk_name, chunk_pattern, read_chunk, write_chunk
 from ding.utils import BUFFER_REGISTRY, CheckpointWriteError, ConfigError, DataError
+from ding.worker.coordinator.buffer_pace import SpaceQuota
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
-from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.coordinator.turn import Turn
 from ding.worker.replay_buffer import IBuffer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
@@ -39,9 +40,11 @@ class NoWriter:
         pass
 
 
-def make(folder, kind="advanced", size=40, max_bytes=None, ratio=None, **cfg) -> ChunkBuffer:
+def make(
+    folder, kind="advanced", size=40, max_bytes=None, ratio=None, turn=None, **cfg
+) -> ChunkBuffer:
     cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-    return ChunkBuffer(cfg, folder, SpaceQuota(max_bytes), "exp", NAME, NoWriter(), ratio)
+    return ChunkBuffer(cfg, folder, SpaceQuota(max_bytes), "exp", NAME, NoWriter(), ratio, turn)
 
 
 def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -> dict:
@@ -309,7 +312,8 @@ def test_files_are_those_that_the_learner_needs(tmp_path_factory, kind, seed):
 
 
 def test_many_threads(folder):
-    buffer, learner = make(folder, size=200), Learner(folder, size=200)
+    turn = Turn()
+    buffer, learner = make(folder, size=200, turn=turn), Learner(folder, size=200)
     stop, errors, lock = threading.Event(), [], threading.Lock()
     serials = iter(range(10**6))
 
@@ -324,12 +328,16 @@ def test_many_threads(folder):
     def push():
         with lock:
             serial = next(serials)
-        buffer.push(chunk(folder, serial, 1 + serial % 9), serial)
+        meta = chunk(folder, serial, 1 + serial % 9)
+        with turn:
+            buffer.push(meta, serial)
 
     def train():
         stop.wait(0.01)
-        assert learner.talk(buffer).bad == ()
-        if buffer.permit(16, 4):
+        with turn:
+            assert learner.talk(buffer).bad == ()
+            is_permitted = buffer.permit(16, 4)
+        if is_permitted:
             learner.replay.sample(16, 0)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in (push, push, train)]

@@ -1,12 +1,12 @@
 """Chunks that are needed, pinned and removed."""
 
 import random
-import threading
 
 from hypothesis import given, settings, strategies as st
 
 from ding.utils.errors import CheckpointWriteError
 from ding.worker.coordinator.chunk_store import ChunkStore
+from ding.worker.coordinator.turn import Turn
 
 
 class Disk:
@@ -24,7 +24,7 @@ class Disk:
 
 def make() -> tuple[ChunkStore, Disk]:
     disk = Disk()
-    return ChunkStore(disk, threading.Condition()), disk
+    return ChunkStore(disk, Turn()), disk
 
 
 def test_a_chunk_goes_when_nothing_needs_it_and_no_batch_pins_it():

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from ding.utils import durations
 from ding.utils.callbacks import Callbacks
+from ding.worker.coordinator.buffer_pace import SpaceQuota
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run import Run as SharedRun
@@ -20,7 +21,6 @@ from ding.worker.coordinator.run_buffers import RunBuffers
 from ding.worker.coordinator.run_events import CALLBACKS, RunEvents, events_of
 from ding.worker.coordinator.run_files import RunFiles
 from ding.worker.coordinator.run_view import RunView
-from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.task_scheduler import TaskScheduler
 from ding.worker.coordinator.worker_session import Ask, Leave, Wait
 from ding.worker.messages import (

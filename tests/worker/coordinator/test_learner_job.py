@@ -5,9 +5,9 @@ import pytest
 from easydict import EasyDict
 
 from ding.utils.shared_folder import SharedFolder
+from ding.worker.coordinator.buffer_pace import SpaceQuota
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.run_events import CALLBACKS, events_of
-from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.coordinator.worker_session import Wait, WorkerSession
 from ding.worker.messages import Demand, DemandRequest, TrainAnswer
