@@ -146,7 +146,7 @@ ENV = (
     # What some manager reads: configs keep these keys when they change its type.
     *part("env.manager", "env manager"),
     Key("env.manager.shared_memory", "Whether observations come through shared memory.", False),
-    Key("env.manager.copy_on_get", "Whether observations are copied from it.", False),
+    Key("env.manager.copy_on_get", "Accepted for old configs: always copies.", False),
     Key("env.manager.context", "How processes start: 'fork', 'spawn' or 'forkserver'.", ""),
     Key("env.manager.wait_num", "Environments to wait for at each step."),
     Key("env.manager.step_wait_timeout", "Longest wait for slower environments.", unit="s"),

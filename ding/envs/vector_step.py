@@ -1,10 +1,20 @@
 """What a vector of environments answers to one batch of actions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+#: An observation: an array, a nested dict of arrays, or whatever else an environment shows; or
+#: columns of observations.
+Obs: TypeAlias = Any
+#: An action as an environment takes it.
+Action: TypeAlias = Any
+#: Actions of several environments: ``[n, *action_shape]`` or a sequence of n.
+Actions: TypeAlias = Sequence[Action] | np.ndarray
+#: What an environment reports about a step.
+Info: TypeAlias = dict[str, Any]
 
 
 class WholeAction(np.ndarray):
@@ -66,9 +76,9 @@ class VectorStep:
     """
 
     env_ids: np.ndarray
-    obs: Any
+    obs: Obs
     reward: np.ndarray
     done: np.ndarray
     truncated: np.ndarray
     abnormal: np.ndarray | None = None
-    infos: dict[int, dict[str, Any]] = field(default_factory=dict)
+    infos: dict[int, Info] = field(default_factory=dict)

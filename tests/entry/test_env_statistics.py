@@ -149,7 +149,7 @@ def test_parts_of_a_script_of_users_share_them_by_the_policy(tmp_path):
             evaluator_cfg, envs, judged.eval_mode, exp_name=str(tmp_path)
         )
         returns.append(evaluator.eval()[1]["eval_episode_return"])
-        statistics = envs._runner.groups[0].group._normalisers.statistics["ObsNormWrapper"]
+        statistics = envs._runner._normalisers.statistics["ObsNormWrapper"]
         assert statistics.frozen
         np.testing.assert_array_equal(statistics.mean, known["mean"])
         evaluator.close()
@@ -194,9 +194,7 @@ def test_parallel_collectors_bring_news_and_follow_what_is_published():
     collector = create_parallel_collector(collector_cfg(env=env, policy=policy, eval_flag=True))
     collector.attach(link)
     collector.start()
-    statistics = collector.env_manager._runner.groups[0].group._normalisers.statistics[
-        "ObsNormWrapper"
-    ]
+    statistics = collector.env_manager._runner._normalisers.statistics["ObsNormWrapper"]
     assert statistics.frozen
     assert statistics.count == count
     link.parts.close()

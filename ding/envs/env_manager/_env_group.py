@@ -31,7 +31,7 @@ from ding.envs.env_manager._env_types import (
     positional_count,
 )
 from ding.envs.env_manager._obs_store import holds_nan
-from ding.envs.env_manager._steps import GroupStep
+from ding.envs.env_manager._runner import EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import (
@@ -41,6 +41,7 @@ from ding.envs.seeds import (
     load_process_generator_states,
     process_generator_states,
 )
+from ding.envs.vector_step import Actions
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
@@ -56,14 +57,16 @@ class _Place:
     episode_count: int
 
 
-class EnvGroup:
+class EnvGroup(EnvRunner):
     """Steps and resets environments one after the other.
+
+    One that fails in a step is recovered as the settings say: its step is `abnormal`, with the
+    first observation of a new episode, no reward and not done.
 
     Attributes:
         envs: By env id.
-        states: Likewise.
         has_process: Whether they have this process for themselves, with its global generators.
-        before_reset: Called before each.
+        before_reset: Called before each reset of an environment.
     """
 
     def __init__(self, spec: GroupSpec) -> None:
@@ -87,54 +90,43 @@ class EnvGroup:
         self._replay_paths = dict(spec.replay_paths)
         self._normalisers = NormaliserGroup()
 
-    def build(self) -> dict[str, Any]:
-        """Make the environments.
-
-        Returns:
-            The spaces of environment 0, if it is one of them, by name.
-
-        Raises:
-            EnvError: One of them cannot be made.
-        """
+    def start(self) -> dict[str, Any]:
         for env_id in self._env_fns:
             self._build_env(env_id)
         return {name: find_space(self.envs[0], name) for name in SPACES if 0 in self.envs}
 
+    def stop(self, wait: bool = True) -> None:
+        """Close every environment; a failure is logged, not raised."""
+        for env_id in list(self.envs):
+            self._close_env(env_id)
+        self._steps.clear()
+
     # ---- episodes -----------------------------------------------------------------------------
 
     def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
-        """Reset environments because the caller asks for it.
-
-        Args:
-            params: Keyword arguments of their ``reset`` from now on; ``None`` leaves what is set.
-            recount: Whether the episodes so far are forgotten; always for one that was done.
-
-        Raises:
-            EnvError: One cannot be reset, even with the retries that the settings allow.
-        """
-        answer = GroupStep(list(params), (), (), ())
-        for env_id, kwargs in params.items():
-            if kwargs is not None:
-                self._reset_kwargs[env_id] = dict(kwargs)
-            if recount or self.states[env_id] == EnvState.DONE:
-                self._places[env_id].episode_count = 0
-            answer.first[env_id] = self._reset(env_id)
-            answer.states[env_id] = self.states[env_id]
+        answer = GroupStep(list(params))
+        try:
+            for env_id, kwargs in params.items():
+                if kwargs is not None:
+                    self._reset_kwargs[env_id] = dict(kwargs)
+                if recount or self.states[env_id] == EnvState.DONE:
+                    self._places[env_id].episode_count = 0
+                answer.first[env_id] = self._reset(env_id)
+                answer.states[env_id] = self.states[env_id]
+        except Exception:
+            self.states.update(dict.fromkeys(params, EnvState.ERROR))
+            raise
         return answer
 
-    def step(self, ids: Sequence[int], actions: Sequence[Any], rows: bool = False) -> GroupStep:
-        """Step the environments `ids`, and start the next episodes that are due.
+    def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
+        try:
+            return self._step(ids, actions, rows)
+        except Exception:
+            # Those that were stepped before it have lost their answers.
+            self.states.update(dict.fromkeys(self.ready(), EnvState.ERROR))
+            raise
 
-        One that fails is recovered as the settings say: its step is `abnormal`, with the first
-        observation of a new episode, no reward and not done.
-
-        Args:
-            actions: ``[n, *action_shape]`` or a sequence of n.
-            rows: Whether rewards have to be arrays, as ``step`` of the dict API hands them out.
-
-        Raises:
-            EnvError: An environment failed and no retry is configured, or none succeeded.
-        """
+    def _step(self, ids: Sequence[int], actions: Actions, rows: bool) -> GroupStep:
         results: list[Any] = []
         failed: list[int] = []
         steps, append = self._steps, results.append
@@ -157,7 +149,7 @@ class EnvGroup:
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
-        step = GroupStep(ids, obs, rewards, infos, abnormal=failed)
+        step = GroupStep(ids, obs, rewards, list(infos), abnormal=failed)
         if any(dones):
             step.ended = [env_id for env_id, done in zip(ids, dones) if done]
         if failed or any(infos):
@@ -276,8 +268,7 @@ class EnvGroup:
 
     # ---- state --------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[int, dict[str, Any]]:
-        """By env id, what its next episodes depend on."""
+    def env_states(self) -> dict[int, dict[str, Any]]:
         states = {}
         for env_id, place in self._places.items():
             env: Any = self.envs.get(env_id)
@@ -291,7 +282,7 @@ class EnvGroup:
             states[min(states)]["process"] = process_generator_states()
         return states
 
-    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
+    def load_env_states(self, state: Sequence[Mapping[str, Any]]) -> None:
         """Restore a state by env id; the environments are to be reset afterwards."""
         for env_id, env in self.envs.items():
             saved = state[env_id]
@@ -310,12 +301,6 @@ class EnvGroup:
                 place.to_seed = True
 
     # ---- making, resetting and closing --------------------------------------------------------
-
-    def close(self) -> None:
-        """Close every environment; what fails in it is logged, not raised."""
-        for env_id in list(self.envs):
-            self._close_env(env_id)
-        self._steps.clear()
 
     def _build_env(self, env_id: int) -> None:
         fn = self._env_fns[env_id]

@@ -1,32 +1,33 @@
 """The env manager's own copy of every environment's observation.
 
-It is filled in one way: by `put`. Callers keep what they are given (a collector writes what a
-policy saw into its log after the step that follows), so no array that was handed out is written to
-again: before one row changes, all rows are copied into another array.
+Callers keep what they are given (a collector writes what a policy saw into its log after the step
+that follows), so no array that was handed out is written to again: before one row changes, all rows
+are copied into another array.
 """
 
 import copy
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 
 from ding.data.tree import tree_leaves, tree_map
+from ding.envs.vector_step import Obs
 from ding.utils.errors import DataError
 
-# Up to so many numbers, Python adds quicker.
+# Up to this many numbers, Python adds quicker.
 _FEW = 16
 
 #: What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict, or:
-Layout = Any
+Layout: TypeAlias = Any
 #: Anything else: a column of such observations is an array of objects.
 OBJECT: Layout = ((), "|O")
 
 
-def layout_of(obs: Any) -> Layout:
+def layout_of(obs: Obs) -> Layout:
     """The layout of an observation; `OBJECT` unless it is an array, or a nested dict of such."""
     if isinstance(obs, Mapping):
         parts = {key: layout_of(value) for key, value in obs.items()}
@@ -39,26 +40,23 @@ def layout_of(obs: Any) -> Layout:
 class ObsColumns:
     """The latest observations, all of one layout, in arrays ``[env_num, *obs_shape]``.
 
+    Args:
+        observations: The first one of each environment.
+        space: Whole numbers get columns as wide as it declares them.
+
     Attributes:
         is_columnar: Whether callers can be given columns, rather than single observations.
     """
 
-    def __init__(self, layout: Layout, env_num: int) -> None:
-        self.layout = layout
-        self.is_columnar = layout != OBJECT
-        self._all_rows = list(range(env_num))
-        self._latest = empty_columns(layout, env_num)
-        for leaf in tree_leaves(self._latest):
-            leaf.fill(0)
+    def __init__(self, observations: Sequence[Obs], space: spaces.Space | None = None) -> None:
+        self.layout = _fit_for_space(reduce(_joint, map(layout_of, observations)), space)
+        self.is_columnar = self.layout != OBJECT
+        self._all_rows = list(range(len(observations)))
+        self._latest = as_columns(self.layout, self._all_rows, observations)
         self._is_held = False  # callers may have these arrays
 
-    def put(self, rows: list[int], columns: Any) -> None:
-        """Store the observations of some environments.
-
-        Args:
-            rows: Their ids.
-            columns: What `stacked` or `copied` returned.
-        """
+    def put(self, rows: list[int], columns: Obs) -> None:
+        """Store what `as_columns` returned as the observations of some environments."""
         if rows == self._all_rows:
             # The caller has them, too: they are what the step returns.
             self._latest, self._is_held = columns, True
@@ -67,99 +65,41 @@ class ObsColumns:
             self._latest, self._is_held = copy_columns(self._latest), False
         put_rows(self._latest, rows, columns)
 
-    def stacked(self, rows: Sequence[int], observations: Sequence[Any]) -> Any:
-        """Single observations, perhaps the environments' own arrays, as new columns.
-
-        Raises:
-            DataError: One has another layout.
-        """
-        return stacked(self.layout, rows, observations)
-
-    def copied(self, columns: Any) -> Any:
-        """Columns, perhaps in memory that a library writes to again, as new columns.
-
-        Raises:
-            DataError: They have another layout.
-        """
-        try:
-            return _copied(self.layout, columns)
-        except (TypeError, ValueError, KeyError) as error:
-            raise DataError(
-                f"a vector environment gave observations of layout {tree_map(layout_of, columns)}; "
-                f"expected for each environment {self.layout}"
-            ) from error
-
-    def view(self) -> Any:
+    def view(self) -> Obs:
         """All observations, uncopied; they stay as they are."""
         self._is_held = True
         return self._latest
 
-    def gather(self, rows: Sequence[int] | np.ndarray) -> Any:
+    def gather(self, rows: Sequence[int] | np.ndarray) -> Obs:
         """A copy of some rows."""
         return take_rows(self._latest, rows)
 
-    def row(self, row: int, copied: bool = True) -> Any:
-        """One environment's observation; without a copy, it is not the caller's to change."""
-        return column_row(self._latest if copied else self.view(), row, copied)
-
-
-def store_for(observations: Sequence[Any], space: Any = None) -> ObsColumns:
-    """The store that fits the first observation of each environment, filled with them.
-
-    Args:
-        space: Whole numbers get columns as wide as it declares them.
-    """
-    rows = list(range(len(observations)))
-    layout = reduce(_joint, map(layout_of, observations))
-    store = ObsColumns(_fit_for_space(layout, space), len(rows))
-    store.put(rows, store.stacked(rows, observations))
-    return store
+    def row(self, row: int) -> Obs:
+        """A copy of one environment's observation."""
+        return column_row(self._latest, row)
 
 
 # ---- columns ----------------------------------------------------------------------------------
 
 
-def empty_columns(layout: Layout, count: int, memory: Any = None) -> Any:
-    """Columns to be filled, ``[count, *obs_shape]``.
-
-    Args:
-        memory: Where they are, `layout_bytes` of it; processes may share it.
-    """
-    offset = 0
-
-    def placed(leaf: tuple) -> np.ndarray:
-        nonlocal offset
-        array: np.ndarray = np.ndarray((count, *leaf[0]), leaf[1], memory, offset)
-        offset += 0 if memory is None else _leaf_bytes(leaf, count)
-        return array
-
-    return tree_map(placed, layout)
-
-
-def layout_bytes(layout: Layout, count: int) -> int:
-    """Size of the memory that ``empty_columns`` needs."""
-    return sum(_leaf_bytes(leaf, count) for leaf in tree_leaves(layout))
-
-
-def _leaf_bytes(leaf: tuple, count: int) -> int:
-    """A multiple of 64."""
-    shape, dtype = leaf
-    return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
-
-
-def stacked(layout: Layout, rows: Sequence[int], observations: Sequence[Any]) -> Any:
-    """New columns of single observations.
+def as_columns(layout: Layout, rows: Sequence[int], observations: Sequence[Obs] | Obs) -> Obs:
+    """New columns of single observations; what are columns already is not copied.
 
     Raises:
-        DataError: One has another layout; names the environment.
+        DataError: Another layout; of single observations it names the environment.
     """
     try:
-        return _stacked(layout, observations)
-    except (TypeError, ValueError):
+        return _as_columns(layout, observations)
+    except (TypeError, ValueError, KeyError):
+        if not isinstance(observations, list | tuple):
+            raise DataError(
+                f"a vector environment gave observations of layout "
+                f"{tree_map(layout_of, observations)}; expected for each environment {layout}"
+            ) from None
         for row, obs in zip(rows, observations):
             try:
-                _stacked(layout, [obs])
-            except (TypeError, ValueError) as error:
+                _as_columns(layout, [obs])
+            except (TypeError, ValueError, KeyError) as error:
                 came = layout_of(obs)
                 raise DataError(
                     f"env {row} gave an observation of layout "
@@ -169,68 +109,82 @@ def stacked(layout: Layout, rows: Sequence[int], observations: Sequence[Any]) ->
         raise
 
 
-def _stacked(layout: Layout, observations: Sequence[Any]) -> Any:
+def _as_columns(layout: Layout, observations: Sequence[Obs] | Obs) -> Obs:
     """
     Raises:
         TypeError: A number that may not fit, or no dict.
         ValueError: Another shape, or other keys.
     """
-    if not observations:
-        return empty_columns(layout, 0)
     if isinstance(layout, dict):
+        if isinstance(observations, Mapping):
+            return {key: _as_columns(part, observations[key]) for key, part in layout.items()}
         if any(not isinstance(obs, Mapping) for obs in observations):
             raise TypeError("no dict")
         if any(obs.keys() != layout.keys() for obs in observations):
             raise ValueError("other keys")
         return {
-            key: _stacked(part, [obs[key] for obs in observations]) for key, part in layout.items()
+            key: _as_columns(part, [obs[key] for obs in observations])
+            for key, part in layout.items()
         }
     if layout == OBJECT:
         column = np.empty(len(observations), object)
         for position, obs in enumerate(observations):
             column[position] = copy.deepcopy(obs)
         return column
-    return _fitted(layout, np.array(observations))
-
-
-def _copied(layout: Layout, columns: Any) -> Any:
-    if isinstance(layout, dict):
-        return {key: _copied(part, columns[key]) for key, part in layout.items()}
-    return _fitted(layout, np.array(columns))
-
-
-def _fitted(layout: Layout, column: np.ndarray) -> np.ndarray:
     shape, dtype = layout
-    if column.shape[1:] != shape:
+    array = np.asarray(observations)
+    if not len(array):
+        return np.empty((0, *shape), dtype)
+    if array.shape[1:] != shape:
         raise ValueError("another shape")
     kind, casting = _kind(dtype)
-    return column if column.dtype == kind else column.astype(kind, casting=casting)
+    return array if array.dtype == kind else array.astype(kind, casting=casting)
 
 
 @cache
-def _kind(dtype: str) -> tuple[np.dtype, Any]:
+def _kind(dtype: str) -> tuple[np.dtype, Literal["same_kind", "safe"]]:
     """A column's dtype, and what may be written there: floats of any width, integers that fit."""
     kind = np.dtype(dtype)
     return kind, "same_kind" if kind.kind == "f" else "safe"
 
 
-def copy_columns(columns: Any) -> Any:
-    """Copies of the arrays in nested dicts."""
+def columns_in_memory(layout: Layout, count: int, memory: Any) -> Obs:
+    """Columns ``[count, *obs_shape]`` in `columns_bytes` of memory, which processes may share."""
+    offset = 0
+
+    def placed(leaf: tuple) -> np.ndarray:
+        nonlocal offset
+        array: np.ndarray = np.ndarray((count, *leaf[0]), leaf[1], memory, offset)
+        offset += _leaf_bytes(leaf, count)
+        return array
+
+    return tree_map(placed, layout)
+
+
+def columns_bytes(layout: Layout, count: int) -> int:
+    return sum(_leaf_bytes(leaf, count) for leaf in tree_leaves(layout))
+
+
+def _leaf_bytes(leaf: tuple, count: int) -> int:
+    """A multiple of 64."""
+    shape, dtype = leaf
+    return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
+
+
+def copy_columns(columns: Obs) -> Obs:
     return tree_map(np.array, columns)
 
 
-def column_row(columns: Any, position: int, copied: bool = True) -> Any:
-    """One row of columns."""
+def column_row(columns: Obs, position: int) -> Obs:
+    """A copy of one row of columns."""
 
-    def item(leaf: np.ndarray) -> Any:
-        if leaf.dtype.hasobject:
-            return copy.deepcopy(leaf[position]) if copied else leaf[position]
-        return np.array(leaf[position]) if copied else leaf[position, ...]
+    def item(leaf: np.ndarray) -> Obs:
+        return copy.deepcopy(leaf[position]) if leaf.dtype.hasobject else np.array(leaf[position])
 
     return tree_map(item, columns)
 
 
-def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
+def take_rows(columns: Obs, index: Sequence[int] | np.ndarray) -> Obs:
     """Some rows, copied."""
 
     def rows(leaf: np.ndarray) -> np.ndarray:
@@ -240,7 +194,7 @@ def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
     return tree_map(rows, columns)
 
 
-def put_rows(columns: Any, rows: Sequence[int], new: Any) -> None:
+def put_rows(columns: Obs, rows: Sequence[int], new: Obs) -> None:
     """Overwrite some rows of columns that no caller has."""
     if isinstance(columns, dict):
         for key, part in columns.items():
@@ -265,8 +219,8 @@ def is_columnar_space(space: Any) -> bool:
 def _fit_for_space(layout: Layout, space: Any) -> Layout:
     """`layout` with whole numbers as wide as the observation space says that they can be."""
     if isinstance(layout, dict):
-        spaces_of = getattr(space, "spaces", {})
-        return {key: _fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
+        parts = getattr(space, "spaces", {})
+        return {key: _fit_for_space(part, parts.get(key)) for key, part in layout.items()}
     declared = getattr(space, "dtype", None)
     if declared is None or np.dtype(declared).kind not in "iu":
         return layout
@@ -290,7 +244,7 @@ def _joint(one: Layout, other: Layout) -> Layout:
 # ---- NaN --------------------------------------------------------------------------------------
 
 
-def nan_position(columns: Any) -> int | None:
+def nan_position(columns: Obs) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
     if type(columns) is np.ndarray and columns.dtype.kind == "f" and not _has_nan(columns):
         return None
@@ -302,8 +256,8 @@ def nan_position(columns: Any) -> int | None:
     return None
 
 
-def holds_nan(obs: Any) -> bool:
-    """Whether one observation holds NaN; of what is no array nothing is known."""
+def holds_nan(obs: Obs) -> bool:
+    """Whether one observation holds NaN; what is no array is not looked into."""
     if type(obs) is np.ndarray:
         return _has_nan(obs)
     return layout_of(obs) != OBJECT and any(_has_nan(np.asarray(a)) for a in tree_leaves(obs))
@@ -317,7 +271,7 @@ def _has_nan(leaf: np.ndarray) -> bool:
     return bool(total != total) and bool(np.isnan(leaf).any())
 
 
-def quick_sum(array: np.ndarray) -> Any:
+def quick_sum(array: np.ndarray) -> float:
     """The cheapest reduction that shows NaN and infinity."""
     flat = array.ravel("K")
     if flat.size <= _FEW:

@@ -116,7 +116,7 @@ class EnvRequests:
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
         if self._runner is not None:
-            self._runner.seed(seeds)
+            self._runner.ask_all("seed", seeds)
 
     def enable_save_replay(self, replay_path: list[str] | str) -> None:
         """Save videos, from the next reset on.

@@ -1,113 +1,135 @@
-"""What runs the environments of a manager from its launch to its end."""
+"""What an env manager calls to run its environments, and what that answers."""
 
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+from ding.envs.env_manager._env_types import EnvState
+from ding.envs.env_manager._obs_store import Layout
+from ding.envs.vector_step import Actions, Info, Obs
+from ding.utils.errors import DingError
 
-from ding.envs.env_manager._env_types import EnvState, Seed
-from ding.envs.env_manager._obs_store import ObsColumns
-from ding.envs.env_manager._steps import Rows
-from ding.envs.vector_step import VectorStep
+
+@dataclass(slots=True)
+class GroupStep:
+    """What some environments answered to a step or to resets.
+
+    Attributes:
+        ids: Which they are, in the order of the columns that follow.
+        obs: One by one, perhaps the environments' own arrays, good until their next ``step``; or
+            columns, which the runner has copied.
+        rewards: As the environments gave them; ``None`` of those that failed.
+        infos: As the environments gave them.
+        ended: Ids of those whose episode ended.
+        abnormal: Ids of those that failed and have begun a new episode.
+        first: By id, the first observations of episodes, and others that the step does not report.
+        states: By id, those that have changed.
+        error: What kept some environments from being reset.
+    """
+
+    ids: Sequence[int] = ()
+    obs: Obs = ()
+    rewards: Any = ()
+    infos: list[Info] = field(default_factory=list)
+    ended: Sequence[int] = ()
+    abnormal: Sequence[int] = ()
+    first: dict[int, Obs] = field(default_factory=dict)
+    states: dict[int, EnvState] = field(default_factory=dict)
+    error: DingError | None = None
+
+    def replace(self, name: str, position: int, value: object) -> None:
+        """Change one item of a column."""
+        column = getattr(self, name)
+        setattr(self, name, [*column[:position], value, *column[position + 1 :]])
 
 
 class EnvRunner:
-    """Base class of the runner of single environments and of the one of vector environments.
+    """Runs environments from a manager's launch to its end.
+
+    `EnvGroup` steps them in this process, `WorkerPool` has groups in others, and `VectorRunner`
+    hands whole batches to a library.
 
     Attributes:
         states: By env id.
-        has_store: Whether there are observations: after the first reset.
-        ready_list: Ids of those that wait for an action.
-        ready_ids: The same, int64 ``[n]``.
-        groups: What can be asked about the environments, in their order: links to ``EnvGroup``.
-        in_flight: Environments whose step is under way; only a runner that does not wait has any.
+        waits_for_all: Whether all that were stepped have answered when a step returns.
         steps_all: Whether environments that a step has no action for are stepped, too.
+        shares_memory: Whether observations come in memory that is laid out by the first ones.
     """
 
-    groups: Sequence[Any] = ()
-    in_flight: Sequence[int] = ()
+    states: dict[int, EnvState]
+    waits_for_all = True
     steps_all = False
-
-    def __init__(self, env_num: int, per_group: int) -> None:
-        self.env_num, self._per_group = env_num, per_group
-        self.states = dict.fromkeys(range(env_num), EnvState.VOID)
-        self._store: ObsColumns | None = None
-        self._all_list = list(range(env_num))
-        self._all_ids = _constant(self._all_list)
-        self._set_ready([])
-
-    @property
-    def has_store(self) -> bool:
-        return self._store is not None
-
-    @property
-    def store(self) -> ObsColumns:
-        """The environments' latest observations."""
-        assert self._store is not None
-        return self._store
-
-    @store.setter
-    def store(self, store: ObsColumns) -> None:
-        self._store = store
-
-    # ---- what each kind does in its own way ------------------------------------------------------
+    shares_memory = False
 
     def start(self) -> dict[str, Any]:
-        """Make the environments; their spaces by name, as far as they are known."""
+        """Make the environments; their spaces by name, as far as they are known.
+
+        Raises:
+            EnvError: One of them cannot be made.
+        """
         raise NotImplementedError
 
     def stop(self, wait: bool) -> None:
         """Close them; without `wait`, those that are at work are left behind."""
         raise NotImplementedError
 
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        """Reset environments; see ``EnvGroup.restart``."""
+    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+        """Reset environments because the caller asks for it.
+
+        Args:
+            params: Keyword arguments of their ``reset`` from now on; ``None`` leaves what is set.
+            recount: Whether the episodes so far are forgotten; always for one that was done.
+
+        Raises:
+            EnvError: One cannot be reset.
+        """
         raise NotImplementedError
 
-    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        """Step `ids`; ``Rows`` may be empty unless they are wanted."""
+    def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
+        """Step `ids` and start the next episodes that are due.
+
+        Args:
+            ids: Those that get actions.
+            actions: In the order of `ids`.
+            rows: Whether rewards have to be arrays, as ``step`` of the dict API returns them.
+
+        Raises:
+            EnvError: An environment failed, and no retry is configured or none succeeded.
+        """
         raise NotImplementedError
+
+    def ready(self) -> list[int]:
+        """Ids of the environments that wait for an action."""
+        return [env_id for env_id, state in self.states.items() if state == EnvState.RUN]
+
+    @property
+    def in_flight(self) -> Sequence[int]:
+        """Environments whose step is under way."""
+        return ()
+
+    def attach(self, layout: Layout) -> None:
+        """Use this layout for observations in shared memory."""
 
     # ---- requests --------------------------------------------------------------------------------
 
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
-        """Run a method of the ``EnvGroup`` that an environment is in."""
-        return self.groups[env_id // self._per_group].ask(method, env_id, *args)
+        """Call a method of the `EnvGroup` that an environment is in."""
+        return getattr(self, method)(env_id, *args)
 
     def ask_all(self, method: str, *args: Any) -> list[Any]:
-        """Run it in all of `groups`."""
-        return [group.ask(method, *args) for group in self.groups]
-
-    def seed(self, seeds: Mapping[int, Seed]) -> None:
-        """Seeds that the next reset of each environment takes."""
-        self.ask_all("seed", seeds)
+        """Call it in all groups."""
+        return [getattr(self, method)(*args)]
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episodes depend on."""
-        states = dict(ChainMap(*(group.state_dict() for group in self.groups)))
+        states = self.env_states()
         return {"envs": [states[env_id] for env_id in sorted(states)]}
+
+    def env_states(self) -> Mapping[int, dict[str, Any]]:
+        """The same by env id."""
+        raise NotImplementedError
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned; the environments are to be reset afterwards."""
         if state["envs"]:
-            self.ask_all("load_state_dict", state["envs"])
-
-    # ---- which environments wait for an action ---------------------------------------------------
-
-    def note_ready(self) -> None:
-        """Find out which environments wait for an action now."""
-        busy = self.in_flight
-        running = [i for i, state in self.states.items() if state == EnvState.RUN]
-        self._set_ready([i for i in running if i not in busy] if busy else running)
-
-    def _set_ready(self, ids: list[int]) -> None:
-        all_ready = len(ids) == self.env_num
-        self.ready_list = self._all_list if all_ready else ids
-        self.ready_ids = self._all_ids if all_ready else _constant(ids)
-
-
-def _constant(ids: Sequence[int]) -> np.ndarray:
-    array = np.array(ids, np.int64)
-    array.setflags(write=False)
-    return array
+            self.ask_all("load_env_states", state["envs"])

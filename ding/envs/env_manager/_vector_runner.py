@@ -1,18 +1,18 @@
 """Runs the members of a vector environment: gymnasium's, EnvPool's or a user's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 
+from ding.data.tree import tree_map
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, close_quietly
-from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._steps import Rows
+from ding.envs.env_manager._runner import EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.envs.vector_step import VectorStep
-from ding.utils.errors import DataError, DingError, EnvError, EnvTimeoutError
+from ding.envs.vector_step import Actions, Info, Obs
+from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
 
@@ -29,12 +29,12 @@ class Answers(NamedTuple):
         infos: As gymnasium's vector environments give them: by name, values of all members.
     """
 
-    ids: Any
-    obs: Any
-    reward: Any
-    terminated: Any
-    truncated: Any
-    infos: Mapping[str, Any]
+    ids: np.ndarray
+    obs: Obs
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    infos: Info
 
 
 class VectorLibrary:
@@ -76,7 +76,7 @@ class VectorLibrary:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """By default, its random numbers cannot be set."""
 
-    def image(self, env_id: int) -> Any:
+    def image(self, env_id: int) -> np.ndarray:
         raise EnvError(f"{self} shows no pictures of single environments", env_id)
 
     def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
@@ -94,27 +94,30 @@ class VectorRunner(EnvRunner):
     """Sends actions to a vector environment, and takes those answers that count.
 
     Members answer in whole batches: where the caller's actions do not fill one, others are stepped,
-    of which nothing is reported. Everything that a library hands out is copied.
+    of which nothing is reported. Everything that a library returns is copied.
 
     Args:
         settings: Its timeouts are for all members together.
     """
 
+    waits_for_all = False
     steps_all = True
 
     def __init__(self, library: VectorLibrary, settings: GroupSettings) -> None:
-        super().__init__(library.env_num, library.env_num)
+        env_num, space = library.env_num, library.action_space
+        self.states = dict.fromkeys(range(env_num), EnvState.VOID)
         self._library, self._settings = library, settings
-        space, env_num = library.action_space, self.env_num
-        self._idle_action = _idle_action(space)
+        #: For those that are stepped to fill a batch, or only reset.
+        self._idle_action = getattr(space, "start", 0)
+        if isinstance(space, spaces.Box):
+            self._idle_action = np.clip(0, space.low, space.high)
         self._actions = np.zeros((env_num, *space.shape), space.dtype)
         self._episode_count = np.zeros(env_num, np.int64)
         self._returns = np.zeros(env_num, np.float64)
-        flags = np.zeros((6, env_num), bool)
-        self._plays, self._waits, self._unsent = flags[:3]  # _waits: for an action
-        self._busy, self._begins, self._unasked = flags[3:]
         # The next answer of one that begins is a first observation, that of one that was not asked
         # fills a batch. What is not sent goes with the next batch.
+        flags = np.zeros((5, env_num), bool)
+        self._plays, self._busy, self._unsent, self._begins, self._unasked = flags
 
     # ---- life and requests -----------------------------------------------------------------------
 
@@ -128,14 +131,17 @@ class VectorRunner(EnvRunner):
     def stop(self, wait: bool) -> None:
         close_quietly(self._library, "vector")
 
-    def seed(self, seeds: Mapping[int, Seed]) -> None:
-        self._library.seed(seeds)
-
     def state_dict(self) -> dict[str, Any]:
         return {"envs": [], **self._library.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._library.load_state_dict(state)
+
+    def ask_all(self, method: str, *args: Any) -> list[Any]:
+        """Seeds alone are for the library: it has no groups."""
+        if method == "seed":
+            self._library.seed(*args)
+        return []
 
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
         """What can be asked of single members."""
@@ -149,17 +155,17 @@ class VectorRunner(EnvRunner):
         raise EnvError(f"{what} cannot be asked of single members of a vector env", env_id)
 
     @property
-    def in_flight(self) -> Sequence[int]:  # type: ignore[override]
-        """Members whose step or reset is under way."""
+    def in_flight(self) -> Sequence[int]:
         return self._busy.nonzero()[0].tolist()
 
-    def note_ready(self) -> None:
-        self._set_ready(self._waits.nonzero()[0].tolist())
+    def ready(self) -> list[int]:
+        return (self._plays & ~self._busy).nonzero()[0].tolist()
 
     # ---- resets and steps ------------------------------------------------------------------------
 
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        if len(params) < self.env_num:
+    def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
+        env_num = len(self.states)
+        if len(params) < env_num:
             raise EnvError(
                 f"env {min(params)} cannot be reset alone: a vector env resets all of its members "
                 "or none; reset() all, or use a manager of single environments"
@@ -169,36 +175,31 @@ class VectorRunner(EnvRunner):
             self._receive()
         options = next((param for param in params.values() if param), None)
         self._guarded("reset", self._library.reset, dict(options or {}))
-        self._returns[:] = 0
-        self._waits[:], self._unasked[:] = False, False
+        self._returns[:], self._unasked[:] = 0, False
         self._plays[:], self._busy[:], self._begins[:] = True, True, True
         self.states.update(dict.fromkeys(self.states, EnvState.RUN))
+        step = GroupStep()
         # Those that do not fill a batch begin with a later one: nothing is stepped to fill it.
-        for _ in range(self.env_num // self._library.batch_size):
-            self._answers()
+        for _ in range(env_num // self._library.batch_size):
+            self._answers(step.first)
+        return step
 
-    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        index = self.ready_ids if ids == self.ready_list else np.array(ids, np.int64)
-        self._send(index, actions)
-        step, positions, infos = self._answers(index)
+    def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
+        first: dict[int, Obs] = {}
+        self._send(np.array(ids, np.int64), actions)
+        step = self._answers(first, ids, rows)
         # Where only first observations came, callers have something to act on: stepping on here
         # would take others' first steps for them.
-        while not len(step.env_ids) and not self._waits.any():
-            step, positions, infos = self._answers()
+        while not step.ids and not self.ready():
+            step = self._answers(first, (), rows)
         while self._plays.any() and self._begins[self._plays].all():
-            self._answers()  # to mere resets, which ask nothing of the caller
-        self.note_ready()
-        if not want_rows:
-            return step, ()
-        rows = [
-            (step.reward[row : row + 1].copy(), {**_member(infos, at), **step.infos.get(i, {})})
-            for row, (i, at) in enumerate(zip(step.env_ids.tolist(), positions.tolist()))
-        ]
-        return step, rows
+            self._answers(first)  # to mere resets, which ask nothing of the caller
+        step.first = first
+        return step
 
-    def _send(self, ids: np.ndarray, actions: Any = None) -> None:
-        """Have actions, or idle ones, sent with the next batch: full batches are sent at once."""
-        self._waits[ids], self._busy[ids], self._unsent[ids] = False, True, True
+    def _send(self, ids: np.ndarray, actions: Actions | None = None) -> None:
+        """Have actions, or idle ones, sent with the next batch."""
+        self._busy[ids], self._unsent[ids] = True, True
         shape = self._actions[ids].shape
         self._actions[ids] = self._idle_action if actions is None else np.reshape(actions, shape)
 
@@ -208,7 +209,7 @@ class VectorRunner(EnvRunner):
         if lacking > 0:
             others = (~self._busy).nonzero()[0]
             # First those that have played their episodes.
-            others = others[np.argsort(self._waits[others], kind="stable")][:lacking]
+            others = others[np.argsort(self._plays[others], kind="stable")][:lacking]
             self._unasked[others] = True
             self._send(others)
         unsent = self._unsent.nonzero()[0]
@@ -223,79 +224,71 @@ class VectorRunner(EnvRunner):
         return Answers(ids, answers.obs, reward, *flags, answers.infos)
 
     def _answers(
-        self, asked: np.ndarray | None = None
-    ) -> tuple[VectorStep, np.ndarray, Mapping[str, Any]]:
+        self, first: dict[int, Obs], asked: Sequence[int] = (), rows: bool = False
+    ) -> GroupStep:
         """What some answer to actions; those whose episode has ended begin the next one.
 
         Args:
-            asked: In their order, if all of them answer at once.
-
-        Returns:
-            The step; where in the batch its environments are; and the batch's infos.
+            first: Takes the observations of those that begin, or that were not asked.
+            asked: The answers' order, if all members answer at once.
+            rows: As for `step`.
         """
         ids, obs, reward, terminated, truncated, infos = self._receive()
-        if not self.has_store:
-            layout = obs_store.layout_of(obs_store.column_row(obs, 0))
-            self.store = obs_store.ObsColumns(layout, self.env_num)
-        obs = self.store.copied(obs)
-        self.store.put(ids.tolist(), obs)
         began, unasked = self._begins[ids], self._unasked[ids]
-        self._refuse_nan(ids[began], obs_store.take_rows(obs, began.nonzero()[0]))
         ended = (terminated | truncated) & ~began
+        begins, unreported = ended, began | unasked  # the next step only resets them
+        if self._library.resets_at_once and ended.any():
+            begins, unreported = np.zeros_like(ended), unreported | ended
+        for position in unreported.nonzero()[0].tolist():
+            env_id = int(ids[position])
+            first[env_id] = obs_store.column_row(obs, position)
+            if began[position] and obs_store.holds_nan(first[env_id]):
+                message = f"env {env_id} gave an observation with NaN at its reset"
+                raise EnvDataError(message, env_id)
         positions = (~(began | unasked)).nonzero()[0]
-        if asked is not None and len(ids) == self.env_num:
-            places = np.empty(self.env_num, np.int64)
-            places[ids] = np.arange(self.env_num)
-            positions = places[asked]
-        own, done = ids[positions], ended[positions]
+        if asked and len(ids) == len(self.states):
+            positions = np.argsort(ids)[list(asked)]
+        own = ids[positions]
         self._returns[ids[unasked]] = 0
         self._returns[own] += reward[positions]
-        begins = ended  # the next step only resets them
-        if self._library.resets_at_once and ended.any():
-            obs, begins = self._with_finals(obs, ended, infos), np.zeros_like(ended)
-        if not np.array_equal(positions, self._all_ids[: len(ids)]):
-            obs, reward = obs_store.take_rows(obs, positions), reward[positions]
-        step = VectorStep(own, obs, reward, done, done & ~terminated[positions])
-        if done.any():
-            step.infos = self._end_episodes(step, positions, infos)
+        step = GroupStep(own.tolist(), obs_store.take_rows(obs, positions), reward[positions])
+        step.infos = [_member(infos, at) if rows else {} for at in positions.tolist()]
+        if rows:
+            step.rewards = list(step.rewards[:, None])
+        if ended[positions].any():
+            self._end_episodes(step, positions, ended, terminated, infos)
         self._begins[ids], self._unasked[ids] = begins, False
-        plays = self._plays[ids]
-        self._waits[ids] = plays & ~begins
         if begins.any():
-            self._send(ids[plays & begins])
-        return step, positions, infos
-
-    def _with_finals(self, obs: Any, ended: np.ndarray, infos: Mapping[str, Any]) -> Any:
-        """`obs`, whose rows are those of the next episodes already, with the last ones in place."""
-        finals = infos.get("final_obs", infos.get("final_observation"))
-        last, rows = obs_store.copy_columns(obs), ended.nonzero()[0].tolist()
-        own = [obs_store.column_row(finals, row) for row in rows]
-        obs_store.put_rows(last, rows, self.store.stacked(rows, own))
-        return last
+            self._send(ids[self._plays[ids] & begins])
+        return step
 
     def _end_episodes(
-        self, step: VectorStep, positions: np.ndarray, infos: Mapping[str, Any]
-    ) -> dict[int, dict[str, Any]]:
-        """Count episodes that have ended; the infos of their last steps, by env id."""
-        finals = infos.get("final_info", infos)
-        result = {}
-        for row in step.done.nonzero()[0].tolist():
-            env_id, cut = int(step.env_ids[row]), bool(step.truncated[row])
-            own = _member(finals, int(positions[row]))
-            own.setdefault("eval_episode_return", float(self._returns[env_id]))
-            result[env_id] = {**own, "truncated": cut, "terminated": not cut}
+        self,
+        step: GroupStep,
+        positions: np.ndarray,
+        ended: np.ndarray,
+        terminated: np.ndarray,
+        infos: Info,
+    ) -> None:
+        """Count the episodes that ended with `step`; their last infos and observations."""
+        finals = infos.get("final_obs", infos.get("final_observation"))
+        for row, at in enumerate(positions.tolist()):
+            if not ended[at]:
+                continue
+            env_id, end = step.ids[row], bool(terminated[at])
+            if self._library.resets_at_once:  # its row is that of the next episode already
+                last = obs_store.column_row(finals, at)
+                obs_store.put_rows(step.obs, [row], tree_map(lambda leaf: [leaf], last))
+            info = _member(infos.get("final_info", infos), at)
+            info.setdefault("eval_episode_return", float(self._returns[env_id]))
+            step.infos[row] = {**info, "truncated": not end, "terminated": end}
+            step.ended = [*step.ended, env_id]
             self._returns[env_id] = 0
             self._episode_count[env_id] += 1
             if self._episode_count[env_id] >= self._settings.episode_num:
                 self.states[env_id], self._plays[env_id] = EnvState.DONE, False
-        return result
 
-    def _refuse_nan(self, ids: np.ndarray, first: Any) -> None:
-        position = obs_store.nan_position(first) if len(ids) else None
-        if position is not None:
-            raise DataError(f"env {ids[position]} gave an observation with NaN at its reset")
-
-    def _guarded(self, doing: str, call: Any, *args: Any) -> Any:
+    def _guarded(self, doing: str, call: Callable, *args: Any) -> Any:
         limit = getattr(self._settings, f"{doing}_timeout")
         try:
             return timeout_wrapper(call, limit)(*args)
@@ -309,14 +302,7 @@ class VectorRunner(EnvRunner):
             raise EnvError(f"{self._library} failed: {type(error).__name__}: {error}") from error
 
 
-def _idle_action(space: Any) -> Any:
-    """An action for those that are stepped to fill a batch, or only reset."""
-    if isinstance(space, spaces.Box):
-        return np.clip(0, space.low, space.high)
-    return getattr(space, "start", 0)
-
-
-def _member(infos: Any, position: int) -> dict[str, Any]:
+def _member(infos: Any, position: int) -> Info:
     """One member's info of a vector's infos: ``name`` counts where ``_name`` says so."""
     if not isinstance(infos, Mapping):  # an array of infos
         return dict(infos[position] or {})

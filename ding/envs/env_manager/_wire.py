@@ -1,15 +1,14 @@
-"""What the processes of a subprocess manager say to each other, and the memory they share.
+"""What the processes of a subprocess manager send each other, and the memory that they share.
 
 A request is its name and its arguments, and has one answer. All of it is pickled, but for the one
-message that follows no request. The pipes lie between processes of one program: nothing from
-outside is ever unpickled.
+message that follows no request. The pipes connect processes of one program: nothing from outside is
+ever unpickled.
 """
 
 import mmap
 import os
 import pickle
 import socket
-import tempfile
 import traceback
 import weakref
 from multiprocessing import reduction
@@ -23,10 +22,10 @@ from ding.utils.errors import DingError, EnvError
 #: What follows may take any time: no time limit is set for it.
 UNLIMITED = b"unlimited"
 
-HAS_SHARED_MEMORY = os.name == "posix" and hasattr(socket, "send_fds")
+HAS_SHARED_MEMORY = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 
 
-def send(connection: Connection, message: Any) -> None:
+def send(connection: Connection, message: object) -> None:
     """Send anything that pickle or cloudpickle can take."""
     try:
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -35,8 +34,20 @@ def send(connection: Connection, message: Any) -> None:
     connection.send_bytes(data)
 
 
+def received(data: bytes) -> Any:
+    """The message.
+
+    Raises:
+        DingError: The other process sent a `Failure`.
+    """
+    message = pickle.loads(data)
+    if isinstance(message, Failure):
+        message.reraise()
+    return message
+
+
 class Failure:
-    """An exception on its way to the parent: what it says, its traceback, itself if it can."""
+    """An exception on its way to the parent: its message, its traceback, itself if it can."""
 
     def __init__(self, error: BaseException) -> None:
         cause = error.__cause__ or error
@@ -44,24 +55,16 @@ class Failure:
         self.message = str(error) if isinstance(error, DingError) else repr(error)
         self.env_id = getattr(error, "env_id", None)
         self.trace = "".join(traceback.format_exception(cause)).rstrip()
-        self.cause = cause if _survives_pickling(cause) else None
+        try:
+            survives = type(pickle.loads(pickle.dumps(cause))) is type(cause)
+        except Exception:
+            survives = False
+        self.cause = cause if survives else None
 
-    def to_raise(self) -> tuple[DingError, BaseException | None]:
-        """The error and its cause, for ``raise error from cause``."""
+    def reraise(self) -> None:
         text = f"{self.message}\n\nIn the environment's process:\n{self.trace}"
-        if issubclass(self.kind, EnvError):
-            return self.kind(text, self.env_id), self.cause
-        return self.kind(text), self.cause
-
-
-def _survives_pickling(error: BaseException) -> bool:
-    try:
-        return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:
-        return False
-
-
-# ---- shared memory ----------------------------------------------------------------------------
+        ids = (self.env_id,) if issubclass(self.kind, EnvError) else ()
+        raise self.kind(text, *ids) from self.cause
 
 
 class SharedBlock:
@@ -72,11 +75,7 @@ class SharedBlock:
 
     def __init__(self, size: int) -> None:
         self.size = max(size, 1)
-        if hasattr(os, "memfd_create"):
-            self._fd = os.memfd_create("observations")
-        else:
-            with tempfile.TemporaryFile() as file:
-                self._fd = os.dup(file.fileno())
+        self._fd = os.memfd_create("observations")
         #: Gives up the handle; the memory lasts as long as arrays in it are in use.
         self.close = weakref.finalize(self, os.close, self._fd)
         os.ftruncate(self._fd, self.size)

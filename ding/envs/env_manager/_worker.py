@@ -16,8 +16,9 @@ import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
-from ding.envs.env_manager._obs_store import empty_columns, put_rows, stacked
-from ding.envs.env_manager._steps import GroupStep, reward_column
+from ding.envs.env_manager._obs_store import as_columns, columns_in_memory, put_rows
+from ding.envs.env_manager._runner import GroupStep
+from ding.envs.env_manager._steps import reward_column
 from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send
 from ding.utils import durations
 from ding.utils.errors import EnvError
@@ -41,7 +42,7 @@ def serve(connection: Connection, spec: GroupSpec) -> None:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             # Nobody may be left to end a process that hangs here.
             signal.alarm(int(durations.ENV_CLOSE_LIMIT))
-        worker.group.close()
+        worker.group.stop()
 
 
 class _Worker:
@@ -57,7 +58,7 @@ class _Worker:
 
     def run(self) -> None:
         """Answer requests for the group's methods: each has one reply, but `attach` has none."""
-        if not self._reply(self.group.build):
+        if not self._reply(self.group.start):
             return
         while True:
             name, *args = pickle.loads(self._connection.recv_bytes())
@@ -83,13 +84,13 @@ class _Worker:
     def _attach(self, layout: Any, env_num: int, size: int) -> None:
         """Write the observations of steps into shared memory from now on."""
         memory = receive_memory(self._connection, size)
-        self._layout, self._shared = layout, empty_columns(layout, env_num, memory)
+        self._layout, self._shared = layout, columns_in_memory(layout, env_num, memory)
 
     def _step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
         """The rewards alone, if the answer has nothing else that matters."""
         step = self.group.step(ids, actions, want_rows)
         if self._shared is not None:
-            put_rows(self._shared, ids, stacked(self._layout, ids, step.obs))
+            put_rows(self._shared, ids, as_columns(self._layout, ids, step.obs))
             if not step.ended and not step.abnormal and not want_rows:
                 return reward_column(step.rewards).tolist()
             step.obs = ()

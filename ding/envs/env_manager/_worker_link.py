@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import pickle
 import select
 import signal
 import time
@@ -16,8 +15,8 @@ from typing import Any
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
-from ding.envs.env_manager._steps import GroupStep
-from ding.envs.env_manager._wire import UNLIMITED, Failure, SharedBlock, send
+from ding.envs.env_manager._runner import GroupStep
+from ding.envs.env_manager._wire import UNLIMITED, SharedBlock, received, send
 from ding.utils import durations
 from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
@@ -72,7 +71,7 @@ class WorkerLink:
 
     def await_start(self) -> dict[str, Any]:
         limit = self._connect_timeout
-        return _read(self._next_reply(_deadline(limit), f"start within {limit} s"))
+        return received(self._next_reply(_deadline(limit), f"start within {limit} s"))
 
     def revive(self) -> None:
         """Start another process.
@@ -116,16 +115,16 @@ class WorkerLink:
         """
         self._post(method, *args)
         self._keep_replies()
-        return _read(self._next_reply(None))
+        return received(self._next_reply(None))
 
-    def state_dict(self) -> Mapping[int, dict[str, Any]]:
+    def env_states(self) -> Mapping[int, dict[str, Any]]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
         deadline = time.monotonic() + durations.ENV_SETTLE
         while len(self._replies) < len(self.pending):
             if not self._readable(deadline) or not self.process.is_alive():
-                return EnvGroup(self.spec).state_dict()
+                return EnvGroup(self.spec).env_states()
             self._replies.append(self._next_reply(self._deadline))
-        return self.ask("state_dict")
+        return self.ask("env_states")
 
     def begin(self, ids: list[int], method: str, *args: Any) -> None:
         limits, limit = self.spec.settings, None
@@ -143,7 +142,7 @@ class WorkerLink:
     def receive(self) -> GroupStep:
         data = self._replies.popleft() if self._replies else self._next_reply(self._deadline)
         ids = self.pending.popleft()
-        answer = _read(data)
+        answer = received(data)
         return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
 
     def drop_steps(self) -> None:
@@ -215,14 +214,6 @@ class WorkerLink:
             f"reset_timeout={limits.reset_timeout} s)",
             late[0],
         )
-
-
-def _read(data: bytes) -> Any:
-    message = pickle.loads(data)
-    if isinstance(message, Failure):
-        error, cause = message.to_raise()
-        raise error from cause
-    return message
 
 
 def _deadline(limit: float | None) -> float | None:

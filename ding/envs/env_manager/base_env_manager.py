@@ -10,6 +10,7 @@ from easydict import EasyDict
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import ActionCheck
+from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import (
     EnvState,
     GroupSpec,
@@ -19,12 +20,11 @@ from ding.envs.env_manager._env_types import (
     merged_config,
     offers,
 )
-from ding.envs.env_manager._group_runner import GroupRunner
 from ding.envs.env_manager._requests import EnvRequests
-from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._steps import check_step, timesteps
+from ding.envs.env_manager._runner import EnvRunner, GroupStep
+from ding.envs.env_manager._steps import check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
-from ding.envs.vector_step import VectorStep
+from ding.envs.vector_step import Actions, Obs, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import DataError, EnvError
@@ -87,11 +87,16 @@ class BaseEnvManager(EnvRequests):
         Raises:
             ConfigError: A value that cannot be used.
         """
-        self._runner = None
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
         self._step_count = 0
+        self._reward_shape: tuple[int, ...] | None = None
+        self._store: obs_store.ObsColumns | None = None  # from the first reset on
+        self._all_list = list(range(self._env_num))
+        self._all_ids = _constant(self._all_list)
+        #: Ids of the environments that wait for an action, and the same as int64 ``[n]``.
+        self._ready_list, self._ready_ids = self._all_list[:0], _constant([])
         #: How often `reset` was called for each environment, int64 ``[env_num]``: collectors see
         #: that an episode was cut short.
         self.reset_counts = np.zeros(self._env_num, np.int64)
@@ -120,13 +125,13 @@ class BaseEnvManager(EnvRequests):
             raise
 
     def _start(self, runner: EnvRunner) -> None:
-        self._runner = runner
+        self._runner, self._store = runner, None
         self._spaces.update(runner.start())
         self._action_check = ActionCheck(self.action_space)
 
     def _make_runner(self) -> EnvRunner:
         """What runs the environments until the manager is closed."""
-        return GroupRunner(self._group_spec(), self._env_num)
+        return EnvGroup(self._group_spec())
 
     def _group_spec(self) -> GroupSpec:
         """Of all environments."""
@@ -146,12 +151,16 @@ class BaseEnvManager(EnvRequests):
         """
         runner = self._launched()
         try:
-            params = dict.fromkeys(range(self._env_num)) if reset_param is None else reset_param
+            params = dict.fromkeys(self._all_list) if reset_param is None else reset_param
             params = by_env_id(params, self._env_num, "reset_param")
             self.reset_counts[list(params)] += 1
-            runner.restart(params, recount=reset_param is None)
+            step = runner.restart(params, recount=reset_param is None)
+            if self._store is not None or step.error is None:
+                self._take_first(step.first)
         finally:
-            runner.note_ready()
+            self._note_ready()
+        if step.error is not None:
+            raise step.error
 
     def close(self) -> None:
         """Close all environments. May be called at any time, more than once."""
@@ -193,8 +202,8 @@ class BaseEnvManager(EnvRequests):
         """
         if not offers(self, "step_columns", "step", "ready_obs"):
             return False
-        if self._runner is not None and self._runner.has_store:
-            return self._runner.store.is_columnar
+        if self._runner is not None and self._store is not None:
+            return self._store.is_columnar
         return obs_store.is_columnar_space(self.observation_space)
 
     def ready_columns(self) -> tuple[np.ndarray, Any]:
@@ -204,8 +213,7 @@ class BaseEnvManager(EnvRequests):
             int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such. The manager does not
             write to these arrays again; the next ``step_columns`` makes others.
         """
-        runner = self._with_columns()
-        ids, store = runner.ready_ids, runner.store
+        store, ids = self._with_columns(), self._ready_ids
         return ids, store.view() if len(ids) == self._env_num else store.gather(ids)
 
     def step_columns(self, actions: np.ndarray, env_ids: np.ndarray) -> VectorStep:
@@ -220,9 +228,9 @@ class BaseEnvManager(EnvRequests):
             EnvError: An environment failed.
             DataError: NaN or infinity in rewards, NaN in observations.
         """
-        runner = self._with_columns()
-        if env_ids is runner.ready_ids and runner.ready_list:
-            ids = runner.ready_list
+        self._with_columns()
+        if env_ids is self._ready_ids and self._ready_list:
+            ids = self._ready_list
         else:
             ids = [int(env_id) for env_id in env_ids]
             self._require_ready(ids)
@@ -230,22 +238,21 @@ class BaseEnvManager(EnvRequests):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
         if ids:
             actions = self._action_check.batch(np.asanyarray(actions), ids)
-        self._step_count += 1
-        step, _ = runner.step(ids, actions, want_rows=False)
-        return check_step(step, self._step_count)
+        return self._step_runner(ids, actions)[0]
 
     # ---- dicts --------------------------------------------------------------------------------
 
     @property
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
-        runner = self._launched()
-        return {env_id: runner.store.row(env_id) for env_id in runner.ready_list}
+        store = self._observed()
+        return {env_id: store.row(env_id) for env_id in self._ready_list}
 
     @property
     def ready_obs_id(self) -> list[int]:  # type: ignore[override]
         """Ids of the environments that wait for an action."""
-        return list(self._launched().ready_list)
+        self._launched()
+        return list(self._ready_list)
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Step environments that wait for an action.
@@ -264,12 +271,9 @@ class BaseEnvManager(EnvRequests):
             return {}
         ids = sorted(actions)
         self._require_ready(ids)
-        check = self._action_check
         for env_id in ids:
-            check.one(env_id, actions[env_id])
-        self._step_count += 1
-        step, rows = runner.step(ids, [actions[env_id] for env_id in ids], want_rows=True)
-        return timesteps(check_step(step, self._step_count), rows)
+            self._action_check.one(env_id, actions[env_id])
+        return timesteps(*self._step_runner(ids, [actions[env_id] for env_id in ids], rows=True))
 
     @property
     def done(self) -> bool:
@@ -281,10 +285,74 @@ class BaseEnvManager(EnvRequests):
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _require_ready(self, ids: Any) -> None:
-        runner, given = self._launched(), list(ids)
-        ready = set(runner.ready_list)
-        for env_id in given:
+    def _step_runner(
+        self, ids: list[int], actions: Actions, rows: bool = False
+    ) -> tuple[VectorStep, GroupStep]:
+        """Step environments: their answers in columns, and as they gave them."""
+        self._step_count += 1
+        runner = self._launched()
+        try:
+            step = runner.step(ids, actions, rows)
+        except Exception:
+            self._note_ready()
+            raise
+        if step.abnormal or self._reward_shape is None:
+            given = (np.shape(reward) for reward in step.rewards if reward is not None)
+            self._reward_shape = shape = next(given, self._reward_shape)
+            zero: Any = np.zeros(shape, np.float32) if shape else 0.0
+            step.rewards = [zero if reward is None else reward for reward in step.rewards]
+        all_answered = step.ids == self._all_list
+        answered = self._all_list if all_answered else list(step.ids)
+        obs = self._take_in(answered, step.obs, may_differ=rows)
+        if step.first:
+            self._take_first(step.first)
+        if not runner.waits_for_all or len(step.first) < len(step.ended):
+            self._note_ready()
+        env_ids = self._all_ids if all_answered else np.array(answered, np.int64)
+        columns = vector_step(env_ids, obs, step, strict=not rows)
+        return check_step(columns, self._step_count), step
+
+    def _take_first(self, first: Mapping[int, Obs]) -> None:
+        """Store first observations; those of all environments make the store."""
+        if self._store is not None:
+            self._take_in(list(first), list(first.values()), may_differ=True)
+            return
+        some = next(iter(first.values()))  # members of a vector may begin with a later batch
+        observations = [first.get(env_id, some) for env_id in self._all_list]
+        runner = self._launched()
+        # Workers cannot make room for wider numbers later.
+        space = self.observation_space if runner.shares_memory else None
+        self._store = obs_store.ObsColumns(observations, space)
+        if runner.shares_memory and self._store.is_columnar:
+            runner.attach(self._store.layout)
+
+    def _take_in(self, ids: list[int], observations: Sequence[Obs], may_differ: bool) -> Obs:
+        """Store observations, as columns; those of the dict API may change their shapes."""
+        store = self._observed()
+        try:
+            columns = obs_store.as_columns(store.layout, ids, observations)
+        except DataError:
+            if not isinstance(observations, list | tuple):
+                raise
+            new = dict(zip(ids, observations))
+            latest = [new[i] if i in new else store.row(i) for i in self._all_list]
+            refitted = obs_store.ObsColumns(latest)
+            if not (refitted.is_columnar or may_differ):
+                raise
+            self._store = store = refitted
+            columns = obs_store.as_columns(store.layout, ids, observations)
+        store.put(ids, columns)
+        return columns
+
+    def _note_ready(self) -> None:
+        ids = [] if self._runner is None else self._runner.ready()
+        all_ready = len(ids) == self._env_num
+        self._ready_list = self._all_list if all_ready else ids
+        self._ready_ids = self._all_ids if all_ready else _constant(ids)
+
+    def _require_ready(self, ids: list[int]) -> None:
+        runner, ready = self._launched(), set(self._ready_list)
+        for env_id in ids:
             if env_id not in ready:
                 state = runner.states.get(env_id)
                 why = "there is no such environment" if state is None else f"it is in {state!r}"
@@ -293,20 +361,31 @@ class BaseEnvManager(EnvRequests):
                     "that ready_obs or ready_columns showed, and reset() those that need it",
                     env_id,
                 )
-        if not given and not runner.in_flight:
+        if not ids and not runner.in_flight:
             raise EnvError("no environment was named; all are done, or wait for a reset()")
-        if len(set(given)) < len(given):
-            raise EnvError(f"an environment cannot be stepped twice at once: {given}")
+        if len(set(ids)) < len(ids):
+            raise EnvError(f"an environment cannot be stepped twice at once: {ids}")
 
-    def _with_columns(self) -> EnvRunner:
-        runner = self._runner
-        if runner is None or not runner.store.is_columnar:
-            self._launched()
+    def _observed(self) -> obs_store.ObsColumns:
+        """The environments' latest observations."""
+        self._launched()
+        assert self._store is not None
+        return self._store
+
+    def _with_columns(self) -> obs_store.ObsColumns:
+        store = self._observed()
+        if not store.is_columnar:
             raise DataError(
                 "the observations are not arrays of one shape and dtype, or dicts of such; use "
                 "ready_obs and step()"
             )
-        return runner
+        return store
+
+
+def _constant(ids: Sequence[int]) -> np.ndarray:
+    array = np.array(ids, np.int64)
+    array.setflags(write=False)
+    return array
 
 
 class StackedEnvManager(BaseEnvManager):
@@ -320,8 +399,7 @@ class StackedEnvManager(BaseEnvManager):
 
         Those that do not fit columns are an array of objects.
         """
-        runner = self._launched()
-        return runner.store.gather(runner.ready_ids)
+        return self._observed().gather(self._ready_ids)
 
     def step(  # type: ignore[override]
         self, actions: Sequence[np.ndarray] | Mapping[int, Any]

@@ -10,8 +10,8 @@ from gymnasium.vector import VectorEnv
 
 from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
+from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, fn_name
-from ding.envs.env_manager._group_runner import GroupRunner
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
@@ -86,7 +86,7 @@ class GymVectorEnvManager(BaseEnvManager):
             processes._seeds, processes._env_replay_path = self._seeds, self._env_replay_path
             return processes._make_runner()
         spec = self._group_spec()
-        return GroupRunner(replace(spec, env_fns=dict(enumerate(env_fns))), self._env_num)
+        return EnvGroup(replace(spec, env_fns=dict(enumerate(env_fns))))
 
 
 def _native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:

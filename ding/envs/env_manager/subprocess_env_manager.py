@@ -12,10 +12,9 @@ from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env_manager._env_types import GroupSpec, is_abnormal
-from ding.envs.env_manager._group_runner import GroupRunner
-from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
+from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.errors import ConfigError
@@ -47,15 +46,14 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     Config keys, besides the base manager's:
         shared_memory: Whether observations travel in shared memory. They do so only if they are
             arrays of one shape, or nested dicts of such; other ones are pickled.
-        copy_on_get: Whether ``ready_obs`` gives copies, which the caller may write to; without,
-            rows of arrays that the manager has, too.
         context: How processes start: ``fork``, ``spawn`` or ``forkserver``.
         envs_per_worker: Environments per process; ``None``: one, in the synchronous manager as
             many as spread them over the machine's cores.
         wait_num: How many environments a step waits for.
         step_wait_timeout: Seconds after which it returns with fewer, but at least one.
         connect_timeout: Seconds that making the environments may take.
-        reset_inplace: Accepted for old configs; workers always reset in place.
+        copy_on_get, reset_inplace: Accepted for old configs: ``ready_obs`` always gives copies, and
+            workers always reset in place.
 
     A process that dies ends in ``EnvDiedError``, one that hangs beyond ``step_timeout`` or
     ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1 its
@@ -80,12 +78,6 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     def ready_env(self) -> list[int]:
         """Ids of the environments that wait for an action."""
         return self.ready_obs_id
-
-    @property
-    def ready_obs(self) -> dict[int, Any]:
-        """Env id to observation of the environments that wait for an action."""
-        runner, copied = self._launched(), bool(self._cfg.copy_on_get)
-        return {i: runner.store.row(i, copied) for i in runner.ready_list}
 
     @staticmethod
     def worker_fn(
@@ -145,7 +137,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
             rest = [conn for conn in rest if conn not in new]
         return ready, [rest_conn.index(conn) for conn in ready]
 
-    def _make_runner(self) -> EnvRunner:
+    def _make_runner(self) -> WorkerPool:
         target, context, names = self.worker_fn, self._cfg.context, self.method_name_list
 
         def start(spec: GroupSpec) -> ChildProcess:
@@ -160,7 +152,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         cfg, waits = self._cfg, {}
         if not self.in_lockstep:
             waits = {"wait_num": cfg.wait_num, "wait_timeout": cfg.step_wait_timeout}
-        return GroupRunner(
+        return WorkerPool(
             self._group_spec(),
             self._envs_per_worker(),
             partial(WorkerLink, start=start, connect_timeout=cfg.connect_timeout),
