@@ -38,7 +38,7 @@ from ding.utils import read_file, save_file
 from ding.utils.errors import DingError
 from ding.utils.file_helper import read_facts, write_facts
 from ding.utils.shared_folder import SharedFolder
-from ding.worker.coordinator.coordinator_state import CoordinatorState
+from ding.worker.coordinator.run_files import CoordinatorState
 from ding.worker.replay_buffer import AdvancedReplayBuffer
 
 LIMIT = 10

@@ -55,11 +55,11 @@ def methods(seam: type) -> tuple[Message, ...]:
 #: Where each part that speaks is found, below ``ding.worker``.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "Coordinator": (
-        *("coordinator.coordinator", "coordinator.run", "coordinator.run_files"),
-        *("coordinator.task_scheduler", "coordinator.run_events"),
+        *("coordinator.coordinator", "coordinator.run", "coordinator.run_events"),
+        *("coordinator.run_files", "coordinator.task_scheduler"),
     ),
     "Buffers": (
-        *("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
+        *("coordinator.chunk_buffer", "coordinator.chunk_store"),
         *("coordinator.buffer_pace", "coordinator.row_server"),
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),

@@ -52,6 +52,7 @@ class ChunkBuffer:
         turn: The run's; files are removed when it is over.
 
     Attributes:
+        cfg: Its config, as plain data.
         pace: How much may be put in and drawn.
         push_count: Samples that came since the buffer was made.
 
@@ -71,6 +72,7 @@ class ChunkBuffer:
         turn: Turn | None = None,
     ) -> None:
         self._name, self._space, self._turn = name, space, turn or Turn()
+        self.cfg = _plain(cfg)
         own = buffer_config(cfg)
         kind = get_buffer_cls(own)
         defaults = kind.default_config() if hasattr(kind, "default_config") else {}
@@ -368,3 +370,12 @@ def _json(column: np.ndarray) -> Json:
     """A column in JSON, as one number if all are the same."""
     values: list[Json] = column.tolist()
     return values[0] if column.dtype.kind == "i" and (column == column[0]).all() else values
+
+
+def _plain(cfg: object) -> Json:
+    """Config as plain data, which can be stored."""
+    if isinstance(cfg, Mapping):
+        return {str(key): _plain(value) for key, value in cfg.items()}
+    if isinstance(cfg, list | tuple):
+        return [_plain(value) for value in cfg]
+    return cfg if isinstance(cfg, bool | int | float | str | None) else str(cfg)

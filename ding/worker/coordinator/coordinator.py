@@ -9,31 +9,28 @@ from easydict import EasyDict
 
 from ding.interaction.base.network import joined
 from ding.utils import deep_merge_dicts, durations
-from ding.utils.callbacks import Callbacks, RunStarted
+from ding.utils.callbacks import Callbacks, RunFinished, RunStarted
 from ding.utils.class_config import Configurable
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
-from ding.utils.ending import AT_GOAL, Ending
+from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
-from ding.worker.seams import Engine, SampleStore
+from ding.worker.seams import Engine
 
 from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
 from .buffer_pace import SpaceQuota
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
-from .coordinator_state import CoordinatorState
 from .reported_values import as_number, error_line
-from .run import Run
-from .run_buffers import RunBuffers
 from .run_events import RunEvents
-from .run_files import RunFiles
-from .run_status import RunStatus, run_status
+from .run_files import CoordinatorState, RunFiles
+from .run_status import RunStatus, buffer_status, who_waits, worker_status
 from .run_view import RunView, write_address
 from .task_scheduler import TaskScheduler
 from .task_table import TaskState
@@ -42,6 +39,8 @@ from .turn import Turn, in_turn
 __all__ = ["Coordinator", "TaskState"]
 
 _logger = logging.getLogger(__name__)
+#: What the run's record has of the facts at its end.
+_SUMMARY = ("best_return", "envstep", "train_iter")
 
 
 class Coordinator(RunEvents, Configurable):
@@ -52,7 +51,7 @@ class Coordinator(RunEvents, Configurable):
         run_log: The run's folder, for scalars and ``run.json``.
         console: The display.
         engine: What carries the run; HTTP and the folders of the config if not given.
-        callbacks: Are told what the run does, and may end it.
+        callbacks: Are called with what the run does, and may end it.
 
     Attributes:
         commander: What decides which tasks there are.
@@ -97,50 +96,49 @@ class Coordinator(RunEvents, Configurable):
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
         self._resume = given.get("resume", cfg.get("resume_coordinator"))
-        self._exp_name = str(self._main.get("exp_name", "default_experiment"))
-        commander, view = create_parallel_commander(self._main), RunView(console, _logger)
-        run = Run(self._exp_name, commander, view, callbacks or Callbacks(), run_log)
+        exp_name = str(self._main.get("exp_name", "default_experiment"))
         system = {**cfg["system"], "coordinator": self._cfg}
         if engine is None:
-            engine = flask_fs_engine(system, self._exp_name, cfg["main"].get("seed", 0))
-        buffers = self._make_buffers(
-            samples_of_comm_type(cfg["system"]) or engine.samples,
-            None if run_log is None else run_log.writer,
-            run.turn,
+            engine = flask_fs_engine(system, exp_name, self._main.get("seed", 0))
+        samples = samples_of_comm_type(cfg["system"]) or engine.samples
+        view, turn = RunView(console, _logger), Turn()
+        warn = partial(view.log, warning=True)
+        super().__init__(
+            exp_name,
+            create_parallel_commander(self._main),
+            view,
+            callbacks or Callbacks(),
+            run_log,
+            turn=turn,
+            files=RunFiles(samples, engine.weights, engine.artifacts, engine.marks, warn),
+            make_buffer=partial(
+                ChunkBuffer,
+                store=samples,
+                space=SpaceQuota(int(self._cfg.path_data_limit)),
+                exp_name=exp_name,
+                tb_logger=None if run_log is None else run_log.writer,
+                ratio=self._sample_ratio(),
+                turn=turn,
+            ),
+            max_task_retry=int(self._cfg.max_task_retry),
         )
-        files = RunFiles(engine.artifacts, engine.weights, engine.marks, run.warn)
-        super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
-        self._state = CoordinatorState(
-            self._exp_name, self._main, float(self._cfg.save_state_second), run.warn
-        )
+        save_second = float(self._cfg.save_state_second)
+        self._state = CoordinatorState(exp_name, self._main, save_second, warn)
         self._comm = CommCoordinator(
             {"main": self._main, "system": system},
-            self,
-            _logger,
+            *(self, _logger),
             status=self.status,
             control=engine.control,
-            turn=run.turn,
+            turn=turn,
         )
         limits: dict[Kind, float] = {
             "collector": float(self._cfg.collector_task_timeout),
             "learner": float(self._cfg.learner_task_timeout),
         }
-        self._scheduler = TaskScheduler(run, buffers, files, limits)
+        self._scheduler = TaskScheduler(self, limits)
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
-
-    def _make_buffers(self, store: SampleStore | None, writer: object, turn: Turn) -> RunBuffers:
-        make = partial(
-            ChunkBuffer,
-            store=store,
-            space=SpaceQuota(int(self._cfg.path_data_limit)),
-            exp_name=self._exp_name,
-            tb_logger=writer,
-            ratio=self._sample_ratio(),
-            turn=turn,
-        )
-        return RunBuffers(make, store)
 
     def _sample_ratio(self) -> SampleRatio | None:
         cfg = self._cfg
@@ -166,9 +164,9 @@ class Coordinator(RunEvents, Configurable):
                 self.load_state_dict(saved)
             self._comm.start()
             if self._comm.address is not None:
-                self._address_file = write_address(self._exp_name, self._comm.address)
-                self._run.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
-            self._run.tell(RunStarted, config=self._main)
+                self._address_file = write_address(self.exp_name, self._comm.address)
+                self.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
+            self.tell(RunStarted, config=self._main)
             loop = threading.Thread(target=self._loop, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:
@@ -193,32 +191,6 @@ class Coordinator(RunEvents, Configurable):
         """Where it listens, once it was started."""
         return self.address[1]
 
-    def stop(self, reason: str, status: str = "interrupted") -> None:
-        """End the run; does not wait. The first reason counts."""
-        self._run.stop(reason, status)
-
-    def info(self, s: str) -> None:
-        """Show a line to the operator."""
-        self._run.view.log(s)
-
-    def error(self, s: str) -> None:
-        """Show a line of something that went wrong."""
-        self._run.warn(s)
-
-    @property
-    def verdict(self) -> Ending | None:
-        """How the run ended, if it has."""
-        return self._run.verdict
-
-    @property
-    def system_shutdown_flag(self) -> bool:
-        """Whether the run is over."""
-        return self._run.verdict is not None
-
-    def wait(self, timeout: float | None = None) -> Ending | None:
-        """How the run ended, ``None`` if it has not within so many seconds."""
-        return self._run.wait(timeout)
-
     def close(self) -> None:
         """End the run, let the workers go, and remove data and weights files."""
         if self._closed:
@@ -229,30 +201,34 @@ class Coordinator(RunEvents, Configurable):
             last.callback(self._tell_end)
             last.callback(self._remove_files)
             last.callback(self._comm.close)
-            # Before that: workers that are let go look there for the reason.
+            # Before that: workers that are released look there for the reason.
             last.callback(self._note_end)
             if self._loop_thread is not None:
                 self._loop_thread.join(durations.LOOP_CLOSE)
                 self._close_tasks()
-            self._run.view.draw(self.status, at_end=True)
+            self.view.draw(self.status, at_end=True)
 
     def _note_end(self) -> None:
-        if self._run.log is not None and self._run.verdict is not None:
-            ending = self._run.verdict
-            self._run.log.finish(ending.status, ending.reason, **self._run.facts.summary())
+        if self.log is not None and self.verdict is not None:
+            ending = self.verdict
+            facts = {name: getattr(self.facts, name) for name in _SUMMARY}
+            self.log.finish(ending.status, ending.reason, **facts)
 
     def _tell_end(self) -> None:
-        assert self._run.verdict is not None
-        problem = self._run.tell_end(self._run.verdict)
+        if not self.callbacks:
+            return
+        assert self.verdict is not None
+        end = RunFinished(*self.moment(), *self.verdict, self.facts.best_return)
+        problem = self.callbacks.end(end)
         if problem:
             self.error(problem)
-            if self._run.log is not None:
-                self._run.log.note(reason=f"{self._run.verdict.reason}; {problem}")
+            if self.log is not None:
+                self.log.note(reason=f"{self.verdict.reason}; {problem}")
 
     def _close_tasks(self) -> None:
         """Let the tasks end, and keep what is to be gone on from."""
         if self._at_goal:
-            self._files.remove(self._state.path, self._state.remove)
+            self.files.remove(self._state.path, self._state.remove)
             self._comm.close_tasks(durations.LOOP_CLOSE)
             return
         # Tasks are open in it, to be handed out again. Without buffers: the end removes the files
@@ -261,7 +237,7 @@ class Coordinator(RunEvents, Configurable):
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have told of more meanwhile, and a learner's own state has it.
-        self._state.save(lambda: {**state, "facts": self._run.facts.state_dict()})
+        self._state.save(lambda: {**state, "facts": self.facts.state_dict()})
 
     def __del__(self) -> None:
         # The run is told to end; letting workers go and joining threads is for `close`.
@@ -270,35 +246,36 @@ class Coordinator(RunEvents, Configurable):
                 self.stop("the coordinator was deleted")
 
     def _remove_files(self) -> None:
-        self._buffers.close()
+        while self.buffers:
+            self.buffers.popitem()[1].close(remove_files=True)
         self._note_weights()
-        self._files.remove_weights()
+        self.files.remove_weights()
         if self._at_goal:
-            self._files.remove_paths(self._files.noted["states"])
+            self.files.remove_paths(self.files.noted["states"])
         if self._address_file is not None:
-            self._files.remove_paths([self._address_file])
+            self.files.remove_paths([self._address_file])
 
     def _note_weights(self) -> None:
         """Note weights that are not those of a task, such as a league's old players."""
-        self._files.note("weights", self._run.ask(self.commander.weights_files) or [])
+        self.files.note("weights", self.ask(self.commander.weights_files) or [])
 
     @property
     def _at_goal(self) -> bool:
         """Whether there is nothing to go on with."""
-        return self._run.verdict is not None and self._run.verdict.status in AT_GOAL
+        return self.verdict is not None and self.verdict.status in AT_GOAL
 
     # ------------------------------------------------------------------ the loop
 
     def _loop(self) -> None:
         try:
-            while self._run.verdict is None:
+            while self.verdict is None:
                 self._comm.assign(self._scheduler.schedule)
                 self._note_weights()
                 self._state.save_if_due(self.state_dict)
-                self._run.view.draw(self.status)
-                self._run.wake.wait(durations.COORDINATOR_TICK)
-                self._run.wake.clear()
-        except BaseException as err:  # whatever it was: nobody else hands out tasks
+                self.view.draw(self.status)
+                self.wake.wait(durations.COORDINATOR_TICK)
+                self.wake.clear()
+        except BaseException as err:  # whatever it was: nothing else hands out tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
         self._comm.close_tasks(0.0)
@@ -308,20 +285,44 @@ class Coordinator(RunEvents, Configurable):
     def status(self) -> RunStatus:
         """The facts that ``GET /status`` gives."""
         goal = as_number(first_goal(self._main.get("env", {}).get("stop_value")))
-        run, workers = self._run, self._comm.workers()
-        with run.turn:
-            counted = run.exp_name, run.verdict, run.facts, run.table.counts()
-            return run_status(*counted, goal, workers, self._buffers.all())
+        there = self._comm.workers()
+        with self.turn:
+            facts, ending, now = self.facts, self.verdict, self.facts.clock()
+            workers = {worker.name: worker_status(worker, facts, now) for worker in there}
+            return {
+                "exp_name": self.exp_name,
+                "state": "running" if ending is None else ending.status,
+                "reason": None if ending is None else ending.reason,
+                "stop_value": goal,
+                "seconds": round(now - facts.started, 1),
+                "envstep": facts.envstep,
+                "train_iter": facts.train_iter,
+                "episodes": facts.episodes,
+                "episode_return": facts.episode_return,
+                "best_return": facts.best_return,
+                "last_eval_return": facts.last_eval_return,
+                "buffers": {name: buffer_status(one) for name, one in self.buffers.items()},
+                "data_rate": facts.data_rate(),
+                "policy": facts.policies(),
+                "workers": workers,
+                "tasks": self.table.counts(),
+                "waits": who_waits(workers) if ending is None else "the run is over",
+                "troubles": dict(facts.troubles),
+                "failures": list(facts.failures),
+            }
 
     @in_turn
     def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
         return {
             "commander": self.commander.state_dict(),
-            "facts": self._run.facts.state_dict(),
-            "tasks": self._run.table.state_dict(),
-            "policy_ids": sorted(self._files.noted["weights"]),
-            "buffers": self._buffers.state_dict(),
+            "facts": self.facts.state_dict(),
+            "tasks": self.table.state_dict(),
+            "policy_ids": sorted(self.files.noted["weights"]),
+            "buffers": {
+                name: {"cfg": buffer.cfg, "state": buffer.state_dict()}
+                for name, buffer in self.buffers.items()
+            },
         }
 
     @in_turn
@@ -333,9 +334,11 @@ class Coordinator(RunEvents, Configurable):
         if not state_dict:
             return
         self.commander.load_state_dict(state_dict["commander"])
-        self._run.table.load_state_dict(state_dict["tasks"])
-        self._run.facts.load_state_dict(state_dict["facts"])
-        self._files.note("weights", state_dict["policy_ids"])
-        self._files.note("buffers", state_dict["buffers"])
-        for line in self._buffers.load_state_dict(state_dict["buffers"]):
-            self.error(line)
+        self.table.load_state_dict(state_dict["tasks"])
+        self.facts.load_state_dict(state_dict["facts"])
+        self.files.note("weights", state_dict["policy_ids"])
+        self.files.note("buffers", state_dict["buffers"])
+        for name, saved in state_dict["buffers"].items():
+            gone = self.open_buffer(name, saved["cfg"]).load_state_dict(saved["state"])
+            if gone:
+                self.error(f"{name}: the files of {len(gone)} chunks are gone, first {gone[0]}")

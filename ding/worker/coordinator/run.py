@@ -1,4 +1,4 @@
-"""A parallel run as its parts share it: commander, tasks, counters, callbacks and verdict."""
+"""A parallel run as its parts share it: commander, tasks, buffers, counters and verdict."""
 
 import logging
 import threading
@@ -6,16 +6,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
-from ding.utils.callbacks import Callbacks, RunFinished, RunMoment
+from ding.utils.callbacks import Callbacks, RunMoment
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError
 from ding.utils.run_log import RunLog
 from ding.worker.messages import Kind, Task
 from ding.worker.tasks import FailedTask
 
+from ._types import Config
 from .base_parallel_commander import BaseCommander
+from .chunk_buffer import ChunkBuffer
 from .reported_values import error_line, one_line
-from .run_facts import RunFacts
+from .run_facts import RetryLimit, RunFacts
+from .run_files import RunFiles
 from .run_view import RunView
 from .task_table import TaskTable
 from .turn import Turn
@@ -33,14 +36,19 @@ class Run:
         exp_name: The run's folder.
         commander: Decides which tasks there are.
         view: Shows what happens.
-        callbacks: Are told of it, and may end the run.
+        callbacks: Are called with what happens, and may end the run.
         log: Where episodes are written, and the commander's scalars.
+        turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
+        files: What is to be removed, and the best checkpoint.
+        make_buffer: Makes a `ChunkBuffer` of its config and its ``name``.
+        max_task_retry: Failures in a row without progress that are tried again.
 
     Attributes:
         verdict: How it ended; ``None`` while it goes on.
+        buffers: By the ids that learners' tasks name.
         table: Where each task is.
         facts: Counters and rates.
-        turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
+        retries: Failures, and when there are too many.
         wake: Set when there may be tasks to give out.
     """
 
@@ -51,20 +59,26 @@ class Run:
         view: RunView,
         callbacks: Callbacks,
         log: RunLog | None,
+        *,
+        turn: Turn,
+        files: RunFiles,
+        make_buffer: Callable[..., ChunkBuffer],
+        max_task_retry: int,
     ) -> None:
         self.exp_name, self.commander, self.view = exp_name, commander, view
-        self.callbacks, self.log = callbacks, log
+        self.callbacks, self.log, self.turn, self.files = callbacks, log, turn, files
         if log is not None:
             commander.tb_logger = log.writer
+        self.make_buffer, self.buffers = make_buffer, dict[str, ChunkBuffer]()
         self.verdict: Ending | None = None
         self.table, self.facts = TaskTable(), RunFacts()
-        self.turn = Turn()
+        self.retries = RetryLimit(max_task_retry)
         self.wake = threading.Event()
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 
     # ------------------------------------------------------------------ its end
 
-    def stop(self, reason: str, status: str) -> None:
+    def stop(self, reason: str, status: str = "interrupted") -> None:
         """End the run; does not wait. The first reason counts."""
         with self._verdict_lock:
             if self.verdict is None:
@@ -73,14 +87,19 @@ class Run:
         self.wake.set()
 
     def stop_at_goal(self) -> None:
-        """End the run if the commander says that it has come to a good end."""
+        """End the run if the commander says that it has reached a good end."""
         if self.commander.converged_reason is not None:
             self.stop(self.commander.converged_reason, "converged")
         elif self.commander.finished_reason is not None:
             self.stop(self.commander.finished_reason, "finished")
 
-    def wait(self, timeout: float | None) -> Ending | None:
-        """The verdict, if there is one within so many seconds."""
+    @property
+    def system_shutdown_flag(self) -> bool:
+        """Whether the run is over."""
+        return self.verdict is not None
+
+    def wait(self, timeout: float | None = None) -> Ending | None:
+        """How the run ended, ``None`` if it has not within ``timeout`` seconds."""
         self._over.wait(timeout)
         return self.verdict
 
@@ -103,17 +122,27 @@ class Run:
                 return None
 
     def give_back(self, kind: Kind, task: Task, cause: str) -> None:
-        """Tell the commander that a task has to be made anew."""
+        """Report to the commander that a task has to be made again."""
         notify = self.commander.notify_fail_learner_task
         if kind == "collector":
             notify = self.commander.notify_fail_collector_task
         self.ask(notify, cast(FailedTask, {**task, "message": cause}))
 
+    def open_buffer(self, buffer_id: str, cfg: Config) -> ChunkBuffer:
+        """The buffer of that id; a new one if there is none."""
+        if buffer_id not in self.buffers:
+            self.buffers[buffer_id] = self.make_buffer(cfg, name=buffer_id)
+        return self.buffers[buffer_id]
+
     # ------------------------------------------------------------------ its watchers
 
-    def warn(self, text: str) -> None:
+    def info(self, s: str) -> None:
+        """Show a line to the operator."""
+        self.view.log(s)
+
+    def error(self, s: str) -> None:
         """Show a line of something that went wrong."""
-        self.view.log(text, warning=True)
+        self.view.log(s, warning=True)
 
     def tell(self, moment: Callable[..., RunMoment], **facts: object) -> None:
         """Call the callbacks after this turn; the run ends if they ask for that, or raise.
@@ -123,7 +152,7 @@ class Run:
         """
         if self.callbacks:
             with self.turn:
-                self.turn.later(partial(self._tell, moment(*self._now(), **facts)))
+                self.turn.later(partial(self._tell, moment(*self.moment(), **facts)))
 
     def _tell(self, moment: RunMoment) -> None:
         try:
@@ -133,11 +162,6 @@ class Run:
         if self.callbacks.request:
             self.stop(self.callbacks.request, "finished")
 
-    def tell_end(self, ending: Ending) -> str:
-        """Tell the callbacks that the run is over; returns what they raised."""
-        if not self.callbacks:
-            return ""
-        return self.callbacks.end(RunFinished(*self._now(), *ending, self.facts.best_return))
-
-    def _now(self) -> tuple[str, int, int]:
+    def moment(self) -> tuple[str, int, int]:
+        """Where the run is, for callbacks: its folder, env steps and updates."""
         return self.exp_name, self.facts.envstep, self.facts.train_iter

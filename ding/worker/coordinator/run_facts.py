@@ -1,7 +1,7 @@
-"""What is known of a parallel run while it goes on."""
+"""What is known of a parallel run while it goes on: counters, rates and failures."""
 
 import time
-from collections import deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
@@ -14,6 +14,8 @@ from ._types import StateDict
 from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
+#: A cause that a worker reported so often within so many seconds is there to stay, progress or not.
+SAME_CAUSE_LIMIT = 10
 #: What another coordinator needs to go on.
 _SAVED = (
     *("envstep", "episodes", "train_iter", "episode_return", "last_eval_return"),
@@ -29,11 +31,8 @@ class DataRate(TypedDict):
 
 
 class PolicyStatus(TypedDict):
-    """How new a policy's weights are.
-
-    ``iter``: update of those published last; ``age_s``: seconds since; ``lag_iters``: updates that
-    collectors are behind. ``None`` where it is not known.
-    """
+    """How new a policy's weights are: update of those published last, seconds since, and updates
+    that collectors are behind. ``None`` where it is not known."""
 
     iter: int | None
     age_s: float | None
@@ -66,8 +65,7 @@ class Rate:
         self._marks: deque[tuple[float, float]] = deque()
         self._total = 0.0
 
-    def add(self, amount: float) -> None:
-        now = time.monotonic()
+    def add(self, amount: float, now: float) -> None:
         self._total += amount
         if self._marks and now - self._marks[-1][0] < 0.1:
             self._marks[-1] = (self._marks[-1][0], self._marks[-1][1] + amount)
@@ -75,8 +73,7 @@ class Rate:
             self._marks.append((now, amount))
         self._forget(now)
 
-    def per_second(self) -> float:
-        now = time.monotonic()
+    def per_second(self, now: float) -> float:
         self._forget(now)
         if not self._marks:
             return 0.0
@@ -91,11 +88,13 @@ class RunFacts:
     """Counters and rates.
 
     Attributes:
+        clock: Returns the time in seconds.
         troubles: What keeps workers from a part of their work, by their names.
     """
 
     def __init__(self) -> None:
-        self.started = time.monotonic()
+        self.clock = time.monotonic
+        self.started = self.clock()
         self.envstep = self.episodes = self.train_iter = 0
         self.episode_return: float | None = None
         self.last_eval_return: float | None = None
@@ -105,18 +104,19 @@ class RunFacts:
         self.env_statistics: Statistics = {}
         self._steps: dict[str, int] = {}
         self._samples, self._bytes = Rate(), Rate()
-        self._workers: dict[str, Rate] = {}
-        self._policies: dict[str, _Policy] = {}
+        self._workers: defaultdict[str, Rate] = defaultdict(Rate)
+        self._policies: defaultdict[str, _Policy] = defaultdict(_Policy)
 
     def collected(self, worker: str | None, samples: int, size: int) -> None:
         """A chunk came."""
-        self._samples.add(samples)
-        self._bytes.add(size)
+        now = self.clock()
+        self._samples.add(samples, now)
+        self._bytes.add(size, now)
         if worker is not None:
-            self._workers.setdefault(worker, Rate()).add(samples)
+            self._workers[worker].add(samples, now)
 
     def observed(self, news: object) -> str | None:
-        """A collector's normalising environments have seen so much; returns what is wrong with it.
+        """Add what a collector's normalising environments have seen; returns what is wrong with it.
 
         Args:
             news: By name of the wrapper, ``count``, ``mean`` and ``m2`` in numbers and lists.
@@ -128,7 +128,7 @@ class RunFacts:
         return None
 
     def stepped(self, task_id: str, steps: object) -> int:
-        """A collect task has made so many env steps; returns those of the run."""
+        """A collect task has made ``steps`` env steps so far; returns those of the run."""
         new = max(0, as_count(steps) - self._steps.get(task_id, 0))
         self._steps[task_id] = self._steps.get(task_id, 0) + new
         self.envstep += new
@@ -151,19 +151,15 @@ class RunFacts:
         self.best_return = reward if is_best else self.best_return
         return is_best
 
-    def forget(self, task_id: str) -> None:
-        """A task has failed; its steps were made."""
-        self._steps.pop(task_id, None)
-
     def trained(self, policy_id: str, info: LearnerInfo) -> int:
         """A learner has reported on its training; returns its step."""
         step = as_count(info.get("learner_step"))
         self.train_iter = max(self.train_iter, step)
-        policy = self._policies.setdefault(policy_id, _Policy())
+        policy = self._policies[policy_id]
         policy.step = max(policy.step, step)
         published = info.get("policy_iter")
         if published is not None and as_count(published) != policy.iter:
-            policy.iter, policy.time = as_count(published), time.monotonic()
+            policy.iter, policy.time = as_count(published), self.clock()
         return step
 
     def note_trouble(self, worker: str, trouble: object) -> str | None:
@@ -185,9 +181,11 @@ class RunFacts:
 
     def used(self, policy_id: str, policy_iter: object) -> None:
         """A collector worked with the policy of that iteration."""
-        self._policies.setdefault(policy_id, _Policy()).used = as_count(policy_iter)
+        self._policies[policy_id].used = as_count(policy_iter)
 
     def failed(self, failure: TaskFailure) -> None:
+        """A task failed, or a worker was lost; env steps of the task have been counted."""
+        self._steps.pop(failure.task_id or "", None)
         entry: FailureStatus = {
             "time": round(time.time(), 3),
             "worker": failure.worker,
@@ -204,17 +202,18 @@ class RunFacts:
     def rate_of(self, worker: str) -> float | None:
         """Samples per second of a collector."""
         rate = self._workers.get(worker)
-        return None if rate is None else rate.per_second()
+        return None if rate is None else rate.per_second(self.clock())
 
     def data_rate(self) -> DataRate:
+        now = self.clock()
         return {
-            "samples_per_s": round(self._samples.per_second(), 1),
-            "bytes_per_s": round(self._bytes.per_second(), 1),
+            "samples_per_s": round(self._samples.per_second(now), 1),
+            "bytes_per_s": round(self._bytes.per_second(now), 1),
         }
 
     def policies(self) -> dict[str, PolicyStatus]:
         """For each policy how new its weights are."""
-        now = time.monotonic()
+        now = self.clock()
         return {
             name: {
                 "iter": policy.iter,
@@ -224,12 +223,54 @@ class RunFacts:
             for name, policy in self._policies.items()
         }
 
-    def summary(self) -> dict[str, float | None]:
-        """What the run's record tells at its end."""
-        return {name: getattr(self, name) for name in ("best_return", "envstep", "train_iter")}
-
     def state_dict(self) -> StateDict:
         return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         vars(self).update({name: state_dict[name] for name in _SAVED})
+
+
+class RetryLimit:
+    """Counts failures in a row for each group of tasks.
+
+    Args:
+        max_retry: Failures in a row without progress that are tried again.
+    """
+
+    def __init__(self, max_retry: int) -> None:
+        self._max = max_retry
+        self._in_a_row: Counter[str] = Counter()
+        # Of each group, when workers reported which causes.
+        self._reported: defaultdict[str, deque[tuple[float, str]]]
+        self._reported = defaultdict(lambda: deque(maxlen=SAME_CAUSE_LIMIT))
+        self._step_mark = self._step = -1
+
+    def progress(self, group: str) -> None:
+        """A task of the group got on."""
+        self._in_a_row.pop(group, None)
+
+    def trained(self, step: int) -> None:
+        """The learner has reached that step; it is progress beyond where it failed before."""
+        self._step = max(self._step, step)
+        if step > self._step_mark:
+            self.progress("learner")
+
+    def failed(self, group: str, failure: TaskFailure, now: float) -> str | None:
+        """Note a failure; returns why the run shall end, if it shall."""
+        self._in_a_row[group] += 1
+        count, reported = self._in_a_row[group], self._reported[group]
+        if group == "learner":
+            # One that was killed may be somewhere before that step, and still gets on.
+            self._step_mark = self._step if failure.by_worker else -1
+        if count > self._max:
+            return (
+                f"{group} tasks failed {count} times in a row, last at {failure.worker}: "
+                f"{failure.cause}"
+            )
+        if failure.by_worker:
+            reported.append((now, failure.cause))
+        if len(reported) == SAME_CAUSE_LIMIT:
+            seconds = reported[-1][0] - reported[0][0]
+            if seconds < durations.SAME_CAUSE_SPAN and len({cause for _, cause in reported}) == 1:
+                return f"{group} tasks failed {SAME_CAUSE_LIMIT} times like this: {failure.cause}"
+        return None

@@ -1,19 +1,28 @@
-"""Files that the coordinator looks after: the best checkpoint, and those to be removed."""
+"""Files that the coordinator looks after: best checkpoint, its own state, those to be removed."""
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from ding.torch_utils.weights_file import weights_pattern
-from ding.utils import remove_file
-from ding.utils.errors import DingError
+from ding.utils import read_file, remove_file, save_file
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DingError
 from ding.utils.run_claims import RunMark
-from ding.worker.seams import Artifacts, State, WeightStore
+from ding.utils.state_saver import StateSaver
+from ding.worker.seams import Artifacts, SampleStore, State, WeightStore
 from ding.worker.tasks import CollectorReport
 
+from ._types import Config, StateDict
 from .reported_values import as_count
 
 BEST_NAME = "ckpt_best.pth.tar"
+STATE_NAME = "coordinator_state.pth.tar"
+#: Another one when a state of before cannot be gone on from.
+FORMAT = 3
+#: Share of the time that saving the state may take.
+MAX_SHARE = 0.05
 
 
 class RunFiles:
@@ -21,8 +30,9 @@ class RunFiles:
     that cannot be removed is shown and does no harm.
 
     Args:
+        samples: Where samples are; ``None``: nowhere that the coordinator can see.
+        weights: Where weights are published; ``None``: likewise.
         artifacts: Where the checkpoint goes.
-        weights: Where weights are published; ``None``: nowhere that the coordinator can see.
         marks: Of the folders that samples (``buffers``) and weights are in, if they are in folders.
         warn: Shows a line to the operator.
 
@@ -33,12 +43,13 @@ class RunFiles:
 
     def __init__(
         self,
-        artifacts: Artifacts,
+        samples: SampleStore | None,
         weights: WeightStore | None,
+        artifacts: Artifacts,
         marks: Mapping[str, RunMark],
         warn: Callable[[str], object],
     ) -> None:
-        self._artifacts, self._weights = artifacts, weights
+        self._samples, self._weights, self._artifacts = samples, weights, artifacts
         self._marks, self._warn = marks, warn
         self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set(), "states": set()}
 
@@ -60,8 +71,7 @@ class RunFiles:
         return is_best
 
     def note(self, kind: str, names: Iterable[str]) -> None:
-        """Remember what is to be removed at the end; where there is a mark it is put down, in case
-        this process dies before that."""
+        """Remember what is to be removed at the end; a mark remembers it if this process dies."""
         new = set(names) - self.noted[kind]
         self.noted[kind] |= new
         mark = self._marks.get(kind)
@@ -70,6 +80,11 @@ class RunFiles:
                 mark.note(kind, new)
             except OSError as err:  # then they stay; no reason not to train
                 self._warn(f"the names of the run's {kind} were not put down: {err}")
+
+    def discard(self, data_id: str) -> None:
+        """Remove samples that no buffer wants."""
+        if self._samples is not None:
+            self.remove(f"data {data_id}", partial(self._samples.remove, data_id))
 
     def remove_weights(self) -> None:
         """Remove published weights, and what evaluations that never ended have kept of them."""
@@ -97,3 +112,77 @@ def _checkpoint(state: State, info: Mapping[str, object]) -> State:
         "last_step": as_count(info.get("envstep")),
         "eval_result": info.get("reward_mean"),
     }
+
+
+class CoordinatorState:
+    """The coordinator's state on disk, so that a killed one can be started again.
+
+    Args:
+        exp_name: The run's folder.
+        run: What makes the run another one when it differs: its main config.
+        seconds: Time between saves; they are fewer if saving takes long.
+        warn: Shows a line to the user.
+    """
+
+    def __init__(
+        self, exp_name: str, run: Config, seconds: float, warn: Callable[[str], object]
+    ) -> None:
+        self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
+        text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
+        self._run = hashlib.sha256(text.encode()).hexdigest()
+        self._warn, self._is_failing = warn, False
+        self._saver = StateSaver[StateDict](
+            lambda: {"format": FORMAT, "run": self._run, "state": self._collect()},
+            *(self._write, self._warn_once, seconds, MAX_SHARE),
+            on_stall=warn,
+        )
+
+    def load(self, wanted: bool | None) -> StateDict | None:
+        """The state to go on from, if there is one.
+
+        Args:
+            wanted: ``None``: if it is this run's and the run has not reached its end.
+
+        Raises:
+            CheckpointError: It is wanted, and it cannot be read.
+        """
+        if wanted is False:
+            return None
+        try:
+            saved = read_file(self.path)
+            if not isinstance(saved, dict) or not {"run", "state"} <= set(saved):
+                raise CheckpointError(f"{self.path} holds no state of a coordinator")
+            if saved.get("format") != FORMAT:
+                raise CheckpointError(f"{self.path} is a state of another version of ding")
+        except CheckpointNotFoundError:
+            if wanted:
+                self._warn(f"the run begins anew: there is no {self.path}")
+            return None
+        except CheckpointError as err:
+            if wanted:
+                raise
+            self._warn(f"the run begins anew: {err}")
+            return None
+        return saved["state"] if wanted or saved["run"] == self._run else None
+
+    def save_if_due(self, collect: Callable[[], StateDict]) -> None:
+        self._collect = collect
+        self._saver.save_if_due()
+
+    def save(self, collect: Callable[[], StateDict]) -> None:
+        """Save what `collect` returns. A failure is shown once, and the run goes on."""
+        self._collect = collect
+        self._saver.save()
+
+    def remove(self) -> None:
+        """The run has reached its end; there is nothing to go on from."""
+        remove_file(self.path)
+
+    def _write(self, state: StateDict) -> None:
+        save_file(self.path, state)
+        self._is_failing = False
+
+    def _warn_once(self, error: Exception) -> None:
+        if not self._is_failing:
+            self._warn(f"the coordinator's state is not saved: {error}")
+        self._is_failing = True

@@ -1,11 +1,9 @@
 """The facts of a parallel run, for `GET /status` and those who show them."""
 
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypedDict
 
-from ding.utils.ending import Ending
 from ding.worker.messages import Kind
 from ding.worker.seams import Awaited
 
@@ -32,10 +30,8 @@ class _WorkerBase(TypedDict):
 
 class WorkerStatus(_WorkerBase, total=False):
     """One worker: its state, for how many seconds, its task and what it waits for, with the shares
-    of the last seconds that it has waited for that and for other things.
-
-    Collectors have ``samples_per_s`` and ``is_eval``, learners ``iters_per_s`` and ``wait_share``,
-    the part of their time that they wait for batches.
+    of the last seconds that it has waited for that and for other things. Of collectors in addition
+    ``samples_per_s`` and ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
     """
 
     samples_per_s: float | None
@@ -59,9 +55,8 @@ class RunStatus(TypedDict):
     """The facts of a run, for `GET /status`.
 
     ``state`` is ``running`` or that of the ending, ``reason`` its reason; ``seconds`` since the
-    start; ``tasks`` counts by stage; ``waits`` says who waits for whom,
-    and for which share of the time; ``troubles`` what keeps
-    workers from a part of their work, by their names.
+    start; ``tasks`` counts by stage; ``waits`` says who waits for whom, and for which share of the
+    time; ``troubles`` what keeps workers from a part of their work, by their names.
     """
 
     exp_name: str
@@ -85,7 +80,7 @@ class RunStatus(TypedDict):
     failures: list[FailureStatus]
 
 
-def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerStatus:
+def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) -> WorkerStatus:
     """One worker's state, task and rate; of one that is not there, where it should be."""
     status: WorkerStatus = {
         "kind": worker.kind,
@@ -99,7 +94,7 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerSta
     }
     if isinstance(worker, Awaited):
         return {**status, "address": worker.where}
-    arrival, now = worker.arrival, time.monotonic()
+    arrival = worker.arrival
     status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
     status["since_s"], status["task_id"] = round(now - worker.since, 1), worker.task_id
     status["waits_for"], status["wait_shares"] = worker.waits_for, worker.wait_shares(now)
@@ -151,40 +146,6 @@ _WHAT = {
     "learner": "the learner (samples per insert)",
     "collectors": "collectors (samples per insert)",
 }
-
-
-def run_status(
-    exp_name: str,
-    ending: Ending | None,
-    facts: RunFacts,
-    tasks: dict[str, int],
-    stop_value: float | None,
-    all_workers: Sequence[WorkerSession | Awaited],
-    buffers: Mapping[str, ChunkBuffer],
-) -> RunStatus:
-    """What is known of a run now."""
-    workers = {worker.name: worker_status(worker, facts) for worker in all_workers}
-    return {
-        "exp_name": exp_name,
-        "state": "running" if ending is None else ending.status,
-        "reason": None if ending is None else ending.reason,
-        "stop_value": stop_value,
-        "seconds": round(time.monotonic() - facts.started, 1),
-        "envstep": facts.envstep,
-        "train_iter": facts.train_iter,
-        "episodes": facts.episodes,
-        "episode_return": facts.episode_return,
-        "best_return": facts.best_return,
-        "last_eval_return": facts.last_eval_return,
-        "buffers": {name: buffer_status(buffer) for name, buffer in buffers.items()},
-        "data_rate": facts.data_rate(),
-        "policy": facts.policies(),
-        "workers": workers,
-        "tasks": tasks,
-        "waits": who_waits(workers) if ending is None else "the run is over",
-        "troubles": dict(facts.troubles),
-        "failures": list(facts.failures),
-    }
 
 
 def _rounded(value: object) -> float | None:

@@ -1,6 +1,5 @@
 """The tasks of a run, and where each of them is."""
 
-import time
 from collections.abc import Mapping
 
 from ding.worker.messages import Kind, Task
@@ -31,18 +30,23 @@ class TaskState:
         task_id: Its name in all messages.
         kind: ``collector`` or ``learner``.
         task: What the worker is given.
+        created: When it was queued first, in seconds.
 
     Attributes:
         stage: One of `STAGES`.
-        created: When it was queued first, seconds of the monotonic clock.
         worker: Who works on it, or did last.
     """
 
-    def __init__(self, task_id: str, kind: Kind = "collector", task: Task | None = None) -> None:
-        self.task_id, self.kind = task_id, kind
+    def __init__(
+        self,
+        task_id: str,
+        kind: Kind = "collector",
+        task: Task | None = None,
+        created: float = 0.0,
+    ) -> None:
+        self.task_id, self.kind, self.created = task_id, kind, created
         self.task: Task = {"task_id": task_id} if task is None else task
         self.stage = "queued"
-        self.created = time.monotonic()
         self.worker: str | None = None
 
     @property
@@ -85,7 +89,7 @@ class TaskTable:
         self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 
-    def add(self, kind: Kind, task: Task) -> TaskState:
+    def add(self, kind: Kind, task: Task, now: float = 0.0) -> TaskState:
         """Queue a task.
 
         Raises:
@@ -100,7 +104,8 @@ class TaskTable:
             stage = self._live[task_id].stage
             raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
         self._ended.pop(task_id, None)
-        state = self._live[task_id] = self._queued[task_id] = TaskState(task_id, kind, task)
+        state = TaskState(task_id, kind, task, now)
+        self._live[task_id] = self._queued[task_id] = state
         return state
 
     def get(self, task_id: str, kind: Kind | None = None) -> TaskState | None:

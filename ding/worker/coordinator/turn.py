@@ -3,10 +3,8 @@
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-#: Something to be done.
-Action: TypeAlias = Callable[[], object]
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -17,9 +15,9 @@ class Turn:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._depth = 0
-        self._after: list[Action] = []
+        self._after: list[Callable[[], object]] = []
 
-    def later(self, action: Action) -> None:
+    def later(self, action: Callable[[], object]) -> None:
         """Do something when the turn is over: write files, call users' code. Within a turn only."""
         self._after.append(action)
 
@@ -29,7 +27,7 @@ class Turn:
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
-        after: list[Action] = []
+        after: list[Callable[[], object]] = []
         if not self._depth:
             after, self._after = self._after, after
         self._lock.release()
@@ -37,13 +35,11 @@ class Turn:
             action()
 
 
-class HasTurn(Protocol):
-    """What does its work in turns."""
-
+class _HasTurn(Protocol):
     turn: Turn
 
 
-Owner = TypeVar("Owner", bound=HasTurn)
+Owner = TypeVar("Owner", bound=_HasTurn)
 
 
 def in_turn(

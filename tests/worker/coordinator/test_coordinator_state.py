@@ -4,7 +4,7 @@ import pytest
 
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError
-from ding.worker.coordinator.coordinator_state import CoordinatorState
+from ding.worker.coordinator.run_files import CoordinatorState
 
 RUN = {"policy": {"type": "dqn"}}
 

@@ -16,12 +16,11 @@ from ding.utils.callbacks import Callbacks
 from ding.worker.coordinator.buffer_pace import SpaceQuota
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.core import Core
-from ding.worker.coordinator.run import Run as SharedRun
-from ding.worker.coordinator.run_buffers import RunBuffers
 from ding.worker.coordinator.run_events import CALLBACKS, RunEvents, events_of
 from ding.worker.coordinator.run_files import RunFiles
 from ding.worker.coordinator.run_view import RunView
 from ding.worker.coordinator.task_scheduler import TaskScheduler
+from ding.worker.coordinator.turn import Turn
 from ding.worker.coordinator.worker_session import Ask, Leave, Wait
 from ding.worker.messages import (
     ChunkReport,
@@ -332,15 +331,18 @@ class WholeRun(Driver):
     def __init__(self):
         config = make_config({}, commander={"collectors": 2, "learners": 1})
         commander = ScriptedCommander(config.main)
-        view = RunView(None, logging.getLogger("test"))
-        self.run = SharedRun("exp", commander, view, Callbacks(), None)
-        make = partial(ChunkBuffer, store=None, space=SpaceQuota(10**6), exp_name="exp")
-        self.buffers = RunBuffers(make, None)
-        files = RunFiles(None, None, {}, self.run.warn)
-        events = RunEvents(self.run, self.buffers, files, max_task_retry=10**9)
-        limits = dict.fromkeys(KINDS, 30.0)
-        self.scheduler = TaskScheduler(self.run, self.buffers, files, limits)
-        super().__init__(events, self.run.turn)
+        view, turn = RunView(None, logging.getLogger("test")), Turn()
+        space = SpaceQuota(10**6)
+        self.run = RunEvents(
+            *("exp", commander, view, Callbacks(), None),
+            turn=turn,
+            files=RunFiles(None, None, None, {}, view.log),
+            make_buffer=partial(ChunkBuffer, store=None, space=space, exp_name="exp", turn=turn),
+            max_task_retry=10**9,
+        )
+        self.run.facts.clock = lambda: self.now
+        self.scheduler = TaskScheduler(self.run, dict.fromkeys(KINDS, 30.0))
+        super().__init__(self.run, turn)
         self.causes = itertools.count()
         self.names = itertools.count()
 

@@ -1,14 +1,12 @@
 """What the operator is shown."""
 
 import logging
-import time
 
 import pytest
 
 from ding.utils import durations
 from ding.utils.console import Console
-from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
-from ding.worker.coordinator.run_facts import RunFacts
+from ding.worker.coordinator.run_facts import SAME_CAUSE_LIMIT, RetryLimit, RunFacts
 from ding.worker.coordinator.run_status import who_waits
 from ding.worker.coordinator.run_view import MAX_LINES, RunView, brief_facts, worker_lines
 from ding.worker.coordinator.worker_session import WaitShares
@@ -162,10 +160,10 @@ def test_policy_lag():
     assert told["age_s"] < 5
 
 
-def test_rates_fade(monkeypatch):
+def test_rates_fade():
     now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     facts = RunFacts()
+    facts.clock = lambda: now[0]
     for _ in range(20):
         facts.collected("c", 50, 1000)
         now[0] += 0.1
@@ -181,36 +179,36 @@ def failure(cause="x", by_worker=True):
 
 def test_failures_in_a_row_end_the_run():
     limit = RetryLimit(2)
-    assert limit.failed("collector", failure()) is None
-    assert limit.failed("evaluation", failure()) is None
-    assert limit.failed("collector", failure()) is None
+    assert limit.failed("collector", failure(), 0.0) is None
+    assert limit.failed("evaluation", failure(), 0.0) is None
+    assert limit.failed("collector", failure(), 0.0) is None
     limit.progress("collector")
-    assert limit.failed("collector", failure()) is None
-    assert limit.failed("collector", failure()) is None
-    assert "3 times in a row" in limit.failed("collector", failure("disk full"))
+    assert limit.failed("collector", failure(), 0.0) is None
+    assert limit.failed("collector", failure(), 0.0) is None
+    assert "3 times in a row" in limit.failed("collector", failure("disk full"), 0.0)
 
 
 def test_training_the_same_steps_again_is_no_progress():
     limit = RetryLimit(1)
     limit.trained(10)
-    assert limit.failed("learner", failure("NaN")) is None
+    assert limit.failed("learner", failure("NaN"), 0.0) is None
     limit.trained(9)
     limit.trained(10)
-    assert "NaN" in limit.failed("learner", failure("NaN"))
+    assert "NaN" in limit.failed("learner", failure("NaN"), 0.0)
     limit.trained(11)
-    assert limit.failed("learner", failure("NaN")) is None
+    assert limit.failed("learner", failure("NaN"), 0.0) is None
 
 
 def test_the_same_cause_again_and_again_ends_the_run_despite_progress():
     limit = RetryLimit(3)
     for _ in range(SAME_CAUSE_LIMIT - 1):
-        assert limit.failed("collector", failure("no level 7")) is None
+        assert limit.failed("collector", failure("no level 7"), 0.0) is None
         limit.progress("collector")
-    assert "no level 7" in limit.failed("collector", failure("no level 7"))
+    assert "no level 7" in limit.failed("collector", failure("no level 7"), 0.0)
 
 
 def test_workers_that_are_lost_again_and_again_do_not_end_a_run_that_gets_on():
     limit = RetryLimit(3)
     for _ in range(5 * SAME_CAUSE_LIMIT):
-        assert limit.failed("collector", failure("no heartbeat", by_worker=False)) is None
+        assert limit.failed("collector", failure("no heartbeat", by_worker=False), 0.0) is None
         limit.progress("collector")
