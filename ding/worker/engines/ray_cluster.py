@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ding.utils import durations
 from ding.utils.ending import Ending
@@ -30,6 +31,7 @@ from ding.utils.system_helper import ReportingThread
 
 try:
     import ray
+    from ray._private.node import Node
     from ray._private.ray_logging import stderr_deduplicator, stdout_deduplicator
     from ray._private.runtime_env.py_modules import upload_py_modules_if_needed
 except ImportError as error:
@@ -45,6 +47,9 @@ _CLIENT = "ray://"
 #: Ray's own setting: after this many seconds without the head, Ray ends a process.
 _RAYS_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RAYS_PATIENCE_DEFAULT = 60.0
+#: What `ray.init` starts on a head and a run does not use, a quarter of the start's processor time:
+#: the autoscaler, the dashboard's process (also without a dashboard) and the log monitor.
+_UNUSED_SERVICES = ("start_monitor", "start_api_server", "start_log_monitor")
 
 
 class RayCluster:
@@ -153,8 +158,10 @@ class RayCluster:
 
     def _hold(self, arguments: Mapping[str, Any], started: "Future[None]") -> None:
         """Start Ray, and stay until it is left: Linux ends Ray's processes with this thread."""
+        unused = {name: mock.DEFAULT for name in _UNUSED_SERVICES if hasattr(Node, name)}
         try:
-            ray.init(**arguments)
+            with mock.patch.multiple(Node, **unused):
+                ray.init(**arguments)
         except BaseException as error:  # the edge of the thread: raised in the main one
             started.set_exception(error)
             return
