@@ -1,6 +1,7 @@
 """The form of a row of the schema, and short ways to write several."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 #: Ranges that a number may have.
@@ -12,7 +13,6 @@ class Key:
     """One config key.
 
     Attributes:
-        path: Its full path in the main config (``system_config.``: in that of a parallel run).
         meaning: What it sets.
         like: An example of its type; ``None`` allows any, ``{}`` any dict, and a whole number any
             number unless `whole`.
@@ -26,9 +26,9 @@ class Key:
         old: Older names.
         silent: Whether configs hold it and no policy of this package reads it, so that it is not
             reported.
+        path: Its full path in the main config (``system_config.``: in that of a parallel run).
     """
 
-    path: str
     meaning: str
     like: Any = None
     known: bool = True
@@ -39,27 +39,28 @@ class Key:
     twins: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
     silent: bool = False
+    path: str = ""
+
+
+#: A key that only configs of classes with a default for it may hold.
+own = partial(Key, known=False)
+#: A key that configs hold and no policy of this package reads.
+ignored = partial(own, silent=True)
+#: Keys whose values are numbers of things.
+count, own_count = (partial(kind, range=POSITIVE, whole=True) for kind in (Key, own))
+
+
+def section(path: str, **rows: Key | str) -> tuple[Key, ...]:
+    """The keys below a path; one with a meaning alone is `own`."""
+    keys = {name: own(row) if isinstance(row, str) else row for name, row in rows.items()}
+    return tuple(replace(key, path=f"{path}.{name}".strip(".")) for name, key in keys.items())
 
 
 def part(path: str, what: str) -> tuple[Key, ...]:
     """The keys of each component that is chosen by its type."""
-    return (
-        Key(f"{path}.type", f"Registered type of the {what}.", ""),
-        Key(f"{path}.import_names", "Modules to import, which register the type.", []),
-        Key(f"{path}.cfg_type", "Name of the section's form; written, and not read.", ""),
+    return section(
+        path,
+        type=Key(f"Registered type of the {what}.", ""),
+        import_names=Key("Modules to import, which register the type.", []),
+        cfg_type=Key("Name of the section's form; written, and not read.", ""),
     )
-
-
-def own(path: str, meaning: str, **facts: Any) -> Key:
-    """A key that only configs of classes with a default for it may hold."""
-    return Key(path, meaning, known=False, **facts)
-
-
-def owns(section: str, **meanings: str) -> tuple[Key, ...]:
-    """Keys of a section that only configs of classes with a default for them may hold."""
-    return tuple(own(f"{section}.{name}", meaning) for name, meaning in meanings.items())
-
-
-def ignored(path: str, meaning: str) -> Key:
-    """A key that configs hold and no policy of this package reads."""
-    return Key(path, meaning, known=False, silent=True)
