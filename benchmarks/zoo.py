@@ -48,7 +48,7 @@ def keep(exp: Path, config: Path, seed: int) -> str:
         A sentence on what was done.
     """
     from ding.config import read_config, save_config
-    from ding.config.source import plain
+    from ding.config.save import plain
     from ding.entry.application_entry import evaluate
     from ding.utils import read_file, save_file
 

@@ -15,7 +15,5 @@ from .config import (
 )
 from .utils import (
     parallel_transform as parallel_transform,
-    parallel_transform_k8s as parallel_transform_k8s,
-    parallel_transform_slurm as parallel_transform_slurm,
     save_config_formatted as save_config_formatted,
 )

@@ -29,13 +29,7 @@ def twins_of(path: str) -> list[str]:
 
 
 def settle_copies(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
-    """Give what is kept twice one value, in place.
-
-    Args:
-        cfg: The merged config.
-        user: What was written.
-        notes: Told where a user wrote two different values.
-    """
+    """Give what the merged config keeps twice the value that the user wrote, in place."""
     for first, second in TWINS:
         # What only some policies have, such as `action_space`, is not forced upon others.
         known = first.startswith("env.") or _has(cfg, first)
@@ -53,28 +47,21 @@ def settle_copies(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
 
 
 def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
-    """Let keys of older configs set what has another name now, in place.
-
-    ``policy.continuous`` says which ``policy.action_space`` it is.
-    """
+    """Let keys of older configs set what has another name now, in place."""
     policy, known = user.policy, defaults["policy"]
     for old, new in OLD_NAMES:
         value = at(user, old)
         renamed = _has(defaults, new) and not _has(defaults, old)
         if value is not None and renamed and not _has(user, new):
             put(user, new, value)
-    if "action_space" not in known or "continuous" in known:
-        return
     own_words = policy.get("action_space"), at(policy, "model.action_space")
-    if isinstance(policy.get("continuous"), bool) and own_words == (None, None):
+    is_older = "action_space" in known and "continuous" not in known and own_words == (None, None)
+    if is_older and isinstance(policy.get("continuous"), bool):
         policy.action_space = "continuous" if policy.continuous else "discrete"
 
 
 def without_copies(main: dict[str, Any]) -> dict[str, Any]:
-    """A compiled config without the copies that compiling it again would make.
-
-    So that in a file that a user goes on with, each setting stands where users set it.
-    """
+    """A compiled config with each setting only where users set it, changed in place."""
     for first, second in TWINS:
         section, _, key = second.rpartition(".")
         if _has(main, second) and _has(main, first) and at(main, second) == at(main, first):
@@ -88,40 +75,35 @@ def _has(cfg: Any, path: str) -> bool:
 
 
 def adapt(cfg: EasyDict, notes: Notes) -> None:
-    """Mend what does not fit together, in place; each change is noted."""
-    _evaluation(cfg, notes)
-    _replay(cfg, notes)
-    _collection(cfg, notes)
-
-
-def _evaluation(cfg: EasyDict, notes: Notes) -> None:
+    """Change what does not fit together, in place; each change is noted."""
     episodes, envs = at(cfg, "policy.eval.evaluator.n_episode"), at(cfg, "env.evaluator_env_num")
-    if _is_size(episodes) and _is_size(envs) and episodes < envs:
+    if _are_sizes(episodes, envs) and episodes < envs:
         cfg.env.evaluator_env_num = cfg.policy.eval.env_num = episodes
         notes.adapt(
             f"env.evaluator_env_num={envs} is more than env.n_evaluator_episode={episodes}: "
             f"{episodes} environments evaluate, an episode each"
         )
+    _adapt_replay(cfg.get("policy", {}), notes)
+    _adapt_collection(cfg, notes)
 
 
-def _replay(cfg: EasyDict, notes: Notes) -> None:
-    policy = cfg.get("policy", {})
+def _adapt_replay(policy: EasyDict, notes: Notes) -> None:
     if policy.get("priority_IS_weight") and not policy.get("priority"):
         policy.priority_IS_weight = False
         notes.adapt(
             "policy.priority_IS_weight=True without policy.priority=True: there are no priorities "
             "to weigh, so it is off"
         )
+    if policy.get("on_policy"):
+        return
     kind = at(policy, "other.replay_buffer.type")
-    if policy.get("priority") and not policy.get("on_policy") and kind in UNIFORM_BUFFERS:
+    if policy.get("priority") and kind in UNIFORM_BUFFERS:
         for section in (policy, policy.other.replay_buffer):
             section.update({key: False for key in section if key.startswith("priority")})
         notes.adapt(f"policy.priority=True: the replay buffer {kind!r} has no priorities")
-    size, batch = (
-        at(policy, "other.replay_buffer.replay_buffer_size"),
-        at(policy, "learn.batch_size"),
-    )
-    if not policy.get("on_policy") and _is_size(size) and _is_size(batch) and batch > size:
+    size = at(policy, "other.replay_buffer.replay_buffer_size")
+    batch = at(policy, "learn.batch_size")
+    if _are_sizes(size, batch) and batch > size:
         policy.learn.batch_size = size
         notes.adapt(
             f"policy.learn.batch_size={batch} is more than "
@@ -129,11 +111,11 @@ def _replay(cfg: EasyDict, notes: Notes) -> None:
         )
 
 
-def _collection(cfg: EasyDict, notes: Notes) -> None:
+def _adapt_collection(cfg: EasyDict, notes: Notes) -> None:
     collect = at(cfg, "policy.collect") or {}
     n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
     kind = at(cfg, "policy.collect.collector.type") or "sample"
-    counted, other = counts_of(kind)
+    counted, other = _counts_of(kind)
     if n_sample is not None and n_episode is not None:
         notes.adapt(
             f"policy.collect.{counted}={collect[counted]} counts for the collector {kind!r}, not "
@@ -141,11 +123,10 @@ def _collection(cfg: EasyDict, notes: Notes) -> None:
         )
         del collect[other]
     nstep, envs = at(cfg, "policy.nstep"), at(cfg, "env.collector_env_num")
-    # Collectors of parallel runs choose how long trajectories are.
-    if kind in PARALLEL_COLLECTOR_REGISTRY or counted != "n_sample":
-        return
     whole_episodes = at(cfg, "policy.traj_len_inf") or collect.get("traj_len_inf")
-    if whole_episodes or not all(map(_is_size, (nstep, envs, n_sample))):
+    # Collectors of parallel runs choose how long trajectories are.
+    is_free = kind in PARALLEL_COLLECTOR_REGISTRY or counted != "n_sample" or whole_episodes
+    if is_free or not _are_sizes(nstep, envs, n_sample):
         return
     length = max(collect.get("unroll_len") or 1, math.ceil(n_sample / envs))
     if nstep > length:
@@ -156,7 +137,7 @@ def _collection(cfg: EasyDict, notes: Notes) -> None:
         )
 
 
-def counts_of(kind: str) -> tuple[str, str]:
+def _counts_of(kind: str) -> tuple[str, str]:
     """What a collector of this type counts in, and what it does not."""
     names = ("n_sample", "n_episode")
     return names[::-1] if kind.startswith("episode") else names
@@ -167,9 +148,9 @@ _COLLECTORS = {"solo": ("zergling",), "one_vs_one": ("marine", "zergling")}
 
 
 def find_contradictions(
-    cfg: Mapping[str, Any], complete: bool, problems: Problems, parallel: bool = False
+    cfg: Mapping[str, Any], complete: bool, problems: Problems, parallel: bool
 ) -> None:
-    """Look through a completed config; see the messages for what is looked for.
+    """Report values of a completed config that cannot be.
 
     Args:
         complete: Whether a run is built from the config alone: then how much to collect must be
@@ -177,11 +158,16 @@ def find_contradictions(
         parallel: Whether it is the main config of a parallel run.
     """
     _check_ranges(cfg, problems)
-    _check_shapes(cfg, problems)
     if parallel:
         _check_parallel(cfg, problems)
-    else:
-        _check_collection(cfg, complete, problems)
+        return
+    kind = at(cfg, "policy.collect.collector.type") or "sample"
+    counted, _ = _counts_of(kind)
+    if complete and at(cfg, f"policy.collect.{counted}") is None:
+        problems.add(
+            f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
+            "between two rounds of training"
+        )
 
 
 def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
@@ -261,30 +247,17 @@ def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
     kind = at(cfg, "policy.other.eps.type")
     if kind not in (None, "exp", "linear"):
         problems.add(f"policy.other.eps.type must be 'exp' or 'linear', got {kind!r}")
-
-
-def _check_shapes(cfg: Mapping[str, Any], problems: Problems) -> None:
-    for key in ("obs_shape", "action_shape"):
-        value = at(cfg, f"policy.model.{key}")
+    for shape in ("obs_shape", "action_shape"):
+        value = at(cfg, f"policy.model.{shape}")
         if value is None or isinstance(value, Mapping):
             continue
         sizes = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
-        if not sizes or not all(_is_size(size) for size in sizes):
+        if not sizes or not _are_sizes(*sizes):
             problems.add(
-                f"policy.model.{key} must be a number of at least 1 or a list of such, "
+                f"policy.model.{shape} must be a number of at least 1 or a list of such, "
                 f"got {value!r}"
             )
 
 
-def _is_size(value: Any) -> bool:
-    return is_int(value) and int(value) >= 1
-
-
-def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems) -> None:
-    kind = at(cfg, "policy.collect.collector.type") or "sample"
-    counted, _ = counts_of(kind)
-    if complete and at(cfg, f"policy.collect.{counted}") is None:
-        problems.add(
-            f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
-            "between two rounds of training"
-        )
+def _are_sizes(*values: Any) -> bool:
+    return all(is_int(value) and value >= 1 for value in values)

@@ -1,4 +1,4 @@
-"""Finding what is wrong with a user's config, or to be told of it, before anything is built."""
+"""What is wrong with a user's config, or worth a note, before anything is built."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -43,11 +43,12 @@ class Notes:
     adapted: list[str] = field(default_factory=list)
     changed: dict[str, dict[str, tuple[Any, Any]]] = field(default_factory=dict)
 
-    def say_what_runs_ignore(self) -> None:
-        """Tell the sections that scripts read, and no run of this package, by their name."""
-        for path in [one for one in self.unknown if one.removeprefix("create_config.") in IGNORED]:
-            del self.unknown[path]
-            self.unused[path] = IGNORED[path.removeprefix("create_config.")]
+    def ignore_sections(self) -> None:
+        """Report sections that scripts read, and no run of this package, with the reason."""
+        for path in list(self.unknown):
+            if (reason := IGNORED.get(path.removeprefix("create_config."))) is not None:
+                del self.unknown[path]
+                self.unused[path] = reason
 
     def adapt(self, line: str) -> None:
         if line not in self.adapted:
@@ -74,11 +75,7 @@ class Notes:
     @property
     def facts(self) -> dict[str, Any]:
         """The same for ``run.json``; only what there is."""
-        facts = {
-            "unknown_keys": self.unknown,
-            "unused_keys": self.unused,
-            "adapted": self.adapted,
-        }
+        facts = dict(unknown_keys=self.unknown, unused_keys=self.unused, adapted=self.adapted)
         return {name: value for name, value in facts.items() if value}
 
 
@@ -93,11 +90,7 @@ class Problems:
             self.found.append(message)
 
     def raise_if_any(self) -> None:
-        """Raise one error that lists everything.
-
-        Raises:
-            ConfigError: Something was found.
-        """
+        """Raise one `ConfigError` that lists everything, if anything was found."""
         if len(self.found) == 1:
             raise ConfigError(self.found[0])
         if self.found:
@@ -142,11 +135,7 @@ class KeyChecker:
         self._index(known, "")
 
     def check(self, user: Any) -> None:
-        """Check a whole config.
-
-        Whole numbers that stand as floats where an integer belongs (``1e5``) are made integers in
-        ``user``.
-        """
+        """Check a whole config; floats such as ``1e5`` in place of integers become integers."""
         self._check(user, self._known, "")
 
     def _check(self, user: Any, known: Mapping[str, Any], path: str) -> None:
@@ -168,9 +157,12 @@ class KeyChecker:
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
     def _check_value(self, value: Any, default: Any, where: str) -> None:
-        if not _fits(value, default):
+        words, types = _kind(default)
+        is_bool = isinstance(value, bool | np.bool_)  # True is an integer to Python
+        is_wrong = not isinstance(value, types) or is_bool != isinstance(default, bool)
+        if words and value is not None and is_wrong:
             self._problems.add(
-                f"{where} must be {_kind(default)}, got {_show(value)} (default: {default!r})"
+                f"{where} must be {words}, got {_show(value)} (default: {default!r})"
             )
         elif _is_int_list(default):
             for index, item in enumerate(value if value is not None else ()):
@@ -180,31 +172,25 @@ class KeyChecker:
     def _report_unknown(
         self, key: str, path: str, where: str, known: Mapping[str, Any], user: Mapping[str, Any]
     ) -> None:
-        prefix = f"{path}." if path else ""
+        prefix, strict = f"{path}." if path else "", self._strict
+        if not isinstance(strict, bool):
+            strict = any(
+                f"{where}.".startswith(f"{path}.") or path.startswith(f"{where}.")
+                for path in strict
+            )
         slips = [name for name in known if name not in user and one_edit_apart(key, name)]
         if slips:
             meant = " or ".join(prefix + name for name in slips)
             self._problems.add(f"unknown key {where}: did you mean {meant}?")
         elif path in self._open_paths or where in self._silent:
             return
-        elif self._is_strict(where):
-            nearest = self._nearest(key, prefix, known)
-            hint = (
-                f": did you mean {nearest}?"
-                if nearest
-                else (f": known keys there: {', '.join(sorted(known)) or 'none'}")
-            )
-            self._problems.add(f"unknown key {where}{hint}")
-        else:
+        elif not strict:
             self._notes.unknown[where] = self._nearest(key, prefix, known)
-
-    def _is_strict(self, where: str) -> bool:
-        if isinstance(self._strict, bool):
-            return self._strict
-        return any(
-            f"{where}.".startswith(f"{path}.") or path.startswith(f"{where}.")
-            for path in self._strict
-        )
+        elif nearest := self._nearest(key, prefix, known):
+            self._problems.add(f"unknown key {where}: did you mean {nearest}?")
+        else:
+            there = ", ".join(sorted(known)) or "none"
+            self._problems.add(f"unknown key {where}: known keys there: {there}")
 
     def _nearest(self, key: str, prefix: str, known: Mapping[str, Any]) -> str:
         """The key of another place with this name, or the sibling most like it, or else a key of
@@ -251,31 +237,20 @@ def _is_int_list(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(map(is_int, value))
 
 
-def _fits(value: Any, default: Any) -> bool:
-    """Whether a value may stand where ``default`` stood; ``None`` allows anything."""
-    if default is None or value is None:
-        return True
-    if isinstance(default, bool):
-        return isinstance(value, bool | np.bool_)
-    if is_int(default):
-        return is_int(value)
-    if isinstance(default, float):
-        return is_number(value)
-    if isinstance(default, str):
-        return isinstance(value, str)
-    if isinstance(default, list | tuple):
-        return isinstance(value, list | tuple | np.ndarray)
-    return True
+#: Kinds of defaults, in words, with the types that a value of each may have; the first one counts.
+_KINDS: tuple[tuple[Any, str, Any], ...] = (
+    (bool, "True or False", bool | np.bool_),
+    (int | np.integer, "an integer", int | np.integer),
+    (float, "a number", int | float | np.integer | np.floating),
+    (str, "a string", str),
+    (list | tuple, "a list", list | tuple | np.ndarray),
+)
 
 
-def _kind(default: Any) -> str:
-    if isinstance(default, bool):
-        return "True or False"
-    if is_int(default):
-        return "an integer"
-    if isinstance(default, float):
-        return "a number"
-    return "a string" if isinstance(default, str) else "a list"
+def _kind(default: Any) -> tuple[str, Any]:
+    """What a value in place of ``default`` has to be, in words and as types."""
+    found = ((words, types) for kind, words, types in _KINDS if isinstance(default, kind))
+    return next(found, ("", object))
 
 
 def _show(value: Any) -> str:

@@ -138,16 +138,13 @@ def compile_run_config(
     """`compile_config` for a run that is built from the config, and whose gaps are errors.
 
     Args:
-        main_config: What the user wrote.
-        create_config: Types and ``import_names`` by component.
-        seed: Recorded in the config.
         env_setting: Env class or function, the collectors' env configs, the evaluators'; the env
-            type of the config is not looked at then.
+            type of the config does not count then.
         own_model: A network is given; ``policy.model`` need not describe one.
         on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
-        notes: Told of unknown keys and the like.
+        notes: Gets unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
-        collects: Whether the run collects, so that it has to be said how much.
+        collects: Whether the run collects, so that the config has to contain how much.
         command: Use the policy's command-mode variant.
     """
     given = {}
@@ -197,17 +194,14 @@ def compile_buffer_config(
     user_cfg: EasyDict,
     buffer_cls: type[IBuffer] | Mapping[str, type[IBuffer]],
 ) -> EasyDict:
-    """A buffer's defaults under the policy's and the user's settings for it; of several buffers,
-    each config under its name."""
+    """`compile_collector_config` for a buffer, or for several buffers under their names."""
     place = "other.replay_buffer"
     if not isinstance(buffer_cls, Mapping):
         return _component_config(policy_cfg, user_cfg, buffer_cls, place)
-    return EasyDict(
-        {
-            name: _component_config(policy_cfg, user_cfg, cls, f"{place}.{name}")
-            for name, cls in buffer_cls.items()
-        }
-    )
+    configs = EasyDict()
+    for name, cls in buffer_cls.items():
+        configs[name] = _component_config(policy_cfg, user_cfg, cls, f"{place}.{name}")
+    return configs
 
 
 def _component_config(policy_cfg: EasyDict, user_cfg: EasyDict, cls: type, place: str) -> EasyDict:

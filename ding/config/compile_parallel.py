@@ -56,7 +56,7 @@ def compile_config_parallel(
         learner_host: Hosts of the learners, separated by commas.
         collector_host: Hosts of the collectors, likewise.
         coordinator_port: Port of the coordinator; a free one if not given.
-        learner_port: Port of learners: of all in Kubernetes, else of the first, and so on upwards.
+        learner_port: Port of the first learner, and so on upwards.
         collector_port: Port of collectors, likewise.
         strict: Make every unknown key an error; else they are logged and kept.
 
@@ -89,14 +89,10 @@ def place_parts(
     """Give the parts of a completed config their hosts and ports, in place.
 
     Args:
-        config: ``main`` and ``system``.
-        platform: ``local``.
+        platform: ``local``; another one is a `ConfigError`.
         hosts: Of coordinator, learners and collectors, as for `compile_config_parallel`.
         ports: Of them.
         joining: Let workers without a port choose one when they start, and join by themselves.
-
-    Raises:
-        ConfigError: Another platform.
     """
     if platform != "local":
         raise ConfigError(
@@ -104,7 +100,12 @@ def place_parts(
             "coordinator's address: ding worker --join HOST:PORT"
         )
     set_system_cfg(config)
-    _give_ports(config.system, *ports)
+    if ports[0] is not None:
+        config.system.coordinator.port = ports[0]
+    for kind, first in zip(("learner", "collector"), ports[1:]):
+        names = [name for name in config.system if kind_of(name) == kind != name]
+        for offset, name in enumerate(names if first is not None else []):
+            config.system[name].port = first + offset if first else first
     if joining:
         place_joining(config, *hosts)
     else:
@@ -121,15 +122,8 @@ def compile_joining(
 ) -> EasyDict:
     """`compile_config_parallel` for workers that choose their ports and join by themselves.
 
-    If the run's folder exists another is taken, unless training is resumed.
-
-    Args:
-        cfg: ``main_config``.
-        create_cfg: ``create_config``.
-        system_cfg: ``system_config``.
-        seed: Recorded in the config.
-        notes: Told of unknown keys and the like.
-        strict: Whether unknown keys are errors: all, or those at or under these paths.
+    If the run's folder exists another is taken, unless training is resumed. ``notes`` gets unknown
+    keys and the like; ``strict`` makes them errors: all, or those at or under these paths.
     """
     config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
     old = config.main.exp_name
@@ -177,15 +171,6 @@ def move_folders(system: dict[str, Any], old: str, new: str) -> None:
         path = os.path.abspath(system.get(key) or "")
         if now != before and system.get(key) and os.path.commonpath([path, before]) == before:
             system[key] = os.path.join(new, os.path.relpath(path, before))
-
-
-def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any) -> None:
-    if coordinator is not None:
-        system.coordinator.port = coordinator
-    for kind, first in (("learner", learner), ("collector", collector)):
-        names = [name for name in system if kind_of(name) == kind != name]
-        for offset, name in enumerate(names if first is not None else []):
-            system[name].port = first + offset if first else first
 
 
 _PARALLEL_ONLY = ("collector", "commander", "comm_learner", "comm_collector", "league")

@@ -24,9 +24,9 @@ from ding.config.defaults import (
     settle_model,
     share_buffer_keys,
 )
+from ding.config.origins import add_origins
 from ding.config.parts import Parts, default_config, find_parts, is_ours, name_parts
 from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
-from ding.config.source import add_origins
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
 
@@ -102,15 +102,18 @@ def complete(draft: Draft, request: Request) -> Draft:
 
 
 def read(main: Any, create: Any, request: Request) -> Draft:
-    """Copies of what the user wrote.
-
-    Raises:
-        ConfigError: One is no dict, has keys that are no strings, or lacks its main sections.
-    """
+    """Copies of what the user wrote, if these are dicts with known sections."""
     cfg, create = copied(main, "main_config"), copied(create, "create_config")
     if request.env_setting is not None:
         create.pop("env", None)
-    check_create(create, request.notes, request.strict)
+    component = {"type": "", "import_names": None}
+    known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
+    # A component's own keys may be next to its type.
+    sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
+    problems = Problems()
+    checker = KeyChecker(known, sections, problems, request.notes, request.strict)
+    checker.check({"create_config": create})
+    problems.raise_if_any()
     if request.command:
         type_ = at(create, "policy.type")
         if isinstance(type_, str) and not type_.endswith("_command"):
@@ -124,7 +127,14 @@ def name_types(draft: Draft, request: Request) -> Draft:
     if request.names_given:
         name_parts(create, request.given)
     parts = find_parts(create, cfg, request.given, request.parallel, request.notes)
-    _require_sections(cfg, request.seed)
+    problems = Problems()
+    for name in ("env", "policy"):
+        if not isinstance(cfg.get(name), Mapping):
+            problems.add(f"main_config.{name} must be a dict, got {cfg.get(name)!r}")
+    seed = request.seed
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
+        problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")
+    problems.raise_if_any()
     add_origins(create, cfg, parts)
     defaults = defaults_of(parts, create)
     for name, cls in request.further.items():
@@ -134,11 +144,7 @@ def name_types(draft: Draft, request: Request) -> Draft:
 
 
 def translate_old_names(draft: Draft, request: Request) -> Draft:
-    """Set the keys of today from those of older configs, and check all that the user wrote.
-
-    Raises:
-        ConfigError: Unknown keys, wrong types: all of them.
-    """
+    """Set the keys of today from those of older configs, and check all that the user wrote."""
     cfg, parts = unshared(draft.cfg), draft.parts
     take_old_names(cfg, draft.defaults)
     share_buffer_keys(cfg, parts)
@@ -182,7 +188,7 @@ def settle_twins(draft: Draft, request: Request) -> Draft:
     for line in says(cfg.env) if says is not None else ():
         notes.adapt(line)
     if request.runs:
-        notes.say_what_runs_ignore()
+        notes.ignore_sections()
     return replace(draft, cfg=cfg)
 
 
@@ -205,14 +211,9 @@ def infer_from_environments(draft: Draft, request: Request) -> Draft:
 
 
 def check(draft: Draft, request: Request) -> Draft:
-    """Refuse values that cannot be.
-
-    Raises:
-        ConfigError: All that is wrong.
-    """
+    """Refuse values that cannot be, all in one error."""
     problems = Problems([*draft.problems])
-    complete = request.runs and request.collects
-    find_contradictions(draft.cfg, complete, problems, request.parallel)
+    find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
     problems.raise_if_any()
     return draft
 
@@ -246,42 +247,19 @@ def copied(cfg: Any, name: str) -> EasyDict:
     """
     if not isinstance(cfg, Mapping):
         raise ConfigError(f"{name} must be a dict, got {type(cfg).__name__} {cfg!r}")
-    _check_names(cfg, name)
+    sections = [(name, cfg)]
+    for path, section in sections:
+        for key, value in section.items():
+            if not isinstance(key, str):  # keys become attributes
+                raise ConfigError(f"{path}: keys must be strings, got {type(key).__name__} {key!r}")
+            if isinstance(value, Mapping):
+                sections.append((f"{path}.{key}", value))
     return EasyDict(copy.deepcopy(dict(cfg)))
-
-
-def _check_names(section: Mapping[Any, Any], path: str) -> None:
-    for key, value in section.items():
-        if not isinstance(key, str):  # keys become attributes
-            raise ConfigError(f"{path}: keys must be strings, got {type(key).__name__} {key!r}")
-        if isinstance(value, Mapping):
-            _check_names(value, f"{path}.{key}")
-
-
-def check_create(create: EasyDict, notes: Notes, strict: Strict) -> None:
-    """Check the keys of ``create_config``."""
-    problems = Problems()
-    component = {"type": "", "import_names": None}
-    known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
-    # A component's own keys may stand next to its type.
-    sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
-    KeyChecker(known, sections, problems, notes, strict).check({"create_config": create})
-    problems.raise_if_any()
-
-
-def _require_sections(cfg: EasyDict, seed: int) -> None:
-    problems = Problems()
-    for name in ("env", "policy"):
-        if not isinstance(cfg.get(name), Mapping):
-            problems.add(f"main_config.{name} must be a dict, got {cfg.get(name)!r}")
-    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
-        problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")
-    problems.raise_if_any()
 
 
 def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:
     suits = bool(cfg.policy.get("on_policy", False)) == on_policy
-    # Somebody else's policy may be on-policy and not say so; it cannot need a buffer and say not.
+    # A user's policy may be on-policy without a word; one that is off-policy needs its buffer.
     if suits or (on_policy and not is_ours(parts.policy)):
         return
     source, other = (

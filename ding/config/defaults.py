@@ -1,4 +1,4 @@
-"""What can be set in a config, and what it is if nobody sets it; shapes come from environments."""
+"""What can be set in a config, and what it is by default; shapes come from environments."""
 
 import copy
 import inspect
@@ -32,7 +32,7 @@ _POLICY_SECTIONS = ("learn", "collect", "eval", "other")
 
 
 def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
-    """Everything that a run of these parts can be told, with its default.
+    """All keys of these parts with their defaults.
 
     Of two values for a key, the later of these wins: a component's own default, the policy's or
     the env's for it, ``create``.
@@ -45,7 +45,14 @@ def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
             continue
         own = at(cfg, place) or {}
         if isinstance(part, Mapping):
-            put(cfg, place, layered(own, *_several(part, own, settings)))
+            common = {k: v for k, v in own.items() if k not in part and k != "multi_buffer"}
+            each = {
+                key: layered(
+                    default_config(cls), common, own.get(key) or {}, settings.get(key) or {}
+                )
+                for key, cls in part.items()
+            }
+            put(cfg, place, layered(own, {"multi_buffer": True}, each))
             continue
         layers = (own,) if name in ("env", "policy") else (default_config(part), own)
         put(cfg, place, layered(*layers, settings))
@@ -55,30 +62,6 @@ def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
             default_config(BaseSerialCommander), commander, create.get("commander", {})
         )
     return cfg
-
-
-def _several(
-    parts: Mapping[str, type], own: Mapping[str, Any], settings: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """The defaults of several buffers, each under its name.
-
-    Args:
-        parts: Class of each.
-        own: The policy's defaults: for all buffers, and below its name for each.
-        settings: What ``create_config`` has, by name.
-    """
-    common = {
-        key: value for key, value in own.items() if key not in parts and key != "multi_buffer"
-    }
-    return [
-        dict(multi_buffer=True),
-        {
-            name: layered(
-                default_config(cls), common, own.get(name) or {}, settings.get(name) or {}
-            )
-            for name, cls in parts.items()
-        },
-    ]
 
 
 def share_buffer_keys(user: EasyDict, parts: Parts) -> None:
@@ -135,16 +118,6 @@ def open_paths(parts: Parts, model_cls: Any) -> set[str]:
     return paths
 
 
-def required_model_keys(model_cls: Any) -> list[str]:
-    """Arguments that a model has no default for."""
-    return [
-        name
-        for name, parameter in _parameters(model_cls).items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-
-
 def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
     """What makes the network of a policy; ``None`` if that cannot be known beforehand."""
     own = at(user, "policy.model")
@@ -152,10 +125,10 @@ def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
         import_names(own.get("import_names", []), "policy.model.import_names")
         return MODEL_REGISTRY.get(own["type"])
     default_model = getattr(parts.policy, "default_model", None)
-    # A method of somebody else's policy may need the policy.
+    # A method of a user's policy may need the policy.
     if default_model is None or not default_model.__module__.startswith("ding."):
         return None
-    # It may depend on what the config says, and on nothing else of a policy that is not there yet.
+    # It may depend on the config, and on nothing else of a policy that does not exist yet.
     unbuilt: Any = object.__new__(cast(type, parts.policy))
     written = at(user, "policy") or {}
     unbuilt._cfg = EasyDict(deep_merge_dicts(default_config(parts.policy), EasyDict(written)))
@@ -188,17 +161,20 @@ def settle_model(
     notes: Notes,
     parallel: bool = False,
 ) -> None:
-    """Fill in what ``policy.model`` leaves out, and report what is wrong or missing; see
-    `fill_model`.
+    """Fill in the shapes that ``policy.model`` leaves out, and report what is wrong or missing.
+
+    One environment is made and reset if something is missing that it may show. With it,
+    ``policy.action_space`` is settled too where neither that nor the model's is written.
 
     Args:
+        cfg: The completed config; changed.
+        user: What the user wrote of it.
         parallel: Whether the environments will be in other processes: one is made here, so that
             what does not fit is found before anything is started.
 
     Raises:
         ConfigError: The network does not fit the environments of a parallel run.
-        Exception: Something is missing, and the environment that should say it cannot be made: its
-            own error.
+        Exception: That of an environment that cannot be made although something is missing.
     """
     network = model_class(parts, cfg)
     missing = _missing(cfg, network)
@@ -215,7 +191,12 @@ def settle_model(
                 problems.add(f"policy.model.{name}: {error}")
     for name in missing:
         what = _EXAMPLES.get(name, "the network has no default for it")
-        require(cfg, f"policy.model.{name}", what + (seen.text if seen else ""), problems)
+        if seen is not None:
+            what += (
+                f"; the environment has observations of {seen.observation_space} and actions of "
+                f"{seen.action_space}"
+            )
+        require(cfg, f"policy.model.{name}", what, problems)
     if parallel and not problems.found:
         _check_fit_here(cfg, parts, seen, notes)
 
@@ -234,55 +215,37 @@ def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Not
 
 
 def fill_model(cfg: EasyDict, user: EasyDict, parts: Parts, notes: Notes) -> None:
-    """Fill in the shapes that ``policy.model`` leaves out, as far as an environment shows them.
-
-    One environment is made and reset if something is missing that it may show. With it,
-    ``policy.action_space`` is settled too where neither that nor the model's is said.
-
-    Args:
-        cfg: The completed config; changed.
-        user: What the user wrote of it.
-        notes: Takes what was filled in.
-    """
+    """`settle_model` as far as an environment can be made: a script may bring its own."""
     network = model_class(parts, cfg)
     if all(name == "action_space" for name in _missing(cfg, network)):
         return
     try:
         seen = _look(cfg, None)
-    except Exception:  # a script may bring its own environments and network
+    except Exception:  # whatever a simulator raises
         return
     _fill(cfg, user, parts, network, seen, notes)
 
 
 def _missing(cfg: Mapping[str, Any], network: Any) -> list[str]:
-    return [
+    """Arguments that a network has no default for, and the config no value."""
+    required = [
         name
-        for name in required_model_keys(network)
-        if at(cfg, f"policy.model.{name}") is None
-        # The policy knows which actions its network has to choose.
-        and not (name == "action_space" and at(cfg, "policy.action_space") is not None)
+        for name, parameter in _parameters(network).items()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     ]
+    if at(cfg, "policy.action_space") is not None:  # the policy sets its network's
+        required = [name for name in required if name != "action_space"]
+    return [name for name in required if at(cfg, f"policy.model.{name}") is None]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one environment shows, as a launched env manager has it.
-
-    Attributes:
-        ready_obs: Its first observation, under its id.
-    """
+    """What one environment shows, as a launched env manager has it."""
 
     observation_space: Any
     action_space: Any
     ready_obs: Mapping[int, Any]
-
-    @property
-    def text(self) -> str:
-        """For the end of an error."""
-        return (
-            f"; the environment has observations of {self.observation_space} and actions of "
-            f"{self.action_space}"
-        )
 
 
 def _look(cfg: EasyDict, env_setting: Sequence[Any] | None) -> Seen:
@@ -305,13 +268,16 @@ def _fill(
     players = 1
     if str(at(cfg, "policy.collect.collector.type")).endswith(_BATTLES):
         players = cfg.env.get("player_num", 2)
-    obs = next(iter(seen.ready_obs.values()), None)
+    obs: Any = next(iter(seen.ready_obs.values()), None)
     declared, actions = seen.observation_space, seen.action_space
     observations = shown(declared, obs)
     if observations is not declared:
+        returned: Any = f"an array of {list(np.shape(obs))}"
+        if isinstance(obs, Mapping):
+            returned = {name: list(np.shape(part)) for name, part in obs.items()}
         notes.adapt(
             f"the environment declares observations as {declared}, and its reset returns "
-            f"{_shapes_of(obs)}: that counts"
+            f"{returned}: that counts"
         )
     shapes, filled = model_shapes(observations, actions, players), []
     served = getattr(parts.policy, "actions", ())
@@ -344,9 +310,3 @@ def _fill(
         filled.append(f"policy.action_space = {kind!r}")
     if filled:
         notes.adapt(f"{', '.join(filled)}: from the environment")
-
-
-def _shapes_of(obs: Any) -> Any:
-    if isinstance(obs, Mapping):
-        return {name: list(np.shape(part)) for name, part in obs.items()}
-    return f"an array of {list(np.shape(obs))}"

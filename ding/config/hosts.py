@@ -1,21 +1,14 @@
-"""Where the processes of a parallel run listen: on this machine, on Slurm nodes, in Kubernetes."""
+"""Where the processes of a parallel run listen."""
 
 import itertools
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from easydict import EasyDict
 
 from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
-from ding.utils import find_free_port, find_free_port_slurm, node_to_host
-from ding.utils.cluster_helper import (
-    DEFAULT_K8S_AGGREGATOR_MASTER_PORT,
-    DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
-    DEFAULT_K8S_COLLECTOR_PORT,
-    DEFAULT_K8S_COORDINATOR_PORT,
-    DEFAULT_K8S_LEARNER_PORT,
-)
+from ding.utils import find_free_port
+from ding.utils.cluster_helper import DEFAULT_K8S_COORDINATOR_PORT
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
@@ -23,6 +16,7 @@ _LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
 #: Ports that are chosen when a part starts.
 OPEN_PORTS = ("auto", 0, None)
 
+#: A list, or separated by commas.
 Hosts = str | Sequence[str] | None
 #: A host to a port there, or to ``auto``.
 _ChoosePort = Callable[[str], int | str]
@@ -53,58 +47,17 @@ def set_host_port(
         learner_host: Those of the learners, in turn: a list, or separated by commas.
         collector_host: Those of the collectors, likewise.
     """
-    return _place(cfg, coordinator_host, learner_host, collector_host, _free_port)
+    free_port = _free_port_or("auto")
+    return _place(cfg, coordinator_host, learner_host, collector_host, free_port, free_port)
 
 
-def set_host_port_slurm(
-    cfg: EasyDict, coordinator_host: Hosts, learner_node: list, collector_node: list
-) -> EasyDict:
-    """The same for Slurm nodes; ports are asked for through ``srun``.
-
-    Args:
-        cfg: ``main`` and ``system``; changed in place.
-        coordinator_host: The coordinator's host, a node's name or an address.
-        learner_node: Nodes of the learners, in turn.
-        collector_node: Nodes of the collectors, in turn.
-    """
-    nodes = {node_to_host(n): n for n in [*_listed(learner_node), *_listed(collector_node)]}
-
-    def free_port(host: str) -> int | str:
-        if host in nodes and not is_local(host):
-            return find_free_port_slurm(nodes[host])
-        return _free_port(host)
-
-    learners, collectors = (
-        [node_to_host(node) for node in _listed(given)] for given in (learner_node, collector_node)
-    )
-    return _place(cfg, coordinator_host, learners, collectors, free_port)
-
-
-def set_host_port_k8s(
-    cfg: EasyDict, coordinator_port: int, learner_port: int, collector_port: int
-) -> EasyDict:
-    """The same for pods: every part listens on all interfaces, on the port of its kind.
-
-    Args:
-        cfg: ``main`` and ``system``; changed in place.
-        coordinator_port: Defaults to that of this package's Kubernetes jobs, as the others.
-        learner_port: Of every learner.
-        collector_port: Of every collector.
-    """
-    ports = {
-        "collector": collector_port or DEFAULT_K8S_COLLECTOR_PORT,
-        "learner": learner_port or DEFAULT_K8S_LEARNER_PORT,
-        "learner_aggregator": DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
-    }
-    coordinator = cfg.system.coordinator
-    coordinator.host = coordinator.host or _EVERYWHERE
-    coordinator.port = coordinator_port or DEFAULT_K8S_COORDINATOR_PORT
-    for name in _workers(cfg):
-        entry = cfg.system[name]
-        entry.host, entry.port = _EVERYWHERE, ports[kind_of(name)]
-        if kind_of(name) == "learner_aggregator":
-            entry.master = EasyDict(host=_EVERYWHERE, port=DEFAULT_K8S_AGGREGATOR_MASTER_PORT)
-    return cfg
+def place_joining(
+    cfg: EasyDict, coordinator_host: Hosts, learner_host: Hosts, collector_host: Hosts
+) -> None:
+    """`set_host_port` for workers that join: only what others join gets a port, in place."""
+    hosts = coordinator_host, learner_host, collector_host
+    _place(cfg, *hosts, lambda host: "auto", _free_port_or(DEFAULT_K8S_COORDINATOR_PORT))
+    fill_tables(cfg)
 
 
 def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
@@ -136,28 +89,11 @@ def parallel_transform(
     collector_host: list[str] | None = None,
 ) -> EasyDict:
     """Complete ``cfg`` (``main`` and ``system``) for local or named hosts, in place; returns it."""
-    return _transform(cfg, set_host_port, coordinator_host, learner_host, collector_host)
-
-
-def parallel_transform_slurm(
-    cfg: dict,
-    coordinator_host: str | None = None,
-    learner_node: list[str] | None = None,
-    collector_node: list[str] | None = None,
-) -> EasyDict:
-    """Complete ``cfg`` for nodes of Slurm, in place; returns it."""
-    nodes = learner_node or [], collector_node or []
-    return _transform(cfg, set_host_port_slurm, coordinator_host, *nodes)
-
-
-def parallel_transform_k8s(
-    cfg: dict,
-    coordinator_port: int | None = None,
-    learner_port: int | None = None,
-    collector_port: int | None = None,
-) -> EasyDict:
-    """Complete ``cfg`` for Kubernetes, in place; returns it."""
-    return _transform(cfg, set_host_port_k8s, coordinator_port, learner_port, collector_port)
+    done = set_system_cfg(EasyDict(cfg))
+    set_host_port(done, coordinator_host, learner_host, collector_host)
+    fill_tables(done)
+    cfg.update(done)
+    return done
 
 
 def is_local(host: str | None) -> bool:
@@ -177,40 +113,8 @@ def reachable(host: str | None) -> str:
     return LOOPBACK if host is None or host in _LOCAL else host
 
 
-def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDict:
-    done = set_system_cfg(EasyDict(cfg))
-    place(done, *where)
-    fill_tables(done)
-    cfg.update(done)
-    return done
-
-
-def place_joining(
-    cfg: EasyDict,
-    coordinator_host: Hosts,
-    learner_host: Hosts,
-    collector_host: Hosts,
-) -> None:
-    """Give the parts their hosts, in place; only what others join gets a port.
-
-    Args:
-        cfg: ``main`` and ``system``, with entries for the workers.
-        coordinator_host: As for `set_host_port`.
-        learner_host: As for `set_host_port`.
-        collector_host: As for `set_host_port`.
-    """
-
-    def joined_port(host: str) -> int | str:
-        return find_free_port(host) if is_local(host) else DEFAULT_K8S_COORDINATOR_PORT
-
-    hosts = coordinator_host, learner_host, collector_host
-    _place(cfg, *hosts, lambda host: "auto", joined_port)
-    fill_tables(cfg)
-
-
 def fill_tables(cfg: EasyDict) -> None:
-    """Tell the coordinator of the workers, and those whose own port nobody knows beforehand where
-    to join, in place."""
+    """Fill the coordinator's tables, in place, and the addresses that workers join."""
     system = cfg.system
     for name in _workers(cfg):
         aggregator = aggregator_of(name, system)
@@ -228,13 +132,13 @@ def _place(
     learner_host: Hosts,
     collector_host: Hosts,
     free_port: _ChoosePort,
-    joined_port: _ChoosePort | None = None,
+    joined_port: _ChoosePort,
 ) -> EasyDict:
     """Give each part the next of its hosts, and a port if it has none.
 
     Args:
         free_port: Chooses the port of a worker at a host.
-        joined_port: That of a coordinator or aggregator, if it is another.
+        joined_port: That of a coordinator or aggregator.
     """
     system = cfg.system
 
@@ -243,7 +147,7 @@ def _place(
         if entry.get("port", "auto") in OPEN_PORTS:
             entry.port = choose(entry.host)
 
-    place(system.coordinator, next(iter(_listed(coordinator_host)), None), joined_port or free_port)
+    place(system.coordinator, next(iter(_listed(coordinator_host)), None), joined_port)
     for kind, given in (
         *(("learner", learner_host), ("learner_aggregator", learner_host)),
         ("collector", collector_host),
@@ -254,13 +158,13 @@ def _place(
             place(entry, next(turn), free_port)
             if kind == "learner_aggregator":
                 master = entry.setdefault("master", EasyDict(host=entry.host))
-                place(master, None, joined_port or free_port)
+                place(master, None, joined_port)
     return cfg
 
 
-def _free_port(host: str) -> int | str:
-    """A free port of this machine; on others they are chosen when a part starts."""
-    return find_free_port(host) if is_local(host) else "auto"
+def _free_port_or(elsewhere: int | str) -> _ChoosePort:
+    """Chooses a free port of this machine; on another one it is `elsewhere`."""
+    return lambda host: find_free_port(host) if is_local(host) else elsewhere
 
 
 def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
@@ -278,7 +182,5 @@ def _workers(cfg: EasyDict, kind: str | None = None) -> list[str]:
 
 
 def _listed(hosts: Hosts) -> list[str]:
-    if hosts is None:
-        return []
-    parts = hosts.split(",") if isinstance(hosts, str) else hosts
+    parts = hosts.split(",") if isinstance(hosts, str) else hosts or []
     return [part.strip() for part in parts if part.strip()]

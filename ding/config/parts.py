@@ -92,7 +92,7 @@ class Parts:
 def find_parts(
     create: EasyDict,
     user: EasyDict,
-    given: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any],
     parallel: bool = False,
     notes: Notes | None = None,
 ) -> Parts:
@@ -105,17 +105,14 @@ def find_parts(
         create: Types and ``import_names`` by component; completed in place.
         user: The main config.
         given: Classes instead of those that are named; ``None`` to do without one.
-        parallel: Look for the classes of a parallel run.
-        notes: Told where a type of this package stands in for one of an absent module.
+        notes: Gets the types that replace those that are named.
 
     Raises:
         ConfigError: A module cannot be imported, the two configs name different types, or something
             given is no class.
         UnknownTypeError: A type that no registry knows.
     """
-    problems = Problems()
-    given = given or {}
-    parts = Parts(parallel=parallel, **given)
+    problems, parts = Problems(), Parts(parallel=parallel, **given)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
         is_dict = name == "replay_buffer" and isinstance(part, Mapping) and part
@@ -132,22 +129,19 @@ def find_parts(
         problems.add(f"missing key create_config.policy.type: one of {known}")
     problems.raise_if_any()
     parts.policy = parts.policy or _lookup("policy", create, parts)
-    on_policy = at(user, "policy.on_policy")
-    if on_policy is None:
-        on_policy = at(default_config(parts.policy), "on_policy")
+    on_policy = _wanted(user, parts.policy, "on_policy")
     if not on_policy and "replay_buffer" not in given:
-        _prioritise(create, user, parts.policy, notes)
+        _prioritise(create, _wanted(user, parts.policy, "priority"), notes)
     if not parallel and "collector" not in given:
         _count_episodes(create, user, notes)
     for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
         if name in given or (name == "replay_buffer" and on_policy and name not in create):
             continue
-        create.setdefault(name, EasyDict())
-        if name == "replay_buffer" and (several := named_sections(create[name])):
+        section = create.setdefault(name, EasyDict())
+        if name == "replay_buffer" and (several := _named_sections(section)):
             parts.replay_buffer = {key: _lookup(f"{name}.{key}", create, parts) for key in several}
             continue
-        if not create[name].get("type"):
-            create[name].type = type_
+        section.type = section.get("type") or type_
         setattr(parts, name, _lookup(name, create, parts))
     if "env" not in given and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)
@@ -158,25 +152,26 @@ def find_parts(
     return parts
 
 
+def _wanted(user: EasyDict, policy: Any, key: str) -> Any:
+    written = at(user, f"policy.{key}")
+    return at(default_config(policy), key) if written is None else written
+
+
 def _count_episodes(create: EasyDict, user: EasyDict, notes: Notes) -> None:
     """Take the collector that counts in episodes if that is what the user counts in."""
     wanted = at(user, "policy.collect") or {}
     if wanted.get("n_episode") is None or wanted.get("n_sample") is not None:
         return
     if not at(create, "collector.type"):
-        section = create.setdefault("collector", EasyDict())
-        section.type = "episode"
+        create.setdefault("collector", EasyDict()).type = "episode"
         notes.adapt(
             f"policy.collect.n_episode={wanted['n_episode']} without a collector's type: the "
             "collector 'episode' collects"
         )
 
 
-def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) -> None:
+def _prioritise(create: EasyDict, priority: Any, notes: Notes) -> None:
     """Take the buffer that draws by priority if that is what the policy is to learn from."""
-    priority = at(user, "policy.priority")
-    if priority is None:
-        priority = at(default_config(policy), "priority")
     kind = at(create, "replay_buffer.type")
     if priority and kind in ("naive", "elastic"):
         create.replay_buffer.type = _DEFAULT_TYPES["replay_buffer"]
@@ -186,7 +181,7 @@ def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) ->
         )
 
 
-def named_sections(section: Mapping[str, Any]) -> list[str]:
+def _named_sections(section: Mapping[str, Any]) -> list[str]:
     """Names of the buffers that ``create_config.replay_buffer`` gives a type each."""
     if section.get("type"):
         return []
@@ -194,23 +189,23 @@ def named_sections(section: Mapping[str, Any]) -> list[str]:
 
 
 def name_parts(create: EasyDict, given: Mapping[str, Any]) -> None:
-    """Let a ``create_config`` name these classes, in place."""
+    """Write the types of classes into a ``create_config``, in place."""
     for name, part in given.items():
         if name == "reward_model":  # scripts build it themselves
             continue
-        section = create.setdefault(name, EasyDict())
+        section, registry = create.setdefault(name, EasyDict()), COMPONENTS[name][0]
         if isinstance(part, Mapping):
             section.pop("type", None)
             for key, one in part.items():
-                section.setdefault(key, EasyDict()).type = _type_of(COMPONENTS[name][0], one)
+                section.setdefault(key, EasyDict()).type = _type_of(registry, one)
         else:
-            section.type = _type_of(COMPONENTS[name][0], part)
+            section.type = _type_of(registry, part)
 
 
 def _type_of(registry: Registry, part: Any) -> str:
     # A class that is not registered cannot be found by its name later, and the error will say so.
-    types = [key for key, value in registry.items() if value is part]
-    return types[0] if types else getattr(part, "__name__", "")
+    types = (key for key, value in registry.items() if value is part)
+    return next(types, getattr(part, "__name__", ""))
 
 
 def is_ours(part: Callable[..., Any] | Mapping[str, type] | None) -> bool:
@@ -235,11 +230,10 @@ def _settle_type(
         return
     named = at(create, f"{name}.type")
     if not named:
-        create.setdefault(name, EasyDict())
-        create[name].type = wanted
+        create.setdefault(name, EasyDict()).type = wanted
         if section.get("import_names"):
             create[name].import_names = section.import_names
-    elif name == "policy" and _base_type(named) == _base_type(wanted):
+    elif name == "policy" and len({str(t).removesuffix("_command") for t in (named, wanted)}) == 1:
         section.type = named  # the pipelines choose between a policy and its command mode
     elif named != wanted:
         problems.add(
@@ -248,33 +242,25 @@ def _settle_type(
         )
 
 
-def _base_type(policy_type: Any) -> str:
-    return str(policy_type).removesuffix("_command")
-
-
 def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
     section, registry = at(create, name), parts.components[name.split(".")[0]][0]
     where = f"create_config.{name}.import_names"
     try:
         import_names(section.get("import_names", []), where)
     except ConfigError as error:
-        missing = getattr(error.__cause__, "name", None) or ""
-        if missing.split(".")[0] in ("ding", "dizoo") and _is_built_in(registry, section):
+        missing = (getattr(error.__cause__, "name", None) or "").split(".")[0]
+        if missing in ("ding", "dizoo") and _is_built_in(registry, section):
             section["import_names"] = []  # the type has another place here
-            return registry.get(section["type"])
-        if missing.split(".")[0] == "ding" and registry.why_left_out(section.get("type")):
-            return registry.get(section["type"])  # raises, and names it
-        if missing.split(".")[0] != "dizoo":
+        elif missing == "dizoo":
+            raise ConfigError(_no_dizoo(name, section, where)) from error
+        elif missing != "ding" or not registry.why_left_out(section.get("type")):
             raise
-        raise ConfigError(_no_dizoo(name, section, where)) from error
-    return registry.get(section["type"])
+    return registry.get(section["type"])  # raises with the reason for one that is left out
 
 
 def _is_built_in(registry: Registry, section: Mapping[str, Any]) -> bool:
-    if section.get("type") not in registry:
-        return False
-    target: Any = registry.get(section["type"])
-    return is_ours(target)
+    type_: Any = section.get("type")
+    return type_ in registry and is_ours(registry.get(type_))
 
 
 def _replace_env(create: EasyDict, notes: Notes) -> None:
@@ -288,16 +274,13 @@ def _replace_env(create: EasyDict, notes: Notes) -> None:
     except ModuleNotFoundError as error:
         missing = error.name or ""
     except (ImportError, TypeError):
-        return  # looking it up says what is wrong
-    if _is_built_in(ENV_REGISTRY, section):
-        what = f"the type {section.type!r} of this package"
-    elif section.get("type") in ENV_REGISTRY:
-        what = f"the type {section.type!r} that is registered"
-    else:
+        return  # the lookup reports it
+    if section.get("type") not in ENV_REGISTRY:
         return
+    whose = "of this package" if _is_built_in(ENV_REGISTRY, section) else "that is registered"
     notes.adapt(
         f"create_config.env.import_names={list(section.import_names)}: there is no module "
-        f"{missing!r}; {what} is used instead"
+        f"{missing!r}; the type {section.type!r} {whose} is used instead"
     )
     section.import_names = []
 

@@ -46,10 +46,9 @@ class Config:
         try:
             names = run_config_file(path)
         except SyntaxError as error:
-            raise ConfigError(
-                f"{error.filename}:{error.lineno}: {error.msg}"
-                + (f": {error.text.strip()}" if error.text else "")
-            ) from error
+            line = f": {error.text.strip()}" if error.text else ""
+            where = f"{error.filename}:{error.lineno}"
+            raise ConfigError(f"{where}: {error.msg}{line}") from error
         except Exception as error:
             # The last line of the file itself that led to it.
             frames = traceback.extract_tb(error.__traceback__)
@@ -70,19 +69,19 @@ class Config:
 
 
 def _read_text(path: str) -> str:
-    path = os.path.expanduser(path)
+    path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isfile(path):
         kind = "a folder" if os.path.isdir(path) else "missing"
-        raise ConfigError(f"config file {os.path.abspath(path)!r} is {kind}")
+        raise ConfigError(f"config file {path!r} is {kind}")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config file {os.path.abspath(path)!r}: {error}") from error
+        raise ConfigError(f"config file {path!r}: {error}") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads ``1e-3`` as the number that everybody means by it; YAML 1.1 has a string there."""
+    """Reads ``1e-3`` as a number; YAML 1.1 has a string there."""
 
 
 _Loader.add_implicit_resolver(
@@ -93,7 +92,7 @@ _Loader.add_implicit_resolver(
 
 
 def parse_yaml(text: str) -> Any:
-    """What a YAML text says; ``yaml.YAMLError`` if it is none."""
+    """The value of a YAML text; ``yaml.YAMLError`` if it is none."""
     return yaml.load(text, _Loader)
 
 

@@ -1,23 +1,21 @@
 """Configs to files: Python that can be read again, YAML, and a script that runs as it is."""
 
+import math
 import os
-from collections.abc import Mapping
+import pprint
+import sys
+import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import yaml
 from easydict import EasyDict
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
+from ding.config.origins import entry_point, search_path
 from ding.config.parts import PARALLEL_COMPONENTS
-from ding.config.source import (
-    Source,
-    entry_point,
-    is_of_a_script,
-    plain,
-    search_path,
-    without_objects,
-)
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
@@ -32,7 +30,7 @@ def save_config(config_: dict, path: str, type_: str = "py", save_formatted: boo
         config_: The config.
         path: File to write, under a temporary name first.
         type_: ``py`` or ``yaml``.
-        save_formatted: Also write ``formatted_<name>`` beside it (Python only), a script with
+        save_formatted: Also write ``formatted_<name>`` (Python only), a script with
             ``main_config`` and ``create_config`` that runs as it is.
 
     Raises:
@@ -68,18 +66,27 @@ def save_config_py(config_: dict, path: str) -> None:
 def save_config_formatted(config_: dict, path: str = "formatted_total_config.py") -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
-    The script trains when it is run, and is a config file like any other. It begins anew, also
-    when it comes from a run that was resumed.
+    The script is a config file like any other, and starts a new run when it is executed.
     """
-    is_parallel = _is_parallel(config_)
+    is_parallel = {"main", "system"} <= set(config_)
     main: dict[str, Any] = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
-    source = _source_for(main, create)
-    parts = {"main_config": _main_part(main), "create_config": create}
+    source = Source(search_path(create))
+    for name, (registry, _) in PARALLEL_COMPONENTS.items():
+        type_ = at(create, f"{name}.type")
+        if type_ in registry and _is_of_a_script(registry[type_]):
+            source.lose(f"the {name} type {type_!r} is registered by a script")
+    env_id = at(main, "env.env_id")
+    if _is_of_a_script(entry_point(env_id)):
+        source.lose(f"the environment {env_id!r} is registered by a script")
+    own = {key: value for key, value in plain(main).items() if key != "create_config"}
+    if at(own, "policy.learn.resume_training"):
+        own["policy"]["learn"]["resume_training"] = False
+    parts = {"main_config": without_copies(own), "create_config": create}
     if is_parallel:
         pipeline = "parallel_pipeline"
         engine = at(config_, "system.engine.type")
-        if engine in ENGINE_REGISTRY and is_of_a_script(ENGINE_REGISTRY[engine]):
+        if engine in ENGINE_REGISTRY and _is_of_a_script(ENGINE_REGISTRY[engine]):
             source.lose(f"the engine type {engine!r} is registered by a script")
         parts["system_config"] = user_part(config_["system"], main["exp_name"])
     else:
@@ -109,7 +116,7 @@ def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
     Raises:
         ConfigError: The folder cannot be written.
     """
-    folder = config.main.exp_name if _is_parallel(config) else config.exp_name
+    folder = config.main.exp_name if {"main", "system"} <= set(config) else config.exp_name
     path = os.path.join(folder, name)
     try:
         os.makedirs(folder, exist_ok=True)
@@ -122,10 +129,6 @@ def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
     return path
 
 
-def _is_parallel(config: Mapping[str, Any]) -> bool:
-    return "main" in config and "system" in config
-
-
 def runs_as_it_is(path: str) -> bool:
     """Whether a formatted config holds all that a run of it needs."""
     try:
@@ -133,27 +136,6 @@ def runs_as_it_is(path: str) -> bool:
             return not any(line.startswith("raise ValueError(") for line in file)
     except OSError:
         return False
-
-
-def _source_for(main: Mapping[str, Any], create: Mapping[str, Any]) -> Source:
-    """Source that finds the modules of the types, and says which types it cannot find."""
-    source = Source(search_path(create))
-    for name, (registry, _) in PARALLEL_COMPONENTS.items():
-        type_ = at(create, f"{name}.type")
-        if type_ in registry and is_of_a_script(registry[type_]):
-            source.lose(f"the {name} type {type_!r} is registered by a script")
-    env_id = at(main, "env.env_id")
-    if is_of_a_script(entry_point(env_id)):
-        source.lose(f"the environment {env_id!r} is registered by a script")
-    return source
-
-
-def _main_part(config: dict) -> dict[str, Any]:
-    """The ``main_config`` of a script that begins anew."""
-    main = {key: value for key, value in plain(config).items() if key != "create_config"}
-    if at(main, "policy.learn.resume_training"):
-        main["policy"]["learn"]["resume_training"] = False
-    return without_copies(main)
 
 
 def _save_text(path: str, text: str) -> None:
@@ -168,3 +150,128 @@ def save_project_state(exp_name: str) -> None:
     state = git_state()
     text = "".join(f"{key}: {value}\n" for key, value in (state or {"git": "none"}).items())
     _save_text(os.path.join(exp_name, "git.txt"), text)
+
+
+class Source:
+    """Writes values as Python expressions, and collects what these need to run.
+
+    Functions and classes that can be imported are written by name. Anything else that is not plain
+    data is written as ``None``, and the file refuses to run until the user has put it back.
+
+    Args:
+        folders: Further places of modules.
+    """
+
+    def __init__(self, folders: Sequence[str] = ()) -> None:
+        self._modules: set[str] = set()
+        self._folders = folders
+        self._lost: list[str] = []
+
+    def header(self) -> str:
+        """Imports, and the refusal if something was lost; complete after `of`."""
+        lines = []
+        if self._folders:
+            lines += ["import sys", "", *(f"sys.path.append({one!r})" for one in self._folders), ""]
+        lines += [f"import {module}" for module in sorted(self._modules)]
+        if self._lost:
+            what = "; ".join(self._lost)
+            message = (
+                f"not everything in this config could be written: {what}. Put it back (where None "
+                "stands now, if it was a value), and remove this line"
+            )
+            lines += ["", f"raise ValueError({message!r})"]
+        return "\n".join(lines) + "\n" if lines else ""
+
+    def lose(self, what: str) -> None:
+        """Make the file refuse to run, since something is missing in it."""
+        self._lost.append(what)
+
+    def of(self, value: Any, path: str) -> str:
+        """The ``repr`` of the value at a path; a mapping has a line for each key."""
+        readable = self._readable(plain(value), path)
+        return pprint.pformat(readable, width=100, compact=True, sort_dicts=False)
+
+    def _readable(self, value: Any, path: str) -> Any:
+        """A value with names in place of what has no ``repr`` that can be read again."""
+        if isinstance(value, dict):
+            return {key: self._readable(item, f"{path}.{key}") for key, item in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            items = (self._readable(item, f"{path}[{index}]") for index, item in enumerate(value))
+            return type(value)(items)  # of builtin types alone: see `plain`
+        if isinstance(value, float) and not math.isfinite(value):
+            return _Name(f"float({str(value)!r})")
+        if value is None or type(value) in (bool, int, float, str, bytes, range):
+            return value
+        if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+            name = _importable(value)
+            if name is not None:
+                self._modules.add(value.__module__)
+                return _Name(name)
+        self._lost.append(f"{path} was {_named(value)}")
+        return None
+
+
+class _Name(str):
+    """An expression whose ``repr`` is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def plain(value: Any) -> Any:
+    """Containers as dict, list and tuple; numbers and strings as Python's own."""
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def without_objects(value: Any, path: str = "config") -> Any:
+    """Only what YAML can hold; tuples as lists.
+
+    Raises:
+        ConfigError: Something else, with its path.
+    """
+    value = plain(value)
+    if isinstance(value, dict):
+        return {key: without_objects(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_objects(item, f"{path}[{i}]") for i, item in enumerate(value)]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ConfigError(
+        f"{path} is {_named(value)}, which YAML cannot hold: save the config as Python (type_='py')"
+    )
+
+
+def _importable(value: Any) -> str | None:
+    """The dotted name under which another process finds a class or function."""
+    module, name = value.__module__, value.__qualname__
+    if module is None or module in ("__main__", "ding_config") or "<" in name:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}.{name}" if found is value else None
+
+
+def _named(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _is_of_a_script(part: Any) -> bool:
+    """Whether no other process can import a class or function: it is of the script that runs."""
+    return getattr(part, "__module__", None) == "__main__"

@@ -57,7 +57,7 @@ _OTHERS = (
             twins=("policy.eval.evaluator.n_episode",),
         ),
         stop_value=Key(
-            "Mean return that ends the run as converged; in battles one for each player.",
+            "Mean return of an evaluation that ends the run as converged; in battles one each.",
             twins=("policy.eval.evaluator.stop_value",),
         ),
         replay_path=Key("Folder for videos of episodes."),

@@ -46,6 +46,10 @@ _GONE = {
     "operator_server": "workers in Kubernetes join by the coordinator's address, as on any host",
     "buffer": "the replay buffer is in the learner's process",
 }
+_POSITIVE = (
+    *("collector_task_timeout", "learner_task_timeout"),
+    *("heartbeat_span", "heartbeat_tolerance", "path_data_limit"),
+)
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
@@ -80,9 +84,8 @@ def complete_system(
     """Check what a user wrote in ``system_config`` and complete it with defaults.
 
     Args:
-        system: ``system_config``.
         main: The compiled main config, for the names of the workers and the run's folder.
-        notes: Told of unknown keys.
+        notes: Gets unknown keys.
         strict: Whether these are errors: all, or those at or under these paths.
 
     Raises:
@@ -93,45 +96,35 @@ def complete_system(
     known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), _TYPES)
     for name in worker_names(main, system):
         known[name] = _WORKER_KEYS
-    for key in _GONE:
-        known["coordinator"].setdefault(key, "")
-    engine = known["engine"] = engine_keys(system)
+    known["coordinator"] = {**dict.fromkeys(_GONE, ""), **known["coordinator"]}
+    engine = known["engine"] = _engine_keys(system)
     user = EasyDict(copy.deepcopy(dict(system)))
-    checked = {"system_config": user}
     opened = {f"system_config.coordinator.{key}" for key in _GONE}
     checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
-    checker.check(checked)
+    checker.check({"system_config": user})
     problems.raise_if_any()
-    given = user.get("coordinator") or {}
-    if notes is not None:
-        gone = {key: reason for key, reason in _GONE.items() if given.get(key)}
-        notes.unused.update({f"system_config.coordinator.{k}": gone[k] for k in gone})
+    for key, reason in _GONE.items():
+        if at(user, f"coordinator.{key}"):
+            notes.unused[f"system_config.coordinator.{key}"] = reason
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
     for key, folder in _FOLDERS.items():
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)
         merged.coordinator[key] = merged[key]
-    _check_ranges(merged, problems)
-    _check_sample_ratio(merged.coordinator, main, problems)
+    _check_values(merged, main, problems)
     problems.raise_if_any()
     return merged
 
 
-def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
-    positive = [
-        *(f"coordinator.{key}" for key in ("collector_task_timeout", "learner_task_timeout")),
-        *(f"coordinator.{key}" for key in ("heartbeat_span", "heartbeat_tolerance")),
-        "coordinator.path_data_limit",
-    ]
-    for path in positive:
-        value = at(system, path)
-        if value is None or not value > 0:
-            problems.add(f"system_config.{path} must be greater than 0, got {value!r}")
-    span, tolerance = (
-        system["coordinator"]["heartbeat_span"],
-        at(system, "coordinator.heartbeat_tolerance"),
-    )
+def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: Problems) -> None:
+    coordinator = system["coordinator"]
+    for key in _POSITIVE:
+        if coordinator[key] is None or not coordinator[key] > 0:
+            problems.add(
+                f"system_config.coordinator.{key} must be greater than 0, got {coordinator[key]!r}"
+            )
+    span, tolerance = coordinator["heartbeat_span"], coordinator["heartbeat_tolerance"]
     if span and tolerance and 0 < tolerance <= span:
         problems.add(
             f"system_config.coordinator.heartbeat_tolerance={tolerance} must be greater than "
@@ -141,23 +134,16 @@ def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
         if system[key] is None or system[key] < 0:
             problems.add(f"system_config.{key} must be 0 or more, got {system[key]!r}")
     for name, section in system.items():
-        if isinstance(section, Mapping) and "port" in section:
-            port = section["port"]
-            number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16
-            if not (port is None or port == "auto" or number):
-                problems.add(
-                    f"system_config.{name}.port must be 'auto' or a number from 0 to 65535, got "
-                    f"{port!r}"
-                )
-
-
-def _check_sample_ratio(
-    coordinator: Mapping[str, Any], main: Mapping[str, Any], problems: Problems
-) -> None:
+        port = section.get("port") if isinstance(section, Mapping) else None
+        number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16
+        if not (port is None or port == "auto" or number):
+            problems.add(
+                f"system_config.{name}.port must be 'auto' or a number from 0 to 65535, got "
+                f"{port!r}"
+            )
     given = [coordinator[key] for key in ("samples_per_insert", "samples_per_insert_tolerance")]
     try:
-        ratio = sample_ratio(main.get("policy", {}), *given)
-        if ratio is not None:
+        if (ratio := sample_ratio(main.get("policy", {}), *given)) is not None:
             RateLimiter(ratio)
     except ConfigError as err:
         problems.add(str(err))
@@ -228,11 +214,8 @@ def worker_entry(
 
 
 def user_part(system: Mapping[str, Any], exp_name: str) -> dict[str, Any]:
-    """What of a compiled system config a ``system_config`` for another run may say.
-
-    Addresses are left out: the next run finds its own; so are folders that follow from
-    ``exp_name``.
-    """
+    """What a ``system_config`` for another run takes of a compiled one: no addresses, and no
+    folders that follow from ``exp_name``."""
     own = {os.path.join(exp_name, folder) for folder in _FOLDERS.values()}
     kept = {key: system[key] for key in SYSTEM_DEFAULTS if key in system}
     kept = {key: value for key, value in kept.items() if key not in _FOLDERS or value not in own}
@@ -294,13 +277,8 @@ def choose_engine(system: dict[str, Any], type_: str | None, address: str | None
     return set() if address is None else {f"{_WHERE}.address"}
 
 
-def engine_keys(system: Mapping[str, Any]) -> dict[str, Any]:
-    """The known keys of the engine's section, with defaults.
-
-    Raises:
-        UnknownTypeError: There is no such engine.
-        ConfigError: Its modules cannot be imported.
-    """
+def _engine_keys(system: Mapping[str, Any]) -> dict[str, Any]:
+    """The known keys of the engine's section, with defaults."""
     section = system.get("engine") or {}
     import_names(section.get("import_names", []), f"{_WHERE}.import_names")
     engine: Any = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))

@@ -16,8 +16,7 @@ from ding.config.check import Notes, at
 from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.complete import DEFAULT_EXP_NAME, Strict
 from ding.config.parts import default_config, find_parts
-from ding.config.save import save_config_formatted
-from ding.config.source import plain
+from ding.config.save import plain, save_config_formatted
 from ding.config.system import choose_engine
 from ding.entry import dist_entry
 from ding.entry.application_entry import evaluate

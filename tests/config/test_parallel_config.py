@@ -28,14 +28,11 @@ from ding.config.utils import (
     parallel_test_create_config,
     parallel_test_main_config,
     parallel_test_system_config,
-    parallel_transform_k8s,
-    parallel_transform_slurm,
     set_collector_interaction_for_coordinator,
     set_host_port,
     set_learner_interaction_for_coordinator,
     set_system_cfg,
 )
-from ding.utils import DEFAULT_K8S_COLLECTOR_PORT, DEFAULT_K8S_COORDINATOR_PORT
 from ding.utils.errors import ConfigError, UnknownTypeError
 
 
@@ -328,28 +325,6 @@ def test_the_steps_of_parallel_transform(configs):
     at_once = parallel_transform(cfg, "127.0.0.1", ["127.0.0.1"])
     assert at_once.system.keys() == by_steps.system.keys() == cfg.system.keys()
     assert list(at_once.system.coordinator.collector) == ["collector0", "collector1"]
-
-
-def test_kubernetes(configs):
-    cfg = complete_parallel(*configs)
-    parallel_transform_k8s(cfg, learner_port=1234)
-    assert cfg.system.coordinator.port == DEFAULT_K8S_COORDINATOR_PORT
-    assert cfg.system.collector0.port == cfg.system.collector1.port == DEFAULT_K8S_COLLECTOR_PORT
-    assert cfg.system.learner0.port == 1234
-    assert cfg.system.learner0.host == "0.0.0.0"
-    assert cfg.system.coordinator.learner == {}  # the operator knows where they are
-
-
-def test_slurm_nodes(configs, monkeypatch):
-    monkeypatch.setattr("ding.config.hosts.find_free_port_slurm", lambda node: 4321)
-    nodes = [f"host-10-255-0-{number}" for number in range(1, 5)]
-    cfg = parallel_transform_slurm(complete_parallel(*configs), "10.255.0.9", nodes[:2], nodes[2:])
-    assert [cfg.system[name].host for name in ("learner0", "learner1", "collector0")] == [
-        "10.255.0.1",
-        "10.255.0.2",
-        "10.255.0.3",
-    ]
-    assert cfg.system.learner0.port == 4321
 
 
 @pytest.mark.parametrize("platform", ["slurm", "k8s"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ding.config.read import read_compiled
-from ding.config.source import Source
+from ding.config.save import Source
 from ding.entry.dist_entry import (
     dist_add_replicas,
     dist_delete_replicas,
