@@ -4,11 +4,9 @@ mkdocs calls the functions ``on_*``: pages of the repository's other documents, 
 each package's public names, and of the command line.
 """
 
-import ast
 import importlib
 import inspect
 import re
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,26 +18,64 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
-#: Pages of the site that stand elsewhere in the repository.
+#: Pages of the site that are stored elsewhere in the repository.
 OTHERS = {
-    "index.md": "README.md",
+    "readme.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/README.md",
 }
-PACKAGES = (
-    *("entry", "config", "policy", "model", "worker", "envs", "data"),
-    *("rl_utils", "torch_utils", "league", "interaction", "utils"),
-)
+#: Pages of public names: the package, and where in it the names of a page are defined.
+TOPICS = {
+    **{
+        name: (f"ding.{name}", "")
+        for name in ("entry", "config", "policy", "model", "envs", "data")
+    },
+    **{
+        topic: ("ding.worker", f"ding.worker.{inside}")
+        for topic, inside in {
+            "collectors": "collector",
+            "learners": "learner",
+            "buffers": "replay_buffer",
+            "coordinator": "coordinator",
+            "engines": "engines",
+            "adapters": "adapter",
+        }.items()
+    },
+    **{
+        name: (f"ding.{name}", "")
+        for name in ("rl_utils", "torch_utils", "league", "interaction", "utils")
+    },
+}
+#: The policies, as the menu groups them.
+GROUPS = {
+    "Value-based": "dqn c51 qrdqn iqn fqf rainbow mdqn sqn sql r2d2 bdq",
+    "Actor-critic, on-policy": "ppo ppo_pg a2c pg ppg ppg_offpolicy ppo_offpolicy impala acer",
+    "Actor-critic, off-policy": "sac discrete_sac sac_discrete td3 ddpg d4pg pdqn",
+    "Teams of agents": "qmix wqmix qtran collaq madqn coma happo",
+    "Offline": "cql discrete_cql cql_discrete iql td3_bc bcq edac dt bc",
+    "With demonstrations": "dqfd r2d3 sqil_sac",
+}
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _MERMAID = re.compile(r"```mermaid\n.*?```", re.S)
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the policies into the menu, by group."""
+    reference = next(item["Reference"] for item in config.nav or [] if "Reference" in item)
+    groups = [
+        {group: [{name: f"policies/{name}.md"} for name in names.split()]}
+        for group, names in GROUPS.items()
+    ]
+    reference[reference.index("policies.md")] = {"Policies": ["policies.md", *groups]}
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     pages = {path: (ROOT / source).read_text() for path, source in OTHERS.items()}
     pages.update(_policy_pages())
-    pages.update((f"api/{name}.md", _api_page(f"ding.{name}")) for name in PACKAGES)
+    pages.update((f"api/{topic}.md", _api_page(topic)) for topic in TOPICS)
     pages["cli.md"] = _cli_page()
     pages["config_keys.md"] = _keys_page()
     for path, content in pages.items():
@@ -77,34 +113,53 @@ def _on_site(link: re.Match[str], here: Path, source: str, files: Files) -> str:
 
 
 def _policy_pages() -> Iterator[tuple[str, str]]:
+    from ding.config.schema import SCHEMA
     from ding.utils import POLICY_REGISTRY
 
-    types = sorted(key for key in POLICY_REGISTRY.query() if not key.endswith("_command"))
-    rows = ["| type | actions | paper |", "|---|---|---|"]
-    for key in types:
-        policy: Any = POLICY_REGISTRY.get(key)
-        actions = ", ".join(getattr(policy, "actions", ()))
-        paper = getattr(policy, "paper", "")
-        rows.append(f"| [{key}](policies/{key}.md) | {actions} | {paper} |")
-        yield f"policies/{key}.md", _policy_page(key, policy, actions, paper)
-    intro = "Each by the name that `create_config.policy.type` and `ding -p` take."
-    yield "policies.md", "\n".join(["# Policies", "", intro, "", *rows])
+    meanings = {path: key.meaning for key in SCHEMA for path in (key.path, *key.twins, *key.old)}
+    lines = ["# Policies", "", "`create_config.policy.type` and `ding -p` take these names."]
+    for group, names in GROUPS.items():
+        lines += ["", f"## {group}", "", "| type | actions | paper |", "|---|---|---|"]
+        for name in names.split():
+            policy: Any = POLICY_REGISTRY.get(name)
+            actions = ", ".join(getattr(policy, "actions", ()))
+            paper = getattr(policy, "paper", "")
+            lines.append(f"| [{name}](policies/{name}.md) | {actions} | {paper} |")
+            yield f"policies/{name}.md", _policy_page(name, policy, actions, paper, meanings)
+    yield "policies.md", "\n".join(lines)
 
 
-def _policy_page(key: str, policy: Any, actions: str, paper: str) -> str:
-    lines = [f"# {key}", "", inspect.getdoc(policy) or "", ""]
+def _policy_page(name: str, policy: Any, actions: str, paper: str, meanings: dict[str, str]) -> str:
+    from ding.config.parts import default_config
+
+    lines = [f"# {name}", "", inspect.getdoc(policy) or "", ""]
     lines += [f"**Actions**: {actions or 'any'}. **Paper**: {paper or 'none'}.", ""]
-    lines += [f"Class `{policy.__module__}.{policy.__name__}`.", ""]
-    for cls in policy.__mro__:
-        source = _config_source(cls)
-        if source:
-            own = "## Config" if cls is policy else f"## Config of `{cls.__name__}`"
-            lines += [own, ""]
-            if cls is not policy:
-                lines += ["What the above leaves out.", ""]
-            lines += ["```python", source, "```", ""]
-    lines += _returns(key)
+    lines += [f"Class `{policy.__name__}` in `{_source(policy)}`.", "", *_returns(name)]
+    lines += [
+        "## Keys",
+        "",
+        "Keys of `policy` in the main config, with this policy's defaults.",
+        "",
+    ]
+    lines += ["| key | meaning | default |", "|---|---|---|"]
+    for path, value in _leaves("policy", dict(default_config(policy))):
+        lines.append(
+            f"| `{path.removeprefix('policy.')}` | {meanings.get(path, '')} | `{value!r}` |"
+        )
     return "\n".join(lines)
+
+
+def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _leaves(f"{path}.{name}", item)
+    else:
+        yield path, value
+
+
+def _source(found: Any) -> str:
+    """The file in which a class or function is defined."""
+    return f"{found.__module__.replace('.', '/')}.py"
 
 
 def _returns(policy: str) -> list[str]:
@@ -125,36 +180,26 @@ def _returns(policy: str) -> list[str]:
     return ["## Returns over seeds", "", *lines] if lines else []
 
 
-def _config_source(cls: type) -> str:
-    """The defaults that a class declares, with their comments."""
-    if "config" not in vars(cls):
-        return ""
-    source = textwrap.dedent(inspect.getsource(cls))
-    for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id == "config":
-            lines = source.splitlines()[node.lineno - 1 : node.end_lineno]
-            return textwrap.dedent("\n".join(lines))
-    return ""
-
-
 # ---------------------------------------------------------------------- names, commands
 
 
-def _api_page(package: str) -> str:
+def _api_page(topic: str) -> str:
+    package, inside = TOPICS[topic]
     module = importlib.import_module(package)
-    lines = [f"# {package}", "", inspect.getdoc(module) or "", ""]
+    about = importlib.import_module(inside) if inside else module
+    lines = [f"# {inside or package}", "", inspect.getdoc(about) or "", ""]
     others = []
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
         home = getattr(found, "__module__", "")
         is_documented = inspect.isclass(found) or inspect.isfunction(found)
         if is_documented and home.startswith("ding."):
-            lines += [f"::: {home}.{found.__qualname__}", ""]
-        else:
+            if home.startswith(inside):
+                lines += [f"::: {home}.{found.__qualname__}", "", f"Source: `{_source(found)}`", ""]
+        elif not inside:
             others.append(f"`{name}`")
     if others:
-        lines += ["## Besides", "", ", ".join(others)]
+        lines += ["## Other names", "", ", ".join(others)]
     return "\n".join(lines)
 
 
@@ -195,18 +240,12 @@ def _defaults() -> dict[str, Counter[str]]:
     names = {id(registry): name for name, registry in registries.items()}
     found: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def note(path: str, value: object) -> None:
-        if isinstance(value, dict) and value:
-            for name, item in value.items():
-                note(f"{path}.{name}", item)
-        else:
-            found[path][repr(value)] += 1
-
     all_parts = (*COMPONENTS.values(), *PARALLEL_COMPONENTS.values())
     parts = {names[id(registry)]: (registry, place) for registry, place in all_parts}
     for name, (registry, place) in parts.items():
         for type_ in BUILTIN_TYPES[name] if place else ():
-            note(place, dict(default_config(registry.get(type_))))
+            for path, value in _leaves(place, dict(default_config(registry.get(type_)))):
+                found[path][repr(value)] += 1
     return found
 
 
@@ -223,6 +262,21 @@ def _cli_page() -> str:
     if isinstance(main, click.Group):
         commands += [(f"ding {name}", command) for name, command in sorted(main.commands.items())]
     for name, command in commands:
-        context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
-        lines += [f"## {name}", "", "```text", command.get_help(context), "```", ""]
+        context = click.Context(command, info_name=name)
+        usage = " ".join([name, *command.collect_usage_pieces(context)])
+        lines += [f"## {name}", "", f"`{usage}`", "", inspect.cleandoc(command.help or ""), ""]
+        if rows := [row for option in command.params if (row := _option_row(option, context))]:
+            lines += ["| option | meaning |", "|---|---|", *rows, ""]
     return "\n".join(lines)
+
+
+def _option_row(option: click.Parameter, context: click.Context) -> str:
+    """A table row; choices are listed with the meaning, since code in tables cannot hold ``|``."""
+    record = option.get_help_record(context)
+    if record is None:
+        return ""
+    names, meaning = (" ".join(text.split()) for text in record)
+    if isinstance(option.type, click.Choice):
+        names = names.partition(" [")[0]
+        meaning += " One of " + ", ".join(f"`{choice}`" for choice in option.type.choices) + "."
+    return f"| `{names}` | {meaning} |"
