@@ -8,8 +8,6 @@ from ding.utils import deep_merge_dicts
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import ScalarWriter
-from ding.worker.coordinator._commander_tasks import section
-from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.tasks import (
     CollectorCounts,
     CollectorInfo,
@@ -21,9 +19,12 @@ from ding.worker.tasks import (
     LearnerTask,
 )
 
+from ._commander_tasks import section
+from ._types import Config, StateDict
+
 
 class BaseCommander(Configurable, ABC):
-    """Makes tasks, and is told how they went. Safe to use from several threads.
+    """Makes tasks, and is notified how they went. The coordinator makes one call at a time.
 
     What is not abstract here does nothing: a commander defines what it wants to know.
 
@@ -55,7 +56,7 @@ class BaseCommander(Configurable, ABC):
         return False
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
-        """A task failed, or nobody took it."""
+        """A task failed, or no worker took it."""
 
     def increase_collector_task_space(self) -> None:
         """There is a collector more than the config has."""
@@ -81,7 +82,7 @@ class BaseCommander(Configurable, ABC):
         return None
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
-        """A task failed, or nobody took it."""
+        """A task failed, or no worker took it."""
 
     # ------------------------------------------------------------------ the run
 
@@ -106,14 +107,10 @@ def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:
     Raises:
         ConfigError: A number of tasks or seconds that cannot be.
     """
-    merged = EasyDict(deep_merge_dicts(cls.default_config(), dict(own_section(cfg))))
+    own = section(cfg, "policy", "other", "commander") or cfg
+    merged = EasyDict(deep_merge_dicts(cls.default_config(), dict(own)))
     for key in ("collector_task_space", "learner_task_space", "eval_interval"):
         value = merged.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise ConfigError(f"policy.other.commander.{key} is {value!r}; expected a number >= 0")
     return merged
-
-
-def own_section(cfg: Config) -> Config:
-    """A commander's settings in the main config, or all that are given."""
-    return section(cfg, "policy", "other", "commander") or cfg

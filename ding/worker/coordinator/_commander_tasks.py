@@ -13,9 +13,10 @@ from easydict import EasyDict
 from ding.league.jobs import LeagueJob
 from ding.policy import create_policy
 from ding.utils.log_writer import ScalarWriter
-from ding.worker.coordinator._types import Config
-from ding.worker.coordinator.reported_values import as_count, mean_return
 from ding.worker.tasks import CollectorReport, CollectorTask, LearnerInfo, LearnerTask
+
+from ._types import Config
+from .reported_values import as_count, mean_return
 
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
@@ -27,13 +28,8 @@ Settings = Callable[[Mapping[str, int]], dict[str, object]]
 
 
 def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> CollectorTask:
-    """A collector's task.
-
-    Args:
-        cfg: The main config.
-        buffer_id: Where its data goes.
-        settings: What the task says beside or instead of ``policy.collect.collector``.
-    """
+    """A collector's task of the main config, with ``settings`` instead of those of
+    ``policy.collect.collector``."""
     collector_cfg = {
         **section(cfg, "policy", "collect", "collector"),
         "policy": section(cfg, "policy"),
@@ -41,22 +37,13 @@ def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object
         "exp_name": cfg.get("exp_name", "default_experiment"),
         **settings,
     }
-    task: CollectorTask = {
-        "task_id": task_id,
-        "buffer_id": buffer_id,
-        "collector_cfg": collector_cfg,
-    }
+    task: CollectorTask
+    task = {"task_id": task_id, "buffer_id": buffer_id, "collector_cfg": collector_cfg}
     return _own_copy(task)
 
 
 def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> LearnerTask:
-    """A learner's task.
-
-    Args:
-        cfg: The main config.
-        policy_id: The file of the weights under ``path_policy``.
-        buffer_id: Where its data comes from.
-    """
+    """A learner's task of the main config."""
     task: LearnerTask = {
         "task_id": task_id,
         "policy_id": policy_id,
@@ -103,11 +90,7 @@ def section(cfg: Config, *path: str) -> Config:
 
 
 def command_settings(cfg: Config) -> tuple[Settings, Settings]:
-    """What gives the settings of collecting and of evaluating.
-
-    Args:
-        cfg: The main config.
-    """
+    """What returns the settings of collecting and of evaluating."""
     policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
     if not str(policy_cfg.type).endswith("_command"):
         policy_cfg.type = f"{policy_cfg.type}_command"
@@ -129,9 +112,7 @@ class Trainee:
         policy_id: File of its weights under ``path_policy``.
         buffer_id: Where its data goes.
         player_id: Of a league.
-        learner_step: Updates so far.
-        envstep: Env steps that were collected for it.
-        greedy_steps: Those of them in which collectors explored little.
+        envstep: Env steps that were collected for it, ``greedy_steps`` by greedy collectors.
     """
 
     policy_id: str
@@ -146,12 +127,12 @@ class Trainee:
         return {"learner_step": self.learner_step, "envstep": self.envstep}
 
     def with_own_buffer(self) -> "Trainee":
-        """The same policy with a buffer of its own: the one that it had is closed."""
+        """The same policy with a new buffer: the one that it had is closed."""
         of = f"buffer_{self.player_id}" if self.player_id else "buffer"
         return replace(self, buffer_id=f"{of}_{uuid.uuid4().hex[:8]}")
 
     def trained(self, info: LearnerInfo) -> None:
-        """A learner tells of its training."""
+        """Take in a learner's report."""
         self.learner_step = max(self.learner_step, as_count(info.get("learner_step")))
 
 
@@ -164,7 +145,7 @@ class OpenTask:
         league_job: What the league asked for.
         since: When it was handed out, seconds.
         steps: Env steps reported so far.
-        is_closing: The collector was told to stop.
+        is_closing: The collector was asked to stop.
         is_last: It was handed out when training was over.
         is_greedy: The collector explores as little as at the end of the run.
         collect_setting: What the policy's command mode gave, such as ``{"eps": 0.9}``.
@@ -182,7 +163,7 @@ class OpenTask:
     collect_setting: Mapping[str, object] = field(default_factory=dict)
 
     def count(self, steps: object) -> None:
-        """The collector tells how many env steps it has made so far."""
+        """Count the env steps that the collector has made so far."""
         new = max(0, as_count(steps) - self.steps)
         self.steps += new
         if not self.is_eval:
@@ -191,14 +172,7 @@ class OpenTask:
 
 
 class TaskSpace(Generic[Note]):
-    """Places for tasks; who takes one leaves a note.
-
-    Not safe for threads: commanders hold their lock.
-
-    Args:
-        kind: First part of the ids.
-        space: How many tasks may be open at once.
-    """
+    """Places for tasks: ``space`` may be open at once, with a note of each by its id."""
 
     def __init__(self, kind: str, space: int) -> None:
         self.space = int(space)
@@ -211,22 +185,15 @@ class TaskSpace(Generic[Note]):
         return len(self.opened) < self.space
 
     def open(self, note: Note) -> str:
-        """Take a place; the id of the new task is unique over all runs."""
+        """Take a place; returns the id of the new task, unique over all runs."""
         self.issued += 1
         task_id = f"{self._kind}_{self.issued}_{uuid.uuid4().hex[:8]}"
         self.opened[task_id] = note
         return task_id
 
     def close(self, task_id: object) -> Note | None:
-        """Give the place of a task back: its note, or None if that was done before."""
+        """Return the place of a task: its note, or None if that was done before."""
         return self.opened.pop(str(task_id), None)
-
-    def increase(self) -> None:
-        self.space += 1
-
-    def decrease(self) -> None:
-        """One place less; tasks that are open may stay so."""
-        self.space = max(0, self.space - 1)
 
 
 # ---------------------------------------------------------------------- scalars
@@ -254,17 +221,14 @@ _RATES = {
     "avg_time_per_episode": "avg_episode_per_sec",
 }
 _EVAL_RATES = {"avg_time_per_step": "avg_envstep_per_sec"}
-#: What there is nothing to say of without an episode.
-_OF_EPISODES = frozenset(
-    {
-        *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
-        *("reward_mean", "reward_std"),
-    }
-)
+#: What is unknown without an episode.
+_OF_EPISODES = frozenset(name for name in _TAGS if "per_episode" in name or "reward" in name) | {
+    "avg_time_per_episode"
+}
 
 
 def epsilon(setting: object) -> float:
-    """How much a collector explores with its task's ``collect_setting``; NaN if it does not say."""
+    """How much a collector explores by its task's ``collect_setting``; NaN if that has no eps."""
     eps = setting.get("eps") if isinstance(setting, Mapping) else None
     return eps if isinstance(eps, int | float) else math.nan
 
@@ -278,9 +242,7 @@ def write_scalars(
 ) -> None:
     """Write a report under ``collector_iter/`` and ``collector_step/``, or ``evaluator_...``.
 
-    Args:
-        learner_step: Updates so far, if the info does not tell ``train_iter``.
-        envstep: Env steps so far.
+    Updates are those of the report's ``train_iter``, or ``learner_step``.
     """
     source = "evaluator" if is_eval else "collector"
     train_iter = info.get("train_iter")

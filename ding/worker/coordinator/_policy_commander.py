@@ -1,7 +1,6 @@
 """What commanders share that train policies: tasks of learners and collectors, evaluations."""
 
 import math
-import threading
 import time
 import uuid
 from abc import abstractmethod
@@ -11,8 +10,19 @@ from dataclasses import asdict
 from ding.envs import env_seeds
 from ding.utils import durations
 from ding.utils.default_helper import first_goal
-from ding.worker.coordinator._base_commander import BaseCommander, commander_section
-from ding.worker.coordinator._commander_tasks import (
+from ding.worker.tasks import (
+    CollectorCounts,
+    CollectorInfo,
+    CollectorReport,
+    CollectorTask,
+    FailedTask,
+    LearnerInfo,
+    LearnerNews,
+    LearnerTask,
+)
+
+from ._base_commander import BaseCommander, commander_section
+from ._commander_tasks import (
     OpenTask,
     TaskSpace,
     Trainee,
@@ -24,18 +34,8 @@ from ding.worker.coordinator._commander_tasks import (
     task_env,
     write_scalars,
 )
-from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.reported_values import as_count, mean_return
-from ding.worker.tasks import (
-    CollectorCounts,
-    CollectorInfo,
-    CollectorReport,
-    CollectorTask,
-    FailedTask,
-    LearnerInfo,
-    LearnerNews,
-    LearnerTask,
-)
+from ._types import Config, StateDict
+from .reported_values import as_count, mean_return
 
 _LAST_EVAL_TRIES = 3
 #: How much more a collector's task may explore than one that begins now.
@@ -51,15 +51,14 @@ class PolicyCommander(BaseCommander):
     policy can have reached the goal and lost it again.
 
     Collectors of ``greedy_share`` of the env steps explore from the beginning as little as all do
-    at the end: where the others still act at random, nobody else tries what the policy takes for
-    good, and it would not learn where that fails (the reason for a different ε in each actor in
-    Ape-X, Horgan et al. 2018).
+    at the end: the others act at random and do not try what the policy takes for good, so that it
+    would not learn where that fails (Ape-X, Horgan et al. 2018, gives each actor its own ε).
 
     Args:
         cfg: The main config.
 
     Attributes:
-        clock: Tells the time, in seconds.
+        clock: Returns the time in seconds.
     """
 
     config: StateDict = dict(
@@ -75,7 +74,6 @@ class PolicyCommander(BaseCommander):
     def __init__(self, cfg: Config) -> None:
         self._cfg = cfg
         self._own = commander_section(cfg, type(self))
-        self._lock = threading.RLock()
         self.clock = time.monotonic
         self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
         self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
@@ -85,10 +83,8 @@ class PolicyCommander(BaseCommander):
         self._train_iterations = float(
             section(cfg, "policy", "learn", "learner").get("train_iterations", math.inf)
         )
-        # Without a learner now, though training is not over.
-        self._waiting: list[Trainee] = []
-        # Whom collectors work for.
-        self._current: list[Trainee] = []
+        self._waiting: list[Trainee] = []  # without a learner, though training is not over
+        self._current: list[Trainee] = []  # those that collectors work for
         self._turn = 0
         self._next_eval: float | None = None
         self._eval_failures = 0
@@ -98,20 +94,19 @@ class PolicyCommander(BaseCommander):
 
     def get_learner_task(self) -> LearnerTask | None:
         """A task for a learner that is idle now, or None."""
-        with self._lock:
-            if not self._learners.has_room or self._is_over:
-                return None
-            trainee = self._waiting.pop(0) if self._waiting else self._new_trainee()
-            if trainee is None:
-                return None
-            task_id = self._learners.open(trainee)
-            if trainee not in self._current:
-                self._current.append(trainee)
-            if self._next_eval is None:
-                self._next_eval = self.clock()
-                if not self._begins_with_eval:
-                    self._next_eval += self._own.eval_interval
-            return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
+        if not self._learners.has_room or self._is_over:
+            return None
+        trainee = self._waiting.pop(0) if self._waiting else self._new_trainee()
+        if trainee is None:
+            return None
+        task_id = self._learners.open(trainee)
+        if trainee not in self._current:
+            self._current.append(trainee)
+        if self._next_eval is None:
+            self._next_eval = self.clock()
+            if not self._begins_with_eval:
+                self._next_eval += self._own.eval_interval
+        return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         """Take in the end of a learner's task.
@@ -119,50 +114,45 @@ class PolicyCommander(BaseCommander):
         Returns:
             The id of the buffer that is not needed any more.
         """
-        with self._lock:
-            trainee = self._learners.close(task_id)
-            if trainee is None:
-                return str(finished_task.get("buffer_id") or "")
-            trainee.trained(finished_task)
-            buffer_id = trainee.buffer_id
-            if trainee.learner_step >= self._train_iterations:
-                self._is_trained_out = not self._learners.opened and not self._waiting
-            else:
-                self._let_go(trainee)
-            return buffer_id
+        trainee = self._learners.close(task_id)
+        if trainee is None:
+            return str(finished_task.get("buffer_id") or "")
+        trainee.trained(finished_task)
+        buffer_id = trainee.buffer_id
+        if trainee.learner_step >= self._train_iterations:
+            self._is_trained_out = not self._learners.opened and not self._waiting
+        else:
+            self._let_go(trainee)
+        return buffer_id
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Take in what a learner reports: ``learner_step``."""
-        with self._lock:
-            trainee = self._learners.opened.get(task_id)
-            if trainee is not None:
-                trainee.trained(info)
+        trainee = self._learners.opened.get(task_id)
+        if trainee is not None:
+            trainee.trained(info)
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
         """Its policy waits for another learner, which goes on where this one was."""
-        with self._lock:
-            trainee = self._learners.close(task.get("task_id"))
-            if trainee is not None:
-                self._waiting.append(trainee)
+        trainee = self._learners.close(task.get("task_id"))
+        if trainee is not None:
+            self._waiting.append(trainee)
 
     # ------------------------------------------------------------------ collectors
 
     def get_collector_task(self) -> CollectorTask | None:
-        with self._lock:
-            if not self._current or not self._collectors.has_room or self.converged_reason:
-                return None
-            if self._is_eval_due():
-                job = self._make_job(is_eval=True)
-                self._next_eval = self.clock() + self._own.eval_interval
-            elif self._is_trained_out:
-                return None
-            else:
-                job = self._make_job(is_eval=False)
-            job.since, job.is_last = self.clock(), self._is_trained_out
-            job.is_greedy = not job.is_eval and self._wants_greedy(job.trainee)
-            task_id = self._collectors.open(job)
-            settings = self._task_settings(job)
-            return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
+        if not self._current or not self._collectors.has_room or self.converged_reason:
+            return None
+        is_eval = self._is_eval_due()
+        if self._is_trained_out and not is_eval:
+            return None
+        job = self._make_job(is_eval)
+        if is_eval:
+            self._next_eval = self.clock() + self._own.eval_interval
+        job.since, job.is_last = self.clock(), self._is_trained_out
+        job.is_greedy = not is_eval and self._wants_greedy(job.trainee)
+        task_id = self._collectors.open(job)
+        settings = self._task_settings(job)
+        return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
 
     def _task_settings(self, job: OpenTask) -> dict[str, object]:
         """What a collector's task says of its own."""
@@ -170,8 +160,11 @@ class PolicyCommander(BaseCommander):
             "eval_flag": job.is_eval,
             "policy_update_path": job.trainee.policy_id,
             "env": task_env(self._cfg, job.is_eval),
-            "seed": self._task_seed(job.is_eval),
+            "seed": as_count(self._cfg.get("seed")),
         }
+        if not job.is_eval:  # evaluations are to compare
+            name = f"task {self._collectors.issued + 1}"
+            settings["seed"] = env_seeds(as_count(self._cfg.get("seed")), name, 1)[0]
         if self._setting is not None:
             job.collect_setting = self._collect_setting(job)
             settings["collect_setting"] = job.collect_setting
@@ -184,18 +177,15 @@ class PolicyCommander(BaseCommander):
         return self._setting[job.is_eval](facts)
 
     def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
-        with self._lock:
-            job = self._collectors.opened.get(task_id)
-            if job is not None:
-                job.count(info.get("cur_step"))
+        job = self._collectors.opened.get(task_id)
+        if job is not None:
+            job.count(info.get("cur_step"))
 
     def increase_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.increase()
+        self._collectors.space += 1
 
     def decrease_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.decrease()
+        self._collectors.space = max(0, self._collectors.space - 1)  # open tasks may stay open
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over.
@@ -203,15 +193,14 @@ class PolicyCommander(BaseCommander):
         One that would go on for ever is closed when an evaluation finds no idle collector, and
         when its settings are old.
         """
-        with self._lock:
-            if super().judge_collector_finish(task_id, info):
-                return True
-            job = self._collectors.opened.get(task_id)
-            if job is None or job.is_eval:
-                return False
-            if not job.is_closing:
-                job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
-            return job.is_closing
+        if super().judge_collector_finish(task_id, info):
+            return True
+        job = self._collectors.opened.get(task_id)
+        if job is None or job.is_eval:
+            return False
+        if not job.is_closing:
+            job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
+        return job.is_closing
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
         """Take in the end of a collector's task.
@@ -219,22 +208,20 @@ class PolicyCommander(BaseCommander):
         Returns:
             Whether an evaluation reached ``env.stop_value``.
         """
-        with self._lock:
-            job = self._collectors.close(task_id)
-            is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
-            if job is not None and not is_eval:
-                job.count(finished_task.get("step_count"))
-            if self.tb_logger is not None and job is not None:
-                counts = job.trainee.learner_step, job.trainee.envstep
-                write_scalars(self.tb_logger, is_eval, finished_task, *counts)
-            return self._judge_evaluation(job, finished_task) if is_eval else False
+        job = self._collectors.close(task_id)
+        is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
+        if job is not None and not is_eval:
+            job.count(finished_task.get("step_count"))
+        if self.tb_logger is not None and job is not None:
+            counts = job.trainee.learner_step, job.trainee.envstep
+            write_scalars(self.tb_logger, is_eval, finished_task, *counts)
+        return self._judge_evaluation(job, finished_task) if is_eval else False
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it; a failed evaluation is due again soon."""
-        with self._lock:
-            job = self._collectors.close(task.get("task_id"))
-            if job is not None and job.is_eval:
-                self._retry_evaluation(str(task.get("message") or "its collector failed"))
+        job = self._collectors.close(task.get("task_id"))
+        if job is not None and job.is_eval:
+            self._retry_evaluation(str(task.get("message") or "its collector failed"))
 
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
@@ -263,13 +250,6 @@ class PolicyCommander(BaseCommander):
             return sum(others) + 1 <= share * (len(others) + 1)
         return trainee.greedy_steps < share * trainee.envstep
 
-    def _task_seed(self, is_eval: bool) -> int:
-        """Of the run for evaluations, which are to compare; each task's own for collecting."""
-        base = as_count(self._cfg.get("seed"))
-        if is_eval:
-            return base
-        return env_seeds(base, f"task {self._collectors.issued + 1}", 1)[0]
-
     # ------------------------------------------------------------------ evaluations
 
     def _is_eval_due(self, now: float | None = None) -> bool:
@@ -287,12 +267,11 @@ class PolicyCommander(BaseCommander):
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:
             self._next_eval = min(self._next_eval, self.clock() + self._rest(job))
-        # Those that are foreign do not tell how old the weights were.
+        # Foreign collectors do not report how old the weights were.
         is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):
-            self.converged_reason = (
-                f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
-            )
+            reached = f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
+            self.converged_reason = reached
         elif job is not None and job.is_last:
             self._finish(f"the last evaluation's mean return was {reward:.4g}")
         return self.converged_reason is not None
@@ -322,7 +301,7 @@ class PolicyCommander(BaseCommander):
 
     @abstractmethod
     def _new_trainee(self) -> Trainee | None:
-        """Whom the next learner trains; None if there is nobody."""
+        """Whom the next learner trains, if there is one."""
 
     def _let_go(self, trainee: Trainee) -> None:
         """The learner of a trainee was stopped before its training was over."""
@@ -338,35 +317,32 @@ class PolicyCommander(BaseCommander):
     # ------------------------------------------------------------------ state
 
     def weights_files(self) -> list[str]:
-        with self._lock:
-            return [trainee.policy_id for trainee in self._current]
+        return [trainee.policy_id for trainee in self._current]
 
     def state_dict(self) -> StateDict:
-        with self._lock:
-            return {
-                "converged_reason": self.converged_reason,
-                "finished_reason": self.finished_reason,
-                "_turn": self._turn,
-                "_run_id": self._run_id,
-                "trainees": [asdict(trainee) for trainee in self._current],
-                "till_eval": None
-                if self._next_eval is None
-                else max(0.0, self._next_eval - self.clock()),
-                "issued": [self._learners.issued, self._collectors.issued],
-            }
+        due = self._next_eval
+        till_eval = None if due is None else max(0.0, due - self.clock())
+        return {
+            "converged_reason": self.converged_reason,
+            "finished_reason": self.finished_reason,
+            "_turn": self._turn,
+            "_run_id": self._run_id,
+            "trainees": [asdict(trainee) for trainee in self._current],
+            "till_eval": till_eval,
+            "issued": [self._learners.issued, self._collectors.issued],
+        }
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        with self._lock:
-            self.converged_reason = state_dict["converged_reason"]
-            self.finished_reason = state_dict["finished_reason"]
-            self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
-            self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
-            self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
-            self._is_trained_out = bool(self._current) and not self._waiting
-            if self._waiting:
-                self.finished_reason = None  # training may be longer now
-            wait = state_dict["till_eval"]
-            self._next_eval = None if wait is None else self.clock() + wait
-            self._learners.opened.clear()
-            self._collectors.opened.clear()
-            self._learners.issued, self._collectors.issued = state_dict["issued"]
+        self.converged_reason = state_dict["converged_reason"]
+        self.finished_reason = state_dict["finished_reason"]
+        self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
+        self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
+        self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
+        self._is_trained_out = bool(self._current) and not self._waiting
+        if self._waiting:
+            self.finished_reason = None  # training may be longer now
+        wait = state_dict["till_eval"]
+        self._next_eval = None if wait is None else self.clock() + wait
+        self._learners.opened.clear()
+        self._collectors.opened.clear()
+        self._learners.issued, self._collectors.issued = state_dict["issued"]

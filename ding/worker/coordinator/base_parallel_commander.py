@@ -9,11 +9,12 @@ from easydict import EasyDict
 
 from ding.utils import COMMANDER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
-from ding.worker.coordinator._base_commander import BaseCommander, own_section
-from ding.worker.coordinator._commander_tasks import OpenTask, Trainee
-from ding.worker.coordinator._policy_commander import PolicyCommander
-from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.tasks import CollectorReport, LearnerInfo, LearnerNews
+
+from ._base_commander import BaseCommander
+from ._commander_tasks import OpenTask, Trainee, section
+from ._policy_commander import PolicyCommander
+from ._types import Config, StateDict
 
 __all__ = [
     "BaseCommander",
@@ -56,24 +57,20 @@ class NaiveCommander(PolicyCommander):
         return len(self._learners.opened)
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
-        with self._lock:
-            self._collectors.close(task_id)
-            self.collector_task_finish_count += 1
+        self._collectors.close(task_id)
+        self.collector_task_finish_count += 1
         return False
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
-        with self._lock:
-            self._learners.close(task_id)
-            self.learner_task_finish_count += 1
+        self._learners.close(task_id)
+        self.learner_task_finish_count += 1
         return str(finished_task.get("buffer_id") or self._current[0].buffer_id)
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        """Keep what a learner tells: how much collectors explore depends on its step."""
-        with self._lock:
-            super().update_learner_info(task_id, info)
-            self.learner_info[task_id] = {**info}
-            while len(self.learner_info) > MAX_LEARNER_INFO:
-                del self.learner_info[next(iter(self.learner_info))]
+        super().update_learner_info(task_id, info)
+        self.learner_info[task_id] = {**info}
+        while len(self.learner_info) > MAX_LEARNER_INFO:
+            del self.learner_info[next(iter(self.learner_info))]
 
     def _new_trainee(self) -> Trainee:
         return self._current[0]
@@ -94,38 +91,36 @@ class NaiveCommander(PolicyCommander):
         return False
 
     def state_dict(self) -> StateDict:
-        with self._lock:
-            return {
-                "collector_task_finish_count": self.collector_task_finish_count,
-                "learner_task_finish_count": self.learner_task_finish_count,
-                "facts": self._current[0].facts(),
-            }
+        return {
+            "collector_task_finish_count": self.collector_task_finish_count,
+            "learner_task_finish_count": self.learner_task_finish_count,
+            "facts": self._current[0].facts(),
+        }
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        with self._lock:
-            self._collectors.opened.clear()
-            self._learners.opened.clear()
-            self._waiting.clear()
-            self.learner_info.clear()
-            self._current = [replace(self._current[0], **state_dict["facts"])]
-            self.collector_task_finish_count = state_dict["collector_task_finish_count"]
-            self.learner_task_finish_count = state_dict["learner_task_finish_count"]
+        self._collectors.opened.clear()
+        self._learners.opened.clear()
+        self._waiting.clear()
+        self.learner_info.clear()
+        self._current = [replace(self._current[0], **state_dict["facts"])]
+        self.collector_task_finish_count = state_dict["collector_task_finish_count"]
+        self.learner_task_finish_count = state_dict["learner_task_finish_count"]
 
 
 def create_parallel_commander(cfg: EasyDict) -> BaseCommander:
-    """Build the commander that a config names.
-
-    Args:
-        cfg: The main config with ``policy.other.commander.type`` and its ``import_names``, or
-            ``type`` (or ``parallel_commander_type``) and ``import_names`` alone.
-    """
+    """Build the commander that a config names; `cfg` as for `get_parallel_commander_cls`."""
     make = cast("Callable[[EasyDict], BaseCommander]", get_parallel_commander_cls(cfg))
     return make(cfg)
 
 
 def get_parallel_commander_cls(cfg: EasyDict) -> type[BaseCommander]:
-    """The registered commander class; `cfg` as for `create_parallel_commander`."""
-    own = own_section(cfg)
+    """The registered commander class that a config names.
+
+    Args:
+        cfg: The main config with ``policy.other.commander.type`` and its ``import_names``, or
+            ``type`` (or ``parallel_commander_type``) and ``import_names`` alone.
+    """
+    own = section(cfg, "policy", "other", "commander") or cfg
     import_module(own.get("import_names", []))
     type_ = own.get("type") or own.get("parallel_commander_type")
     if not type_:

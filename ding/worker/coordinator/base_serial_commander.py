@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ding.utils.class_config import Configurable
-from ding.worker.coordinator._types import Config
+
+from ._types import Config
 
 
 class _Learner(Protocol):
@@ -25,11 +26,8 @@ class BaseSerialCommander(Configurable):
     """Asks the command-mode policy for its settings before each round.
 
     Args:
-        cfg: Commander config.
-        learner: The learner, for its ``train_iter``.
-        collector: The collector, for its ``envstep``.
-        evaluator: The evaluator.
-        replay_buffer: The replay buffer.
+        learner: Has ``train_iter``.
+        collector: Has ``envstep``.
         policy: Command mode of the policy.
     """
 
@@ -42,12 +40,8 @@ class BaseSerialCommander(Configurable):
         replay_buffer: object,
         policy: _CommandMode | None = None,
     ) -> None:
-        self._cfg = cfg
-        self._learner = learner
-        self._collector = collector
-        self._evaluator = evaluator
-        self._replay_buffer = replay_buffer
-        self._policy = policy
+        self._cfg, self._learner, self._collector = cfg, learner, collector
+        self._evaluator, self._replay_buffer, self._policy = evaluator, replay_buffer, policy
 
     def step(self) -> dict[str, Any]:
         """Collect settings for now, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""

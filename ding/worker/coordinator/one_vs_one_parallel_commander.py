@@ -10,10 +10,11 @@ from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.league.jobs import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
-from ding.worker.coordinator._commander_tasks import OpenTask, Trainee, section, task_env
-from ding.worker.coordinator._policy_commander import PolicyCommander
-from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
+
+from ._commander_tasks import OpenTask, Trainee, section, task_env
+from ._policy_commander import PolicyCommander
+from ._types import Config, StateDict
 
 _logger = logging.getLogger(__name__)
 
@@ -60,18 +61,16 @@ class OneVsOneCommander(PolicyCommander):
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Take in what a learner reports: ``learner_step``; a snapshot is kept when due."""
-        with self._lock:
-            super().update_learner_info(task_id, info)
-            trainee = self._learners.opened.get(task_id)
-            if trainee is not None:
-                self._tell_league(trainee)
+        super().update_learner_info(task_id, info)
+        trainee = self._learners.opened.get(task_id)
+        if trainee is not None:
+            self._tell_league(trainee)
 
     def get_collector_task(self) -> CollectorTask | None:
-        with self._lock:
-            # Anybody may be somebody's opponent.
-            if len(self._current) < len(self._league.active_players):
-                return None
-            return super().get_collector_task()
+        # Each player may be another one's opponent.
+        if len(self._current) < len(self._league.active_players):
+            return None
+        return super().get_collector_task()
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
         """Take in the end of a collector's task; its games count in the league.
@@ -79,35 +78,31 @@ class OneVsOneCommander(PolicyCommander):
         Returns:
             Whether an evaluation against the hardest opponent reached ``env.stop_value``.
         """
-        with self._lock:
-            job = self._collectors.opened.get(task_id)
-            if job is not None and job.league_job is not None and not job.is_eval:
-                result = finished_task.get("game_result") or []
-                if result:
-                    self._league.finish_job({**job.league_job, "result": result})
-            return super().finish_collector_task(task_id, finished_task)
+        job = self._collectors.opened.get(task_id)
+        if job is not None and job.league_job is not None and not job.is_eval:
+            result = finished_task.get("game_result") or []
+            if result:
+                self._league.finish_job({**job.league_job, "result": result})
+        return super().finish_collector_task(task_id, finished_task)
 
     def weights_files(self) -> list[str]:
-        with self._lock:
-            players = [*self._league.active_players, *self._league.historical_players]
-            return [os.path.basename(player.checkpoint_path) for player in players]
+        players = [*self._league.active_players, *self._league.historical_players]
+        return [os.path.basename(player.checkpoint_path) for player in players]
 
     def state_dict(self) -> StateDict:
-        with self._lock:
-            # Those whose learner has not begun are in training, too.
-            return {**super().state_dict(), "league": self._league.state_dict()}
+        # Those whose learner has not begun are in training, too.
+        return {**super().state_dict(), "league": self._league.state_dict()}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        with self._lock:
-            self._league.load_state_dict(state_dict["league"])
-            super().load_state_dict(state_dict)
-            begun = {trainee.player_id for trainee in self._current}
-            self._waiting += [
-                _trainee(player).with_own_buffer()
-                for player in self._league.active_players
-                if player.player_id not in begun
-            ]
-            self._is_trained_out = self._is_trained_out and not self._waiting
+        self._league.load_state_dict(state_dict["league"])
+        super().load_state_dict(state_dict)
+        begun = {trainee.player_id for trainee in self._current}
+        self._waiting += [
+            _trainee(player).with_own_buffer()
+            for player in self._league.active_players
+            if player.player_id not in begun
+        ]
+        self._is_trained_out = self._is_trained_out and not self._waiting
 
     def _new_trainee(self) -> Trainee | None:
         return None

@@ -23,15 +23,15 @@ class OperatorServerError(InteractionError, ConnectionError):
 class OperatorServer:
     """Asks a cluster's operator which workers there are, and for others.
 
-    Requests are sent again, a few times, when the operator cannot be reached; every wait is
-    bounded. Proxy settings are ignored. All methods return whether it worked, the operator's code
-    and message, and its data; they raise `OperatorServerError` without an answer.
+    Requests are repeated a few times when the operator cannot be reached. All methods return
+    whether it worked, the operator's code and message, and its data; they raise
+    `OperatorServerError` without an answer.
 
     Args:
         host: Of the operator, or its address: ``[http[s]://]host[:port]``.
         port: 80, or 443 with HTTPS, if not given.
         api_version: First part of its paths.
-        namespace: Where the workers live.
+        namespace: Of the workers.
         name: Of the coordinator that asks.
     """
 
@@ -47,10 +47,8 @@ class OperatorServer:
         if "://" in host:
             host, port, https, _ = split_http_address(host, port)
         self.api_version = api_version.strip("/")
-        port = port or (443 if https else 80)
-        self._engine = HttpEngine(host, port, https, self.api_version)
-        self._namespace, self._name = namespace, name
-        self._worker_type = _WORKER_TYPES[0]
+        self._engine = HttpEngine(host, port or (443 if https else 80), https, self.api_version)
+        self._namespace, self._name, self._worker_type = namespace, name, _WORKER_TYPES[0]
 
     def set_worker_type(self, type: str) -> None:
         """Ask in the name of a ``'coordinator'`` (at first) or an ``'aggregator'``."""
@@ -59,11 +57,7 @@ class OperatorServer:
         self._worker_type = type
 
     def get_replicas(self, name: str | None = None) -> Answer:
-        """Which workers there are: ``data`` lists addresses as ``collectors`` and ``learners``.
-
-        Args:
-            name: The coordinator whose workers they are; the one that asks if not given.
-        """
+        """Which workers a coordinator has: addresses as ``collectors`` and ``learners``."""
         asker = {key: value for key, value in self._asker(name).items() if value is not None}
         return self._request("GET", "replicas", params=asker)
 
@@ -80,7 +74,7 @@ class OperatorServer:
         return self._request("POST", "replicas/failed", {**failed, **self._asker()})
 
     def delete_replicas(self, n_collectors: int = 0, n_learners: int = 0) -> Answer:
-        """Give ``n_collectors`` and ``n_learners`` back."""
+        """Release that many workers."""
         unused = {"collectors": {"replicas": n_collectors}, "learners": {"replicas": n_learners}}
         return self._request("DELETE", "replicas", {**unused, **self._asker()})
 

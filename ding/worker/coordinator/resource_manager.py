@@ -1,16 +1,15 @@
-"""Which workers are free, and who has been given work."""
+"""Which workers are free, and which have been given work."""
 
 from collections.abc import Mapping
 from typing import TypedDict
 
 from ding.worker.messages import Json, Task
 
-_KINDS = ("collector", "learner")
 _Resources = Mapping[str, Json]
 
 
 class Assigned(TypedDict, total=False):
-    """Who got a task: ``collector_id`` or ``learner_id``, and what it has."""
+    """Which worker got a task, ``collector_id`` or ``learner_id``, and what it has."""
 
     collector_id: str
     learner_id: str
@@ -18,11 +17,12 @@ class Assigned(TypedDict, total=False):
 
 
 class NaiveResourceManager:
-    """Gives out workers in the order in which they became free."""
+    """Gives out workers in the order in which they became free. Kinds are named ``collector`` and
+    ``learner``; another name is a `KeyError`."""
 
     def __init__(self) -> None:
-        self._free: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
-        self._assigned: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
+        self._free: dict[str, dict[str, _Resources]] = {"collector": {}, "learner": {}}
+        self._assigned: dict[str, dict[str, _Resources]] = {"collector": {}, "learner": {}}
 
     def assign_collector(self, collector_task: Task) -> Assigned | None:
         """A collector for the task; ``None`` if all of them work."""
@@ -38,24 +38,21 @@ class NaiveResourceManager:
 
     def have_assigned(self, name: str, worker_id: str) -> bool:
         """Whether a worker of kind `name` was given work and has not been free since."""
-        return worker_id in self._of_kind(self._assigned, name)
+        return worker_id in self._assigned[name]
 
     def delete(self, name: str, worker_id: str) -> bool:
         """Forget a worker of kind `name`; whether it was known."""
-        tables = self._of_kind(self._free, name), self._assigned[name]
-        known = any(worker_id in table for table in tables)
-        for table in tables:
-            table.pop(worker_id, None)
-        return known
+        was_free = self._free[name].pop(worker_id, None) is not None
+        return self._assigned[name].pop(worker_id, None) is not None or was_free
 
     def update(self, name: str, worker_id: str, resource_info: _Resources) -> None:
         """A worker of kind `name` is free and has these resources."""
-        self._of_kind(self._assigned, name).pop(worker_id, None)
+        self._assigned[name].pop(worker_id, None)
         self._free[name][worker_id] = resource_info
 
     def free(self, name: str) -> int:
         """How many workers of kind `name` wait for work."""
-        return len(self._of_kind(self._free, name))
+        return len(self._free[name])
 
     def take(self, kind: str) -> tuple[str, _Resources] | None:
         """A worker of that kind, and what it has; ``None`` if all of them work."""
@@ -64,9 +61,3 @@ class NaiveResourceManager:
             return None
         info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
         return worker_id, info
-
-    @staticmethod
-    def _of_kind(workers: dict[str, dict[str, _Resources]], name: str) -> dict[str, _Resources]:
-        if name not in workers:
-            raise KeyError(f"{name!r} is no kind of worker; expected one of {', '.join(_KINDS)}")
-        return workers[name]

@@ -3,9 +3,10 @@
 import uuid
 
 from ding.utils import COMMANDER_REGISTRY
-from ding.worker.coordinator._commander_tasks import OpenTask, Trainee
-from ding.worker.coordinator._policy_commander import PolicyCommander
-from ding.worker.coordinator._types import StateDict
+
+from ._commander_tasks import OpenTask, Trainee
+from ._policy_commander import PolicyCommander
+from ._types import StateDict
 
 
 @COMMANDER_REGISTRY.register("solo")

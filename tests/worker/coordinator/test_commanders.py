@@ -1,6 +1,5 @@
 import json
 import math
-import threading
 
 import pytest
 from easydict import EasyDict
@@ -628,7 +627,7 @@ def test_the_last_evaluation_is_tried_some_times(commander):
     assert "the last evaluation failed" in commander.finished_reason
 
 
-# Solo: scalars, state, threads
+# Solo: scalars, state
 
 
 class Writer:
@@ -739,41 +738,6 @@ def test_goes_on_with_training_if_that_may_be_longer_now(commander):
     other.load_state_dict(commander.state_dict())
     assert other.get_learner_task()
     assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
-
-
-def test_many_threads(commander):
-    commander.get_learner_task()
-    for _ in range(6):
-        commander.increase_collector_task_space()
-    seen: list[str] = []
-    errors = []
-
-    def work():
-        try:
-            for _ in range(50):
-                task = commander.get_collector_task()
-                if task is None:
-                    continue
-                seen.append(task["task_id"])
-                commander.update_collect_progress(task["task_id"], {"cur_step": 3})
-                commander.judge_collector_finish(task["task_id"], {})
-                if len(seen) % 2:
-                    commander.notify_fail_collector_task(task)
-                else:
-                    commander.finish_collector_task(task["task_id"], {"step_count": 3})
-        except Exception as error:  # told by the assertion below
-            errors.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert not errors
-    assert len(set(seen)) == len(seen)
-    assert counts(commander)[1] == 3 * len(seen)
-    assert len([commander.get_collector_task() for _ in range(8)]) == 8
-    assert commander.get_collector_task() is None
 
 
 def test_a_commander_that_differs_in_one_decision():
