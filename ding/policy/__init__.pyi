@@ -1,8 +1,8 @@
-from .a2c import (
-    A2CPolicy as A2CPolicy,
-)
 from .acer import (
     ACERPolicy as ACERPolicy,
+)
+from .advantage_actor_critic import (
+    A2CPolicy as A2CPolicy,
 )
 from .base_policy import (
     CommandModePolicy as CommandModePolicy,
@@ -16,9 +16,6 @@ from .bc import (
 from .bcq import (
     BCQPolicy as BCQPolicy,
 )
-from .bdq import (
-    BDQPolicy as BDQPolicy,
-)
 from .coma import (
     COMAPolicy as COMAPolicy,
 )
@@ -30,6 +27,8 @@ from .command_mode_policy_instance import (
 )
 from .common_utils import (
     default_preprocess_learn as default_preprocess_learn,
+    flatten_numbers as flatten_numbers,
+    sample_columns as sample_columns,
     set_noise_mode as set_noise_mode,
     single_env_forward_wrapper as single_env_forward_wrapper,
 )
@@ -42,22 +41,23 @@ from .d4pg import (
 )
 from .ddpg import (
     DDPGPolicy as DDPGPolicy,
+    TD3BCPolicy as TD3BCPolicy,
+    TD3Policy as TD3Policy,
 )
 from .dqfd import (
     DQFDPolicy as DQFDPolicy,
 )
 from .dqn import (
+    BDQPolicy as BDQPolicy,
     C51Policy as C51Policy,
     DQNPolicy as DQNPolicy,
+    RainbowDQNPolicy as RainbowDQNPolicy,
 )
 from .dt import (
     DTPolicy as DTPolicy,
 )
 from .edac import (
     EDACPolicy as EDACPolicy,
-)
-from .fqf import (
-    FQFPolicy as FQFPolicy,
 )
 from .happo import (
     HAPPOPolicy as HAPPOPolicy,
@@ -67,15 +67,6 @@ from .impala import (
 )
 from .iql import (
     IQLPolicy as IQLPolicy,
-)
-from .iqn import (
-    IQNPolicy as IQNPolicy,
-)
-from .madqn import (
-    MADQNPolicy as MADQNPolicy,
-)
-from .mdqn import (
-    MDQNPolicy as MDQNPolicy,
 )
 from .modes import (
     BatchedCollect as BatchedCollect,
@@ -102,21 +93,19 @@ from .ppo import (
 )
 from .qmix import (
     CollaQPolicy as CollaQPolicy,
+    MADQNPolicy as MADQNPolicy,
     QMIXPolicy as QMIXPolicy,
     QTRANPolicy as QTRANPolicy,
     WQMIXPolicy as WQMIXPolicy,
 )
 from .qrdqn import (
+    FQFPolicy as FQFPolicy,
+    IQNPolicy as IQNPolicy,
     QRDQNPolicy as QRDQNPolicy,
 )
 from .r2d2 import (
     R2D2Policy as R2D2Policy,
-)
-from .r2d3 import (
     R2D3Policy as R2D3Policy,
-)
-from .rainbow import (
-    RainbowDQNPolicy as RainbowDQNPolicy,
 )
 from .sac import (
     DiscreteSACPolicy as DiscreteSACPolicy,
@@ -127,21 +116,10 @@ from .saved_state import (
     in_old_form as in_old_form,
 )
 from .sql import (
+    MDQNPolicy as MDQNPolicy,
     SQLPolicy as SQLPolicy,
-)
-from .sqn import (
     SQNPolicy as SQNPolicy,
-)
-from .td3 import (
-    TD3Policy as TD3Policy,
-)
-from .td3_bc import (
-    TD3BCPolicy as TD3BCPolicy,
 )
 from .team_policy import (
     TeamPolicy as TeamPolicy,
-)
-from .train_columns import (
-    flatten_numbers as flatten_numbers,
-    sample_columns as sample_columns,
 )

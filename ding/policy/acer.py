@@ -64,8 +64,6 @@ class ACERPolicy(UnrolledPolicy):
 
     _network = "acer"
 
-    # ------------------------------------------------------------------ learn
-
     _saves_target = True
     _learned = {"optimizer_actor": "_optimizer_actor", "optimizer_critic": "_optimizer_critic"}
     _logged: tuple[str, ...] = (

@@ -5,13 +5,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ding.data import tree_map, tree_take
-from ding.policy._types import Arrays, Lengths, Obs, Output, Rollout
+from ding.policy._types import Arrays, Lengths, Log, Losses, Obs, Output, Rollout
 from ding.policy.joint import joint_moments
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
-from ding.rl_utils.columnar import gae_columns
+from ding.rl_utils import a2c_data, a2c_error
+from ding.rl_utils.gae import gae_columns
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import RunningMeanStd
 
 
@@ -53,7 +57,6 @@ class AdvantageActorCritic(PolicyGradient):
 
     _network, _team_network = "vac", "mavac"
 
-    # ------------------------------------------------------------------ learn
     _logged: tuple[str, ...] = ("value_loss", "value_mean", "value_max")
 
     def _init_returns(self) -> None:
@@ -71,15 +74,6 @@ class AdvantageActorCritic(PolicyGradient):
     def _value_std(self) -> float:
         """The critic's present unit, in units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
-
-    def _learn(self, batch: Rollout) -> Any:
-        """One pass; returns one log for each minibatch.
-
-        Args:
-            batch: Of trajectories, in time: whole ones, parts, one after the other.
-        """
-        self._estimate_returns(batch, first=True)
-        return self._pass_over(batch)
 
     def _estimate_returns(self, batch: Rollout, first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
@@ -145,8 +139,6 @@ class AdvantageActorCritic(PolicyGradient):
         next_value[ends] = self._values(next_obs).cpu().numpy()
         lengths = np.diff(ends, prepend=-1)
         return gae_columns(value, next_value, reward, done, lengths, self._gamma, self._gae_lambda)
-
-    # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
         super()._init_collect()
@@ -232,3 +224,54 @@ class CountedSteps:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
         self._steps = dict.fromkeys(state["steps"].tolist())
+
+
+@POLICY_REGISTRY.register("a2c")
+class A2CPolicy(AdvantageActorCritic):
+    """One pass over what was collected, in minibatches of ``learn.batch_size``."""
+
+    paper = "Mnih et al. 2016"
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "multi-agent")
+    config = dict(
+        type="a2c",
+        learn=dict(
+            update_per_collect=1,
+            betas=(0.9, 0.999),
+            eps=1e-8,
+            # Longest gradient.
+            grad_norm=0.5,
+        ),
+        collect=dict(discount_factor=0.9),
+    )
+
+    _logs_grad_norm = True
+    _silent_keys = ("learn.discount_factor", "learn.normalize_advantage")
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._optimizer = Adam(
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            betas=tuple(cfg.betas),
+            eps=cfg.eps,
+            grad_clip_type="clip_norm",
+            clip_value=cfg.grad_norm,
+        )
+        self._init_returns()
+
+    def _learn(self, batch: Rollout) -> Log:
+        """One pass; returns one log, the means of the minibatches' ones."""
+        self._estimate_returns(batch, first=True)
+        logs = [self._update(part) for part in self._minibatches(batch)]
+        return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0]}
+
+    def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
+        data = a2c_data(
+            output["logit"],
+            batch["action"],
+            output["value"],
+            adv,
+            batch["return"],
+            batch.get("weight"),
+        )
+        return a2c_error(data)._asdict(), {}

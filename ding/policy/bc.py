@@ -12,10 +12,9 @@ from torch.nn import functional as F
 from ding.data import tree_map
 from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Settings, Steps
 from ding.policy.acting import ActingPolicy
-from ding.policy.common_utils import as_batch
+from ding.policy.common_utils import as_batch, flatten_numbers
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, VECTOR, Call
-from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
 from ding.rl_utils._log_prob import log_prob
 from ding.rl_utils.nstep import weighted_mean
@@ -122,8 +121,6 @@ class BehaviourCloningPolicy(ActingPolicy):
             return self.networks["discrete"]
         return self.networks["reparameterization" if self._gaussian else "regression"]
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         check_one_of("policy.loss_type", self._cfg.loss_type, (None, *_LOSSES))
@@ -213,8 +210,6 @@ class BehaviourCloningPolicy(ActingPolicy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), *(["accuracy"] * self._cfg.learn.show_accuracy)]
-
-    # ------------------------------------------------------------------ collect and eval
 
     @property
     def _explorer(self) -> str:  # type: ignore[override]

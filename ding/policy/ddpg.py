@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from ding.model import model_wrap
 from ding.model.common.head import flat_size
 from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, Steps
+from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, NUMBER, OBS, VECTOR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
@@ -140,8 +141,6 @@ class DDPGPolicy(QActorCritic):
             choice = F.one_hot(choice, choices).float()
         return {"obs": obs, "action": {"action_args": action["action_args"]}, "logit": choice}
 
-    # ------------------------------------------------------------------ collect and eval
-
     def _init_collect(self) -> None:
         super()._init_collect()
         self._collect_model = model_wrap(
@@ -160,3 +159,47 @@ class DDPGPolicy(QActorCritic):
     @property
     def _chooser(self) -> str:  # type: ignore[override]
         return "hybrid_argmax_sample" if self._hybrid else "base"
+
+
+@POLICY_REGISTRY.register("td3")
+class TD3Policy(DDPGPolicy):
+    """DDPG with the lesser of two critics, smoothed targets and a slower actor."""
+
+    paper = "Fujimoto et al. 2018"
+    config = dict(
+        type="td3",
+        model=dict(twin_critic=True),
+        learn=dict(actor_update_freq=2, noise=True),
+    )
+
+
+@POLICY_REGISTRY.register("td3_bc")
+class TD3BCPolicy(TD3Policy):
+    """TD3 whose actor also stays near the data's actions.
+
+    The critic's part of the actor's loss is scaled by ``learn.alpha`` over the mean absolute value
+    of Q, so that both parts keep their proportion whatever the rewards are.
+    """
+
+    paper = "Fujimoto and Gu 2021"
+    actions = ("continuous",)
+    networks = {"continuous": TD3Policy.networks["continuous"]}
+    _action_spaces = {"continuous": "regression"}
+    pipeline = "serial_offline"
+    _logged: tuple[str, ...] = ("bc_loss",)
+    config = dict(
+        type="td3_bc",
+        model=dict(
+            action_space="regression", actor_head_hidden_size=256, critic_head_hidden_size=256
+        ),
+        learn=dict(alpha=2.5),
+        eval=dict(evaluator=dict(eval_freq=5000)),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    def _actor_loss(self, batch: Steps) -> LoggedLoss:
+        action = self._model(batch["obs"], mode="compute_actor")["action"]
+        q_value = self._judge(self._model, batch["obs"], action)[0]
+        scale = self._cfg.learn.alpha / joint_mean(q_value.abs(), self._joint).clamp(min=1e-8)
+        bc_loss = (action - batch["action"]).pow(2).mean()
+        return bc_loss - scale * q_value.mean(), {"bc_loss": bc_loss.item()}

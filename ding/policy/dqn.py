@@ -16,15 +16,19 @@ from ding.model import model_wrap
 from ding.policy._types import Eps, Log, Loss, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
+from ding.policy.base_policy import Policy
 from ding.policy.checks import floats
 from ding.policy.common_utils import set_noise_mode
 from ding.policy.networks import CHOICES, Call, Shape
 from ding.rl_utils import (
     dist_nstep_td_data,
     dist_nstep_td_error,
+    nstep_return,
+    nstep_return_data,
     q_nstep_td_data,
     q_nstep_td_error,
 )
+from ding.rl_utils.nstep import of_action, weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -76,8 +80,6 @@ class DQNPolicy(NStepPolicy):
         if cfg.get("noisy_net", False) and model is None:
             cfg = EasyDict({**cfg, "model": {**(cfg.get("model") or {}), "noise": True}})
         return super()._create_model(cfg, model)
-
-    # ------------------------------------------------------------------ learn
 
     def _init_learn(self) -> None:
         cfg = self._cfg
@@ -155,13 +157,9 @@ class DQNPolicy(NStepPolicy):
         """One step down the loss; returns it."""
         return self._descend(loss, batch, self._optimizer)
 
-    # ------------------------------------------------------------------ collect
-
     def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         return super()._forward_collect_batch(obs, eps=eps)
-
-    # ------------------------------------------------------------------ eval
 
     def _prepare_network(self, explores: bool) -> None:
         super()._prepare_network(explores)
@@ -235,3 +233,65 @@ def branches(output: Output) -> list[Output]:
 
 def _mean(q_value: Tensor | list[Tensor]) -> Tensor:
     return torch.cat(q_value, -1).mean() if isinstance(q_value, list) else q_value.mean()
+
+
+@POLICY_REGISTRY.register("bdq")
+class BDQPolicy(DQNPolicy):
+    """Double DQN with one advantage for each dimension of the action and one value for all.
+
+    All dimensions have the same target, with the mean of their next values (the paper's equation
+    4). A sample's priority is the sum of the dimensions' absolute errors (section "Prioritized
+    Replay"), or with ``priority_form='squared'`` the mean of their squares. Actions are int64
+    ``[model.num_branches]``, each below ``model.action_bins_per_branch``; the environment wrapper
+    `discretize_action` makes such of continuous ones.
+    """
+
+    paper = "Tavakoli et al. 2018"
+    actions = ("discrete", "multi-discrete")
+    networks = {"discrete": (Call({"logit": Shape("B D K")}),)}
+    config = dict(type="bdq")
+
+    _network = "bdq"
+
+    def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
+        # A single branch's actions come as [B].
+        q = of_action(output["logit"], action.view(len(action), -1))  # [B, D]
+        next_value = of_action(target["logit"], target["next_action"]).mean(-1)
+        wanted = nstep_return(
+            nstep_return_data(batch["reward"], next_value, batch["done"]),
+            self._gamma,
+            self._nstep,
+            batch.get("value_gamma"),
+        )
+        error = q - wanted.unsqueeze(-1)
+        mean_square = error.square().mean(-1)
+        loss = weighted_mean(mean_square, batch["weight"])
+        is_squared = self._priority_form == "squared"
+        return Loss(loss, (mean_square if is_squared else error.abs().sum(-1)).detach())
+
+
+@POLICY_REGISTRY.register("rainbow")
+class RainbowDQNPolicy(C51Policy):
+    """C51 with double and dueling Q-learning, n-step returns, priorities and noisy layers."""
+
+    paper = "Hessel et al. 2018"
+    config = dict(
+        type="rainbow",
+        priority=True,
+        priority_IS_weight=True,
+        discount_factor=0.99,
+        nstep=3,
+        noisy_net=True,
+        learn=dict(update_per_collect=1, batch_size=32),
+        other=dict(
+            # The noise explores; ε only sees to it that no action dies out.
+            eps=dict(type="exp", start=0.05, end=0.05, decay=100000),
+            replay_buffer=dict(replay_buffer_size=100000, alpha=0.6, beta=0.4, anneal_step=100000),
+        ),
+    )
+
+    _network = "rainbowdqn"
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        # Not DQN's, which asks its network for noise: this one has it anyway.
+        return Policy._create_model(self, cfg, model)

@@ -90,8 +90,6 @@ class DTPolicy(Policy):
     def default_model(self) -> tuple[str, list[str]]:
         return "dt", ["ding.model.template.decision_transformer"]
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         cfg = self._cfg
         self._update_count = 0
@@ -150,8 +148,6 @@ class DTPolicy(Policy):
         if self._model.continuous:
             return action.float().reshape(*action.shape[:2], -1)
         return action.long().reshape(action.shape[:2])
-
-    # ------------------------------------------------------------------ eval
 
     @property
     def eval_mode(self) -> Any:

@@ -6,10 +6,9 @@ from torch import Tensor
 
 from ding.data import tree_map
 from ding.model import HAVAC
-from ding.policy._clipped import init_parameters
 from ding.policy._types import Log, Losses, Network, Output, Rollout
 from ding.policy.policy_gradient import PolicyGradient
-from ding.policy.ppo import PPOPolicy
+from ding.policy.ppo import PPOPolicy, init_parameters
 from ding.rl_utils._log_prob import log_prob
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -64,8 +63,6 @@ class HAPPOPolicy(PPOPolicy):
                 f"{type(model).__name__}"
             )
 
-    # ------------------------------------------------------------------ learn
-
     def _init_update(self) -> None:
         cfg = self._cfg.learn
         agents = list(self._model.agent_models)
@@ -101,7 +98,8 @@ class HAPPOPolicy(PPOPolicy):
             own = self._of_agent(batch, agent)
             own["factor"] = factor
             for _ in range(self._cfg.learn.epoch_per_collect):
-                logs += [_of_agent(agent, log) for log in self._pass_over(own)]
+                updates = map(self._update, self._minibatches(own))
+                logs += [_of_agent(agent, log) for log in updates]
             factor = factor * self._change(own)
         return logs
 

@@ -68,8 +68,6 @@ class IMPALAPolicy(UnrolledPolicy):
         "value_mean",
     )
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._use_priority()
@@ -110,8 +108,6 @@ class IMPALAPolicy(UnrolledPolicy):
             cfg.c_clip_ratio,
             cfg.rho_pg_clip_ratio,
         )
-
-    # ------------------------------------------------------------------ collect and eval
 
     @property
     def _explorer(self) -> str:  # type: ignore[override]

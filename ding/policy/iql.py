@@ -88,8 +88,6 @@ class IQLPolicy(QActorCritic):
         log = {"advantage": batch["advantage"].mean().item(), "bc_weight": weight.mean().item()}
         return -(weight * likelihood).mean(), log
 
-    # ------------------------------------------------------------------ collect and eval
-
     def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]

@@ -261,9 +261,6 @@ def _needed(policy: Any, call: Call, sizes: Sizes) -> str:
     return f"{who}'s model must return {described(call.gives, sizes)} from {call.shown(sizes)}"
 
 
-# ---------------------------------------------------------------------- sizes and inputs
-
-
 def _sizes(shapes: Sizes) -> dict[str, Any]:
     """Sizes by letter, where they are known; ``*obs_shape`` is a tuple."""
     sizes: dict[str, Any] = {"M": shapes["agent_num"]} if "agent_num" in shapes else {}
@@ -303,9 +300,6 @@ def _repeated(leaf: Any, axes: Sequence[int], device: str) -> torch.Tensor:
     return torch.tensor(rows, dtype=torch.float32, device=device)
 
 
-# ---------------------------------------------------------------------- comparing
-
-
 def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
     """What is wrong and how to mend it; empty if nothing is."""
     if isinstance(wanted, Shape):
@@ -324,9 +318,6 @@ def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
         return f"{name!r} has to be mu and sigma, {described(wanted, sizes)}"
     parts = (_difference(one, part, sizes, name) for one, part in zip(wanted, got))
     return next(filter(None, parts), "")
-
-
-# ---------------------------------------------------------------------- words
 
 
 def described(shapes: Contract, sizes: Sizes = {}) -> str:

@@ -41,9 +41,6 @@ class Unsaved(Exception):
     """A value that cannot be stored or restored; the text says where it is and what."""
 
 
-# ---------------------------------------------------------------------- writing
-
-
 class Writer:
     """Makes plain data of values.
 
@@ -172,9 +169,6 @@ def _generator_state(value: object) -> Any:
     if type(value) is random.Random:
         return json.dumps(value.getstate())
     return value.get_state() if isinstance(value, torch.Generator) else None
-
-
-# ---------------------------------------------------------------------- restoring
 
 
 class Reader:

@@ -70,7 +70,6 @@ class PDQNPolicy(NStepPolicy):
 
     _network = "pdqn"
 
-    # ------------------------------------------------------------------ learn
     _logged: tuple[str, ...] = (
         *("cur_lr_dis", "cur_lr_cont", "total_loss", "dis_loss", "cont_loss", "q_value"),
         *("target_q_value", "reward"),
@@ -151,8 +150,6 @@ class PDQNPolicy(NStepPolicy):
     def _values(self, model: Network, obs: Obs, arguments: torch.Tensor) -> torch.Tensor:
         inputs = {"state": obs, "action_args": arguments}
         return model(inputs, mode="compute_discrete")["logit"]
-
-    # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
         super()._init_collect()

@@ -7,7 +7,7 @@ from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import log_prob_and_entropy
-from ding.rl_utils.columnar import gae_columns
+from ding.rl_utils.gae import gae_columns
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -68,7 +68,7 @@ class PGPolicy(MonteCarloPolicyGradient):
     def _learn(self, batch: Rollout) -> list[Log]:
         """One pass; returns one log for each minibatch."""
         batch["adv"] = batch["return"]
-        return self._pass_over(batch)
+        return [self._update(part) for part in self._minibatches(batch)]
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])

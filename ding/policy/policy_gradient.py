@@ -36,8 +36,8 @@ class PolicyGradient(ActingPolicy):
     ``action_space='hybrid'`` an action is a choice and its arguments: ``{'action_type': int64 [B],
     'action_args': float32 [B, A]}``.
 
-    An algorithm's ``_learn`` sets ``adv`` of a batch, how good its actions were, and passes over it
-    (`_pass_over`). It defines its losses (``_losses``) and sets up ``_optimizer``.
+    An algorithm's ``_learn`` sets ``adv`` of a batch, how good its actions were, and makes an
+    ``_update`` of each of its ``_minibatches``. It defines ``_losses`` and sets up ``_optimizer``.
     """
 
     config = dict(
@@ -69,16 +69,6 @@ class PolicyGradient(ActingPolicy):
     #: What the model's ``forward`` is told when the policy learns or collects.
     _learn_options: Mapping[str, Any] = {}
 
-    # ------------------------------------------------------------------ learn
-
-    def _pass_over(self, batch: Rollout) -> list[Log]:
-        """One update from each of a batch's shuffled minibatches; returns what to log of each.
-
-        Args:
-            batch: With ``adv`` ``[N]``.
-        """
-        return [self._update(minibatch) for minibatch in self._minibatches(batch)]
-
     def _batch(self, data: Samples) -> Rollout:
         return cast(Rollout, one_action(super()._batch(data)))
 
@@ -97,6 +87,7 @@ class PolicyGradient(ActingPolicy):
         return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 
     def _update(self, batch: Rollout) -> Log:
+        """One step from a minibatch with ``adv`` ``[B]``; returns what to log."""
         output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
@@ -146,8 +137,6 @@ class PolicyGradient(ActingPolicy):
         gaussian = [] if self._cfg.action_space == "discrete" else ["mu_mean", "sigma_mean"]
         return [*super()._monitor_vars_learn(), *gaussian]
 
-    # ------------------------------------------------------------------ collect
-
     def _init_collect(self) -> None:
         super()._init_collect()
         self._gamma = self._cfg.collect.discount_factor
@@ -171,8 +160,6 @@ class PolicyGradient(ActingPolicy):
         number += self._next_step_id
         self._next_step_id = int(number[-1]) + 2
         return number
-
-    # ------------------------------------------------------------------ eval
 
     @property
     def _chooser(self) -> str:  # type: ignore[override]

@@ -12,12 +12,12 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
-from ding.policy._clipped import Clipped
 from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples, State, Tree
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import stochastic_actor
+from ding.policy.ppo import Clipped
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils._log_prob import kl, split_like
 from ding.torch_utils import Adam
@@ -84,8 +84,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._memory = AuxiliaryMemory()
         self._init_returns()
 
-    # ------------------------------------------------------------------ policy phase
-
     def _update_actor(self, batch: Rollout) -> Log:
         log = self._update(batch)
         log["actor_loss"] = log.pop("total_loss")
@@ -109,8 +107,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     def _total(self, log: Log) -> Log:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
         return {**log, "total_loss": log.get("actor_loss", 0.0) + value_loss}
-
-    # ------------------------------------------------------------------ auxiliary phase
 
     def _batch(self, data: Samples) -> Rollout:
         batch = super()._batch(data)
@@ -168,8 +164,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._descend(value_loss + weight * clone_loss, batch, self._optimizer, actor_critic)
         self._descend(critic_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
-
-    # ------------------------------------------------------------------ collect
 
     def _forward_collect_batch(self, obs: Obs) -> Output:
         return {**super()._forward_collect_batch(obs), "value": self._values(obs)}

@@ -57,8 +57,6 @@ class QActorCritic(NStepPolicy):
     def _set_horizon(self) -> None:
         self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.nstep
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._use_priority()

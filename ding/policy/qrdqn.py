@@ -1,11 +1,13 @@
 """Distributional Q-learning on quantiles (Dabney et al. 2018, QR-DQN)."""
 
+import torch
 from torch import Tensor
 
-from ding.policy._types import Loss, Output, Steps
-from ding.policy.dqn import DQNPolicy
-from ding.policy.networks import CHOICES, Call, Shape
+from ding.policy._types import Log, Loss, Output, Steps
+from ding.policy.dqn import DQNPolicy, branches
+from ding.policy.networks import CHOICES, NUMBER, Call, Shape
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
+from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -47,3 +49,113 @@ class QRDQNPolicy(DQNPolicy):
             self._kappa,
         )
         return Loss(loss, error.detach())
+
+
+@POLICY_REGISTRY.register("iqn")
+class IQNPolicy(QRDQNPolicy):
+    """QR-DQN's loss at ``model.num_quantiles`` shares of probability that are drawn anew.
+
+    As many are drawn of the prediction as of the target; acting takes their midpoints instead, so
+    that the same observation gives the same values.
+    """
+
+    paper = "Dabney et al. 2018b"
+    config = dict(type="iqn")
+
+    _network = "iqn"
+
+
+@POLICY_REGISTRY.register("fqf")
+class FQFPolicy(QRDQNPolicy):
+    """QR-DQN's loss at shares of probability that the network proposes for each state.
+
+    The shares follow the gradient of the 1-Wasserstein distance between the quantile function and
+    its approximation by ``model.num_quantiles`` steps (the paper's proposition 1), with an
+    optimiser of their own; ``learn.ent_coef`` weighs the entropy that keeps them apart.
+    """
+
+    paper = "Yang et al. 2019"
+    networks = {
+        "discrete": (
+            Call(
+                {
+                    "logit": CHOICES,
+                    "q": Shape("B N Q"),
+                    "tau": Shape("B Q 1"),
+                    "fractions": Shape("B Q+1"),
+                    "entropy": NUMBER,
+                }
+            ),
+        )
+    }
+    config = dict(
+        type="fqf",
+        learn=dict(
+            # Of the proposed shares; everything else learns with the second one.
+            learning_rate_fraction=2.5e-9,
+            learning_rate_quantile=5e-5,
+            ent_coef=0,
+        ),
+    )
+
+    _network = "fqf"
+
+    _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
+    _old_optimizers = {
+        "optimizer": ("optimizer_quantile_loss", ("head.Q", "head.fqf_fc", "encoder")),
+        "optimizer_fraction": ("optimizer_fraction_loss", ("head.quantiles_proposal",)),
+    }
+    _logged: tuple[str, ...] = ("cur_lr_fraction", "fraction_loss", "quantile_loss")
+    _log_names = {
+        "cur_lr": "cur_lr_quantile_loss",
+        "cur_lr_fraction": "cur_lr_fraction_loss",
+        "q_value": "logit",
+    }
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        learn = self._cfg.learn
+        named = list(self._model.named_parameters())
+        proposals = [p for name, p in named if "quantiles_proposal" in name]
+        if not proposals:
+            raise ConfigError(
+                f"{type(self._model).__name__} has no layer quantiles_proposal: FQF needs a "
+                "network like ding.model.FQF"
+            )
+        others = [p for name, p in named if "quantiles_proposal" not in name]
+        self._optimizer = Adam(others, lr=learn.learning_rate_quantile)
+        # The paper's, for which its tiny learning rate is meant.
+        self._fraction_optimizer = torch.optim.RMSprop(
+            proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
+        )
+
+    def _learn(self, batch: Steps) -> Log:
+        log = super()._learn(batch)
+        log["cur_lr_fraction"] = self._fraction_optimizer.param_groups[0]["lr"]
+        log["quantile_loss"] = log["total_loss"] - log["fraction_loss"]
+        return log
+
+    def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
+        loss, priority, _ = super()._value_loss(batch, output, target)
+        if isinstance(output["logit"], list):
+            parts = zip(branches(output), batch["action"].unbind(1))
+            fraction_loss = torch.stack([self._fraction_loss(*part) for part in parts]).mean()
+        else:
+            fraction_loss = self._fraction_loss(output, batch["action"])
+        # They have no parameter in common: one backward pass does for both.
+        return Loss(loss + fraction_loss, priority, {"fraction_loss": fraction_loss.detach()})
+
+    def _fraction_loss(self, output: Output, action: Tensor) -> Tensor:
+        """What has the distance's gradient by the shares' ends."""
+        row = torch.arange(len(action), device=action.device)
+        at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
+        at_middles = output["q"].detach()[row, action]  # [B, Q]
+        gradient = 2 * at_ends - at_middles[:, 1:] - at_middles[:, :-1]
+        distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
+        return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
+
+    def _update(self, loss: Tensor, batch: Steps) -> float:
+        self._fraction_optimizer.zero_grad()
+        value = super()._update(loss, batch)
+        self._fraction_optimizer.step()
+        return value

@@ -3,13 +3,15 @@
 import copy
 from typing import Any
 
+import numpy as np
 import torch
 from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
-from ding.policy._types import Network, Samples, Sequences, TeamLoss
+from ding.policy._types import Arrays, Lengths, Network, Samples, Sequences, TeamLoss
+from ding.policy.dqfd import DemonstrationPolicy
 from ding.policy.networks import CHOICES, OBS, STATES, Call, Shape
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
@@ -116,8 +118,6 @@ class R2D2Policy(RecurrentPolicy):
         collect = self._cfg.collect
         return collect.get("each_iter_n_sample") or collect.get("n_sample")
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         cfg = self._cfg
         self._use_priority()
@@ -223,8 +223,6 @@ class R2D2Policy(RecurrentPolicy):
         _, error = td_error(data, self._gamma, nstep, value_gamma=gamma)
         return error.view(length, -1)
 
-    # ------------------------------------------------------------------ collect
-
     def _init_collect(self) -> None:
         self._nstep = self._cfg.nstep
         super()._init_collect()
@@ -234,3 +232,47 @@ def _windows(per_step: Tensor, nstep: int) -> Tensor:
     """``[nstep, L, B]``: each step's value and those after it, zeros beyond the end."""
     padded = torch.cat([per_step, per_step.new_zeros(nstep - 1, *per_step.shape[1:])])
     return torch.stack([padded[k : k + len(per_step)] for k in range(nstep)])
+
+
+@POLICY_REGISTRY.register("r2d3")
+class R2D3Policy(DemonstrationPolicy, R2D2Policy):
+    """R2D2 that also learns from an expert: for `serial_pipeline_r2d3`, which brings that.
+
+    Of each batch, ``collect.pho`` are sequences that the expert has played. The loss of each step
+    is that of DQfD, see `DemonstrationPolicy`; the paper's own is its n-step TD loss alone.
+    """
+
+    paper = "Paine et al. 2019"
+    config = dict(
+        type="r2d3",
+        burnin_step=2,
+        learn=dict(
+            # How many sequences the expert plays.
+            expert_replay_buffer_size=100,
+        ),
+        # Of a batch, the part that demonstrations have.
+        collect=dict(pho=0.25),
+    )
+
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
+        samples = super()._get_train_columns(columns, lengths)
+        return {**samples, "is_expert": np.zeros(len(samples["null"]), np.float32)}
+
+    def _sequence_loss(self, batch: Sequences, losses: Tensor) -> Tensor:
+        return super()._sequence_loss(batch, losses) + self._squared_weights()
+
+    _logged: tuple[str, ...] = ("nstep_loss", "1step_loss", "sl_loss")
+
+    def _step_losses(
+        self, batch: Sequences, q: Tensor, target_q: Tensor, td_error: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        learn = self._cfg.learn
+        one_step = self._td_errors(batch, q, target_q, 1)
+        action = batch["action"][self._burnin_step :]
+        shortfall = self._shortfall(q[:-1], action, batch["is_expert"])
+        loss = learn.lambda1 * td_error + learn.lambda_one_step_td * one_step
+        return loss + learn.lambda2 * shortfall, {
+            "nstep_loss": td_error,
+            "1step_loss": one_step,
+            "sl_loss": shortfall,
+        }

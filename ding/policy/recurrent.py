@@ -94,8 +94,6 @@ class RecurrentPolicy(Policy):
         """``[B]`` of absolute TD errors ``[T, B]``: their mean over all that is no padding."""
         return (error * mask).sum(0) / mask.sum(0)
 
-    # ------------------------------------------------------------------ acting
-
     def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
         self._train_mode(False)
         output = model.forward({"obs": obs}, data_id=env_ids, **self._act_options, **options)

@@ -9,7 +9,7 @@ import torch
 from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
 from ding.policy._types import Arrays, Lengths, Obs, Output, Row, Tree
-from ding.policy.train_columns import as_tensor, flatten_numbers, sample_columns
+from ding.policy.common_utils import as_tensor, flatten_numbers, sample_columns
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
 from ding.utils.data.collate_fn import STATE_KEYS

@@ -158,8 +158,6 @@ class SACPolicy(_SoftActorCritic):
         log = {"transformed_log_prob": log_prob.detach().mean().item()}
         return loss, {**log, **self._update_alpha(-log_prob)}
 
-    # ------------------------------------------------------------------ collect and eval
-
     def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
@@ -237,8 +235,6 @@ class DiscreteSACPolicy(_SoftActorCritic):
             q_value = least(self._judge(self._model, batch["obs"]))
         loss = (prob * (self._alpha_value * log_prob - q_value)).sum(-1).mean()
         return loss, self._update_alpha(-(prob * log_prob).sum(-1))
-
-    # ------------------------------------------------------------------ collect and eval
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps = 0.0) -> Output:  # type: ignore[override]
         """Draws from the policy; with probability ``eps`` any action."""

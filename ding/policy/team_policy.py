@@ -60,8 +60,6 @@ class TeamPolicy(RecurrentPolicy):
                 f"{type(model).__name__}"
             )
 
-    # ------------------------------------------------------------------ learn
-
     def _init_learn(self) -> None:
         self._use_priority()
         self._gamma = self._cfg.learn.discount_factor
@@ -86,8 +84,6 @@ class TeamPolicy(RecurrentPolicy):
     def _sample_count(self, batch: Sequences) -> float:
         """Steps that are no padding: over which `_mean` averages."""
         return batch["mask"].sum().item()
-
-    # ------------------------------------------------------------------ collect
 
     @property
     def _learn_len(self) -> int:  # type: ignore[override]

@@ -11,8 +11,8 @@ from easydict import EasyDict
 
 from ding.data import Columns, as_columns
 from ding.data.offline.trajectories import in_trajectories
+from ding.policy.common_utils import flatten_numbers
 from ding.policy.fit import action_space_of, model_shapes
-from ding.policy.train_columns import flatten_numbers
 from ding.utils import REWARD_MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
@@ -155,8 +155,6 @@ class BaseRewardModel(Configurable):
         """Rewrite a batch of training samples just before the policy learns from it."""
         return batch
 
-    # ------------------------------------------------------------------ custom training loops
-
     def collect_data(self, data: Sequence[Mapping[str, Any]]) -> None:
         """`observe` a list of transitions, as a collector returns them."""
         self.observe(*of_rows(data))
@@ -175,8 +173,6 @@ class BaseRewardModel(Configurable):
         for part in self.networks.values():
             if isinstance(part, RecentSteps):
                 part.clear()
-
-    # ------------------------------------------------------------------ state
 
     def state_dict(self) -> State:
         """All that a resumed run needs: `networks` and the attributes `kept`."""
@@ -208,8 +204,6 @@ class BaseRewardModel(Configurable):
             if isinstance(one, RecentSteps):
                 del state["networks"][name]
         return state
-
-    # ------------------------------------------------------------------ for subclasses
 
     def _columns(self, transitions: Transitions, *names: str) -> dict[str, np.ndarray]:
         """Columns that must be one array each; numbers ``[N, 1]`` become ``[N]``."""

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from ding.model.common.encoder import build_encoder
 from ding.reward_model.base_reward_model import BaseRewardModel, RecentSteps, Transitions
-from ding.rl_utils.columnar import gae_columns
+from ding.rl_utils.gae import gae_columns
 from ding.torch_utils.network import MLP
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError

@@ -4,6 +4,7 @@ Not lazy: ``gae`` is a function here and a module below, and the function must w
 """
 
 import inspect
+from collections import namedtuple as _tuple
 
 from ding.rl_utils.a2c import (
     a2c_data as a2c_data,
@@ -15,6 +16,7 @@ from ding.rl_utils.acer import (
     acer_policy_error as acer_policy_error,
     acer_trust_region_update as acer_trust_region_update,
     acer_value_error as acer_value_error,
+    compute_q_retraces as compute_q_retraces,
 )
 from ding.rl_utils.adder import (
     Adder as Adder,
@@ -23,8 +25,6 @@ from ding.rl_utils.adder import (
     get_nstep_return_data as get_nstep_return_data,
     get_train_sample as get_train_sample,
 )
-from ding.rl_utils.columnar import gae_columns as gae_columns, nstep_columns as nstep_columns
-from ding.rl_utils.data_tuples import *  # noqa: F403
 from ding.rl_utils.exploration import (
     BaseNoise as BaseNoise,
     GaussianNoise as GaussianNoise,
@@ -32,13 +32,19 @@ from ding.rl_utils.exploration import (
     create_noise_generator as create_noise_generator,
     get_epsilon_greedy_fn as get_epsilon_greedy_fn,
 )
-from ding.rl_utils.gae import gae as gae, gae_data as gae_data, shape_fn_gae as shape_fn_gae
+from ding.rl_utils.gae import (
+    gae as gae,
+    gae_columns as gae_columns,
+    gae_data as gae_data,
+    shape_fn_gae as shape_fn_gae,
+)
 from ding.rl_utils.log_prob_utils import (
     LogProbFunction as LogProbFunction,
     efficient_method as efficient_method,
     less_efficient_method as less_efficient_method,
     naive_method as naive_method,
 )
+from ding.rl_utils.nstep import nstep_columns as nstep_columns
 from ding.rl_utils.ppo import (
     calculate_kl_div as calculate_kl_div,
     ppo_data as ppo_data,
@@ -56,7 +62,6 @@ from ding.rl_utils.ppo import (
     ppo_value_error as ppo_value_error,
     shape_fn_ppo as shape_fn_ppo,
 )
-from ding.rl_utils.retrace import compute_q_retraces as compute_q_retraces
 from ding.rl_utils.td import *  # noqa: F403
 from ding.rl_utils.upgo import (
     tb_cross_entropy as tb_cross_entropy,
@@ -79,6 +84,35 @@ from ding.rl_utils.vtrace import (
     vtrace_loss as vtrace_loss,
     vtrace_nstep_return as vtrace_nstep_return,
 )
+
+# Users' code makes these; the policies of this package compute from dicts.
+ppg_data = _tuple("ppg_data", "logit_new logit_old action value_new value_old return_ weight")
+ppg_joint_loss = _tuple("ppg_joint_loss", "auxiliary_loss behavioral_cloning_loss")
+
+happo_data = _tuple(
+    "happo_data", "logit_new logit_old action value_new value_old adv return_ weight factor"
+)
+happo_policy_data = _tuple("happo_policy_data", "logit_new logit_old action adv weight factor")
+happo_value_data = _tuple("happo_value_data", "value_new value_old return_ weight")
+happo_loss = _tuple("happo_loss", "policy_loss value_loss entropy_loss")
+happo_policy_loss = _tuple("happo_policy_loss", "policy_loss entropy_loss")
+happo_info = _tuple("happo_info", "approx_kl clipfrac")
+
+coma_data = _tuple("coma_data", "logit action q_value target_q_value reward weight")
+coma_loss = _tuple("coma_loss", "policy_loss q_value_loss entropy_loss")
+
+dqfd_nstep_td_data = _tuple(
+    "dqfd_nstep_td_data",
+    "q next_n_q action next_n_action reward done done_one_step weight "
+    "new_n_q_one_step next_n_action_one_step is_expert",
+)
+iqn_nstep_td_data = _tuple(
+    "iqn_nstep_td_data", "q next_n_q action next_n_action reward done replay_quantiles weight"
+)
+fqf_nstep_td_data = _tuple(
+    "fqf_nstep_td_data", "q next_n_q action next_n_action reward done quantiles_hats weight"
+)
+m_q_1step_td_data = _tuple("m_q_1step_td_data", "q target_q next_q act reward done weight")
 
 # The names of all imports above, which stand here once.
 __all__ = [name for name, value in vars().items() if name[0] != "_" and not inspect.ismodule(value)]

@@ -30,7 +30,6 @@ def dist_1step_td_error(
     Args:
         data: `dist_1step_td_data`: ``dist`` and ``next_dist`` ``[B, N, n_atom]``, actions ``[B]``
             int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
-        gamma: Discount factor.
         v_min: Return of the first atom.
         v_max: Return of the last atom.
         n_atom: Number of atoms.
@@ -57,7 +56,6 @@ def dist_nstep_td_error(
     Args:
         data: ``dist_nstep_td_data``: distributions ``[B, N, n_atom]``, actions int64 ``[B]``,
             ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``weight`` ``[B]`` or ``None``.
-        gamma: Discount factor.
         v_min: Value of the first atom.
         v_max: Value of the last atom.
         n_atom: Number of atoms.
@@ -95,7 +93,6 @@ def qrdqn_nstep_td_error(
             ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the shares of probability that
             ``q`` stands for, ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or
             ``None``.
-        gamma: Discount factor.
         value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
         kappa: Up to this error the loss is quadratic.
 

@@ -4,9 +4,10 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from ding.rl_utils._scan import scan_back
+from ding.rl_utils.nstep import scan_back, scan_back_numpy
 
 gae_data = namedtuple("gae_data", ["value", "next_value", "reward", "done", "traj_flag"])
 
@@ -19,7 +20,6 @@ def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
             ``[T, B]`` (values ``[T, B, A]`` for A agents). ``done`` masks the bootstrap value;
             ``traj_flag`` marks each trajectory's last row, where the recursion stops, and is
             ``done`` when ``None``. Either may be ``None``: then nothing ends within.
-        gamma: Discount factor.
         lambda_: Weight of longer estimates: 0 is the one-step error, 1 the full return.
 
     Returns:
@@ -47,3 +47,42 @@ def shape_fn_gae(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
 def _like(flag: torch.Tensor, value: torch.Tensor, per_agent: bool) -> torch.Tensor:
     flag = flag.to(value.dtype)
     return flag.unsqueeze(-1) if per_agent else flag
+
+
+def gae_columns(
+    value: np.ndarray,
+    next_value: np.ndarray,
+    reward: np.ndarray,
+    done: np.ndarray,
+    lengths: np.ndarray,
+    gamma: float,
+    lambda_: float,
+) -> np.ndarray:
+    """Generalised advantage estimates (Schulman et al. 2016) of consecutive trajectories.
+
+    Args:
+        value: V of each row's ``obs``, ``[N]``; or ``[N, agents]``.
+        next_value: V of each row's ``next_obs``, likewise; not used where ``done``.
+        reward: ``[N]``, the team's; or ``[N, agents]``.
+        done: ``[N]``, true where the episode terminated; a cut bootstraps from ``next_value``.
+        lengths: ``[n_traj]``, lengths of the trajectories.
+
+    Returns:
+        float32, in the shape of ``value``.
+    """
+    given = np.shape(value)
+    value = _column(value)
+    shape = (len(value), -1) if value.ndim > 1 else -1
+    next_value, reward = (_column(col).reshape(shape) for col in (next_value, reward))
+    alive = 1.0 - np.asarray(done, dtype=np.float64).reshape(shape)
+    delta = reward + gamma * alive * next_value - value
+    factor = gamma * lambda_ * alive
+    lengths = np.asarray(lengths)
+    factor[np.cumsum(lengths) - 1] = 0
+    return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32).reshape(given)
+
+
+def _column(numbers: np.ndarray) -> np.ndarray:
+    """``[N, 1]`` as ``[N]``; in double precision, as long sums are made of them."""
+    column = np.asarray(numbers, dtype=np.float64)
+    return column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column

@@ -1,8 +1,9 @@
-"""N-step returns over batches."""
+"""N-step returns over batches and trajectories, and scans backwards in time without a loop."""
 
 from collections import namedtuple
 from typing import Any
 
+import numpy as np
 import torch
 
 nstep_return_data = namedtuple("nstep_return_data", ["reward", "next_value", "done"])
@@ -56,3 +57,90 @@ def weighted_mean(error: torch.Tensor, weight: torch.Tensor | None) -> torch.Ten
 def of_action(values: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
     """The values of the actions that were done: ``[..., N]`` and int64 ``[...]`` to ``[...]``."""
     return values.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+
+def scan_back(delta: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+    """Solve ``x[t] = delta[t] + factor[t] * x[t + 1]`` with ``x[T] = 0``.
+
+    Recursive doubling: after pass k every ``x[t]`` holds the first ``2**k`` terms of its sum, so
+    that log2(T) passes over whole tensors replace T small steps.
+
+    Args:
+        delta: ``[T, *]``.
+        factor: ``[T, *]``, same shape.
+    """
+    length, span = len(delta), 1
+    while span < length:
+        head = torch.addcmul(delta[:-span], factor[:-span], delta[span:])
+        delta = torch.cat([head, delta[-span:]])
+        # Beyond the end there is nothing to add: those factors are never used again.
+        factor = torch.cat([factor[:-span] * factor[span:], torch.zeros_like(factor[-span:])])
+        span *= 2
+    return delta
+
+
+def scan_back_numpy(delta: np.ndarray, factor: np.ndarray, longest: int) -> np.ndarray:
+    """``scan_back`` over arrays, in place in both.
+
+    Args:
+        longest: No run of non-zero factors is longer; fewer passes do then.
+    """
+    span = 1
+    while span < min(longest, len(delta)):
+        delta[:-span] += factor[:-span] * delta[span:]
+        factor[:-span] *= factor[span:]
+        factor[-span:] = 0
+        span *= 2
+    return delta
+
+
+def nstep_columns(
+    reward: np.ndarray,
+    done: np.ndarray,
+    next_obs: Any,
+    lengths: np.ndarray,
+    nstep: int,
+    gamma: float,
+) -> dict[str, np.ndarray]:
+    """Make an n-step window of every row.
+
+    A window ends at its trajectory's end, or where an episode terminated, if that comes first.
+
+    Args:
+        reward: ``[N]`` or ``[N, 1]``.
+        done: bool ``[N]``, true where the episode terminated; false at a mere cut.
+        next_obs: Not read: gather it with ``next_index``. Here so that a caller can hand on all
+            of a trajectory's columns.
+        lengths: ``[n_traj]``, lengths of the trajectories, which follow each other.
+        nstep: Length of a full window.
+
+    Returns:
+        ``reward`` float32 ``[N, nstep]``, zeros after a window's end; ``next_index`` int64
+        ``[N]``, the row whose ``next_obs`` the window leads to; ``done`` ``[N]`` of that row;
+        ``value_gamma`` float32 ``[N]``, gamma to the number of steps taken.
+    """
+    reward = np.asarray(reward, dtype=np.float32).reshape(-1)
+    done = np.asarray(done).reshape(-1)
+    count = len(reward)
+    rows = np.arange(count)
+    if nstep == 1:
+        next_index = rows
+    else:
+        next_index = np.minimum(rows + nstep - 1, _last_rows(done, lengths))
+    window = rows[:, None] + np.arange(nstep)
+    inside = window <= next_index[:, None]
+    rewards = np.where(inside, reward[np.minimum(window, count - 1)], np.float32(0))
+    return {
+        "reward": rewards,
+        "next_index": next_index,
+        "done": done[next_index],
+        "value_gamma": (gamma ** np.arange(nstep + 1)).astype(np.float32)[next_index - rows + 1],
+    }
+
+
+def _last_rows(done: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """For each row, the last one of its episode within its trajectory. ``[N]``"""
+    is_last = done.astype(bool)
+    is_last[np.cumsum(lengths) - 1] = True
+    last = np.flatnonzero(is_last)
+    return np.repeat(last, np.diff(last, prepend=-1))

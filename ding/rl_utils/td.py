@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.rl_utils._scan import scan_back
 from ding.rl_utils.dist_td import (
     dist_1step_td_data,
     dist_1step_td_error,
@@ -23,7 +22,7 @@ from ding.rl_utils.dist_td import (
     shape_fn_dntd,
     shape_fn_qrdqn,
 )
-from ding.rl_utils.nstep import nstep_return, nstep_return_data, of_action, weighted_mean
+from ding.rl_utils.nstep import nstep_return, nstep_return_data, of_action, scan_back, weighted_mean
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 
 __all__ = [
@@ -82,8 +81,6 @@ def q_1step_td_error(
     Args:
         data: ``q_1step_td_data``: ``q`` and ``next_q`` ``[B, N]``, actions int64 ``[B]``,
             ``reward`` and ``done`` ``[B]``.
-        gamma: Discount factor.
-        criterion: Elementwise error of prediction and target.
     """
     q, next_q, act, next_act, reward, done, weight = data
     return_ = nstep_return_data(reward.unsqueeze(0), of_action(next_q, next_act), done)
@@ -98,8 +95,6 @@ def q_v_1step_td_error(
     Args:
         data: `q_v_1step_td_data`: ``q`` ``[B, N]``, ``v`` (of the next state) ``[B]``, ``act``
             ``[B]`` int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
-        gamma: Discount factor.
-        criterion: Loss of each element.
 
     Returns:
         The weighted mean, a scalar, and the loss of each row, ``[B]``.
@@ -117,8 +112,6 @@ def v_1step_td_error(
     Args:
         data: ``v_1step_td_data``, each ``[B]`` (values ``[B, A]`` for A agents); ``done`` may
             be ``None``.
-        gamma: Discount factor.
-        criterion: Elementwise error of prediction and target.
     """
     v, next_v, reward, done, weight = data
     target = nstep_return(nstep_return_data(reward.unsqueeze(0), next_v, done), gamma, 1)
@@ -159,7 +152,6 @@ def q_nstep_td_error(
         gamma: Discount factor, or one per sample.
         cum_reward: The reward is ``[B]``, already discounted and summed.
         value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
-        criterion: Elementwise error of prediction and target.
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
     next_value = of_action(next_n_q, next_n_action)
@@ -182,10 +174,8 @@ def q_nstep_td_error_with_rescale(
 
     Args:
         data: `q_nstep_td_data`.
-        gamma: Discount factor.
         nstep: Number of rewards of a target.
         value_gamma: Discounts of the next values, ``[B]``, for targets of fewer steps.
-        criterion: Loss of each element.
         trans_fn: Squashes.
         inv_trans_fn: Its inverse.
     """

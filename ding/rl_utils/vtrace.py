@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from ding.rl_utils._log_prob import log_prob, log_prob_and_entropy
-from ding.rl_utils._scan import scan_back
-from ding.rl_utils.nstep import weighted_mean
+from ding.rl_utils.nstep import scan_back, weighted_mean
 
 vtrace_data = namedtuple(
     "vtrace_data", ["target_output", "behaviour_output", "action", "value", "reward", "weight"]

@@ -15,13 +15,8 @@ _REWARDS = "ding.reward_model"
 _COORDINATOR = "ding.worker.coordinator"
 
 #: Modules that register one type, which is called like the module.
-_POLICIES = (
-    "qrdqn iqn rainbow sql mdqn r2d2 dqfd bdq r2d3 sqn fqf ddpg d4pg pdqn td3 td3_bc bcq edac iql "
-    "a2c acer impala bc happo pg madqn coma dt"
-)
-_NETWORKS = (
-    "sqn drqn bcq edac pg ppg havac mavac qmix wqmix qtran collaq madqn coma vac acer pdqn qac_dist"
-)
+_POLICIES = "dqfd d4pg pdqn bcq edac iql acer impala bc happo pg coma dt"
+_NETWORKS = "drqn bcq collaq coma pdqn"
 
 
 def _each(package: str, names: str) -> dict[str, str]:
@@ -32,21 +27,30 @@ def _each(package: str, names: str) -> dict[str, str]:
 _MODULES: Mapping[str, Mapping[str, str]] = {
     "policy": {
         **_each("ding.policy", _POLICIES),
-        "ding.policy.dqn": "dqn c51",
+        "ding.policy.dqn": "dqn bdq c51 rainbow",
+        "ding.policy.qrdqn": "qrdqn iqn fqf",
+        "ding.policy.sql": "sql mdqn sqn",
+        "ding.policy.r2d2": "r2d2 r2d3",
+        "ding.policy.ddpg": "ddpg td3 td3_bc",
+        "ding.policy.advantage_actor_critic": "a2c",
         "ding.policy.cql": "cql cql_discrete discrete_cql",
         "ding.policy.sac": "sac discrete_sac sac_discrete sqil_sac",
         "ding.policy.ppg": "ppg ppg_offpolicy",
-        "ding.policy.qmix": "qmix wqmix qtran collaq",
+        "ding.policy.qmix": "qmix wqmix qtran collaq madqn",
         "ding.policy.ppo": "ppo ppo_offpolicy ppo_pg",
         "ding.policy.command_mode_policy_instance": "dqn_command ppo_command",
     },
     "model": {
         **_each(_MODELS, _NETWORKS),
-        f"{_MODELS}.q_learning": "dqn c51dqn qrdqn iqn fqf bdq rainbowdqn",
+        f"{_MODELS}.q_learning": "dqn c51dqn qrdqn iqn fqf bdq rainbowdqn sqn",
         f"{_MODELS}.decision_transformer": "dt",
         f"{_MODELS}.bc": "discrete_bc continuous_bc",
-        f"{_MODELS}.qac": "continuous_qac discrete_qac continuous_qvac",
-        f"{_MODELS}.maqac": "continuous_maqac discrete_maqac",
+        f"{_MODELS}.qac": "continuous_qac discrete_qac continuous_qvac continuous_maqac "
+        "discrete_maqac",
+        f"{_MODELS}.qac_dist": "qac_dist edac",
+        f"{_MODELS}.vac": "vac pg ppg acer",
+        f"{_MODELS}.mavac": "mavac havac",
+        f"{_MODELS}.qmix": "qmix wqmix qtran madqn",
     },
     "env": {
         **_each(_PRESETS, "atari minigrid petting_zoo"),

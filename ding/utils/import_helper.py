@@ -4,7 +4,9 @@ import importlib
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -37,13 +39,31 @@ def import_module(modules: str | Iterable[str]) -> None:
             if os.path.abspath(name) not in _run_files:
                 run_config_file(name)
             continue
-        # A policy's type names its module, whichever file that is in.
-        package, _, last = name.rpartition(".")
-        found = BUILTIN_TYPES["policy"].get(last) if package == "ding.policy" else None
         try:
-            importlib.import_module(found or name)
+            importlib.import_module(name)
         except ImportError as error:
             raise _explained(name, error) from error
+
+
+class _ModulesOfTypes(Loader, MetaPathFinder):
+    """Finds modules by the types in them (``ding.policy.td3``), whichever files these share."""
+
+    _packages: Mapping[str, Mapping[str, str]] = {
+        "ding.policy": BUILTIN_TYPES["policy"],
+        "ding.model.template": {**BUILTIN_TYPES["model"], "maqac": "ding.model.template.qac"},
+    }
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, last = name.rpartition(".")
+        found = self._packages.get(package, {}).get(last, name)
+        return None if found == name else ModuleSpec(name, self, origin=found)
+
+    def exec_module(self, module: ModuleType) -> None:
+        found = vars(importlib.import_module(module.__spec__.origin))  # type: ignore[union-attr, arg-type]
+        vars(module).update((k, value) for k, value in found.items() if not k.startswith("__"))
+
+
+sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 
 def run_config_file(path: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from ding.model import BCQ, EDAC, ContinuousQVAC
-from ding.model.template.edac import EnsembleLinear, EnsembleMLP
+from ding.model.template.qac_dist import EnsembleLinear, EnsembleMLP
 from ding.utils.errors import ConfigError
 
 

@@ -1,11 +1,15 @@
 """The guide lists what the class of a policy may define."""
 
+import importlib
 import re
 from pathlib import Path
 from types import FunctionType
 
+import pytest
+
 import tests
 from ding.policy.dqn import DQNPolicy
+from ding.utils import MODEL_REGISTRY, POLICY_REGISTRY
 
 GUIDE = Path(next(iter(tests.__path__))).parent / "docs/extending.md"
 #: Of an object, not of a class; made of others; or of a mode, which subclasses do not define.
@@ -24,3 +28,14 @@ def test_guide_lists_all_attributes_of_the_base_classes():
         if not name.startswith("__") and not isinstance(value, METHODS)
     }
     assert listed - {"_rewards_per_sample"} == defined - OTHERS - {"_rewards_per_sample"}
+
+
+@pytest.mark.parametrize(
+    ("package", "registry"),
+    [("ding.model.template", MODEL_REGISTRY), ("ding.policy", POLICY_REGISTRY)],
+)
+def test_a_type_names_a_module_that_has_it(package, registry):
+    for name in registry.query():
+        if not name.endswith("_command"):
+            module = importlib.import_module(f"{package}.{name}")
+            assert registry.get(name) in vars(module).values()

@@ -10,9 +10,8 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.ddpg import DDPGPolicy
+from ding.policy.ddpg import DDPGPolicy, TD3Policy
 from ding.policy.sac import DiscreteSACPolicy, SACPolicy, squashed
-from ding.policy.td3 import TD3Policy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 

@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.sqn import SQNPolicy
+from ding.policy.sql import SQNPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 

@@ -7,7 +7,7 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.td3_bc import TD3BCPolicy
+from ding.policy.ddpg import TD3BCPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 
 

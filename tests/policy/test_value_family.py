@@ -11,13 +11,9 @@ from torch import nn
 
 from ding.data import Columns
 from ding.model import FQF
-from ding.policy.dqn import C51Policy
-from ding.policy.fqf import FQFPolicy
-from ding.policy.iqn import IQNPolicy
-from ding.policy.mdqn import MDQNPolicy
-from ding.policy.qrdqn import QRDQNPolicy
-from ding.policy.rainbow import RainbowDQNPolicy
-from ding.policy.sql import SQLPolicy
+from ding.policy.dqn import C51Policy, RainbowDQNPolicy
+from ding.policy.qrdqn import FQFPolicy, IQNPolicy, QRDQNPolicy
+from ding.policy.sql import MDQNPolicy, SQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 

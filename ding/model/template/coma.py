@@ -9,7 +9,7 @@ from torch import nn
 from ding.model.common.dense import Dense
 from ding.model.common.head import flat_size
 from ding.model.template.agents import AgentNetwork, AgentsModel, State
-from ding.model.template.maqac import state_of_each
+from ding.model.template.qac import state_of_each
 from ding.utils.default_helper import one_size, sizes_of
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY

@@ -1,5 +1,6 @@
 """Networks for value-based policies."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -311,3 +312,21 @@ class RainbowDQN(C51DQN):
     """As `C51DQN`, with dueling branches and noisy layers; see `RainbowHead`."""
 
     _head_cls = RainbowHead
+
+
+@MODEL_REGISTRY.register("sqn")
+class SQN(nn.Module):
+    """Two networks `DQN` of the same arguments, and the lower of their values.
+
+    ``[B, *obs_shape]`` to ``{'q_value': [two tensors [B, N]], 'logit': [B, N]}``.
+    """
+
+    @functools.wraps(DQN.__init__)  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.q0 = DQN(*args, **kwargs)
+        self.q1 = DQN(*args, **kwargs)
+
+    def forward(self, x: torch.Tensor) -> dict:
+        values = [network(x)["logit"] for network in (self.q0, self.q1)]
+        return {"q_value": values, "logit": torch.minimum(*values)}

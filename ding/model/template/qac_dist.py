@@ -1,16 +1,24 @@
 """Actor, and a critic that gives the distribution of the return."""
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import nn
 
-from ding.model.common.dense import linear_layers
+from ding.model.common.dense import Dense, linear_layers
 from ding.model.common.distributional_head import DistributionHead
-from ding.model.common.head import RegressionHead, column, flat_size, vector_size
+from ding.model.common.head import (
+    RegressionHead,
+    ReparameterizationHead,
+    column,
+    flat_size,
+    vector_size,
+)
 from ding.model.template.actor_critic import ByMode
-from ding.torch_utils.network.activation import Activation
+from ding.torch_utils.network.activation import Activation, activation_layers
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -79,3 +87,109 @@ class QACDIST(ByMode):
             "q_value": output["logit"].squeeze(-1),
             "distribution": output["distribution"].squeeze(-2),
         }
+
+
+@MODEL_REGISTRY.register("edac")
+class EDAC(ByMode):
+    """A Gaussian actor as of `ContinuousQAC`, and ``ensemble_num`` critics in one pass.
+
+    Args:
+        ensemble_num: Number of critics.
+        actor_head_layer_num: Hidden layers after the actor's first one.
+        critic_head_layer_num: All hidden layers of a critic.
+        kwargs: ``twin_critic`` and ``action_space`` of `ContinuousQAC`, which have no effect.
+    """
+
+    mode = ["compute_actor", "compute_critic"]
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        ensemble_num: int = 2,
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: Activation = nn.ReLU(),
+        norm_type: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if ensemble_num < 1:
+            raise ConfigError(f"EDAC: ensemble_num is {ensemble_num}; expected at least 1")
+        if norm_type is not None:
+            raise ConfigError(f"EDAC: norm_type is {norm_type!r}; its critics have no norm")
+        super().__init__()
+        obs_size, action_size = vector_size(obs_shape, "EDAC"), flat_size(action_shape)
+        width = actor_head_hidden_size
+        self.actor = Dense(
+            *linear_layers([obs_size, width], activation, None),
+            ReparameterizationHead(
+                width,
+                action_size,
+                actor_head_layer_num,
+                sigma_type="conditioned",
+                activation=activation,
+            ),
+        )
+        sizes = [obs_size + action_size, *[critic_head_hidden_size] * critic_head_layer_num]
+        self.critic = EnsembleMLP(ensemble_num, sizes, 1, activation)
+
+    def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
+        """``{'logit': [mu, sigma]}``, ``[B, A]`` each."""
+        gaussian = self.actor(obs)
+        return {"logit": [gaussian["mu"], gaussian["sigma"]]}
+
+    def compute_critic(self, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """``{'q_value': [ensemble_num, B]}``.
+
+        Args:
+            inputs: ``obs`` ``[B, obs_shape]`` and ``action`` ``[B, A]``, or both with a first
+                dimension of the size ``ensemble_num``: each critic its own.
+        """
+        x = torch.cat([inputs["obs"], inputs["action"]], -1)
+        return {"q_value": self.critic(x).squeeze(-1)}
+
+
+class EnsembleLinear(nn.Module):
+    """``E`` linear layers in one: ``[E, B, in]`` (or the same ``[B, in]`` for all) to
+    ``[E, B, out]``. Each starts as an ``nn.Linear`` does.
+
+    Parameters have the shapes that old checkpoints have, those of a grouped convolution: ``weight``
+    ``[E * out, in, 1]``, ``bias`` ``[E * out]``, layer by layer.
+    """
+
+    def __init__(self, ensemble_num: int, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.shape = ensemble_num, out_features, in_features
+        self.weight = nn.Parameter(torch.empty(ensemble_num * out_features, in_features, 1))
+        self.bias = nn.Parameter(torch.empty(ensemble_num * out_features))
+        bound = 1 / math.sqrt(in_features)
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        number, out, _ = self.shape
+        if x.dim() == 2:
+            x = x.expand(number, -1, -1)
+        weight = self.weight.view(self.shape).transpose(1, 2)
+        return torch.baddbmm(self.bias.view(number, 1, out), x, weight)
+
+
+class EnsembleMLP(nn.Module):
+    """``ensemble_num`` networks of the same layers; ``sizes`` are those before the output."""
+
+    def __init__(
+        self, ensemble_num: int, sizes: list[int], output_size: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        layers = [
+            nn.Sequential(EnsembleLinear(ensemble_num, *pair), *activation_layers(activation))
+            for pair in pairwise(sizes)
+        ]
+        last = nn.Sequential(EnsembleLinear(ensemble_num, sizes[-1], output_size))
+        self.pred = nn.Sequential(*layers, last)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[E, B, sizes[0]]`` or ``[B, sizes[0]]`` to ``[E, B, output_size]``."""
+        return self.pred(x)

@@ -8,10 +8,12 @@ from torch import nn
 
 from ding.model.common.head import flat_size
 from ding.model.template.agents import AgentNetwork, AgentsModel, State
+from ding.model.template.qac import state_of_each
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils.network import fc_block
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import DataError
+from ding.utils.default_helper import one_size
+from ding.utils.errors import ConfigError, DataError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -116,3 +118,220 @@ class QMix(AgentsModel):
         agent_q = of_action(output["logit"], action)
         total_q = self._mixer(agent_q, obs["global_state"]) if self.mixer else agent_q.sum(-1)
         return {"total_q": total_q, "agent_q": agent_q}
+
+
+class FreeMixer(nn.Module):
+    """Agents' values and the state into one value, without the limit to monotonic ones.
+
+    A feed-forward network with three hidden layers of 256 units, as in the paper's experiments.
+    """
+
+    def __init__(self, agent_num: int, state_dim: int, width: int = 256) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(agent_num + state_dim, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, 1),
+        )
+        self.V = nn.Sequential(nn.Linear(state_dim, width), nn.ReLU(), nn.Linear(width, 1))
+
+    def forward(self, agent_qs: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """``[..., agents]`` and ``[..., state_dim]`` to ``[...]``."""
+        mixed = self.net(torch.cat([agent_qs, states], -1)) + self.V(states)
+        return mixed.squeeze(-1)
+
+
+@MODEL_REGISTRY.register("wqmix")
+class WQMix(AgentsModel):
+    """Two networks of agents: one acts and is mixed monotonically, the other is mixed freely.
+
+    Arguments as of `QMix`. A state has the parts ``'acting'`` and ``'free'``.
+    """
+
+    def __init__(
+        self,
+        agent_num: int,
+        obs_shape: int,
+        global_obs_shape: int,
+        action_shape: int,
+        hidden_size_list: Sequence[int],
+        lstm_type: str = "gru",
+        dueling: bool = False,
+    ) -> None:
+        super().__init__(agent_num)
+
+        def network() -> AgentNetwork:
+            return AgentNetwork(
+                obs_shape, action_shape, hidden_size_list, dueling=dueling, lstm_type=lstm_type
+            )
+
+        size = flat_size(global_obs_shape)
+        self._q_network, self._q_network_star = network(), network()
+        self._mixer = Mixer(agent_num, size, hidden_size_list[-1])
+        self._mixer_star = FreeMixer(agent_num, size)
+
+    def initial_state(self, batch: int = 1) -> State:
+        return {
+            "acting": self._q_network.initial_state(batch, self.agent_num),
+            "free": self._q_network_star.initial_state(batch, self.agent_num),
+        }
+
+    def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
+        agents = obs["agent_state"]
+        logit, acting, _ = self._q_network.unroll(agents, state["acting"])
+        free_logit, free, _ = self._q_network_star.unroll(agents, state["free"])
+        return {
+            "logit": logit,
+            "free_logit": free_logit,
+            "next_state": {"acting": acting, "free": free},
+        }
+
+    def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
+        """``total_q``, and ``free_q`` which is not monotonic, ``[T, B]`` each."""
+        state = obs["global_state"]
+        return {
+            "total_q": self._mixer(of_action(output["logit"], action), state),
+            "free_q": self._mixer_star(of_action(output["free_logit"], action), state),
+        }
+
+
+@MODEL_REGISTRY.register("qtran")
+class QTran(QMix):
+    """Agents' values, a joint value of state, memories and actions, and a value of the state.
+
+    Arguments as of `QMix`, and:
+
+    Args:
+        embedding_size: Width of the networks of the joint value and of the state's.
+    """
+
+    def __init__(
+        self,
+        agent_num: int,
+        obs_shape: int,
+        global_obs_shape: int,
+        action_shape: int,
+        hidden_size_list: Sequence[int],
+        embedding_size: int,
+        lstm_type: str = "gru",
+        dueling: bool = False,
+    ) -> None:
+        super().__init__(
+            *(agent_num, obs_shape, global_obs_shape, action_shape, hidden_size_list),
+            mixer=False,
+            lstm_type=lstm_type,
+            dueling=dueling,
+        )
+        memory, size = hidden_size_list[-1], flat_size(global_obs_shape)
+        actions = one_size(action_shape, "QTRAN: action_shape", "the choices of an agent")
+        self._action_shape = actions
+        encoded = memory + actions
+        # In the order in which optimisers of old checkpoints count the parameters.
+        self.Q = _value_network(size + encoded, embedding_size)
+        self.V = _value_network(size, embedding_size)
+        self.action_encoding = nn.Sequential(
+            nn.Linear(encoded, encoded), nn.ReLU(), nn.Linear(encoded, encoded)
+        )
+
+    def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
+        """``joint_q``, ``total_q``, the sum of agents' values, and ``value``, ``[T, B]`` each."""
+        hidden, state = output["hidden"], obs["global_state"]
+        one_hot = nn.functional.one_hot(action, self._action_shape).to(hidden.dtype)
+        pairs = self.action_encoding(torch.cat([hidden, one_hot], -1)).sum(-2)
+        return {
+            **super().judge(output, obs, action),
+            "joint_q": self.Q(torch.cat([state, pairs], -1)).squeeze(-1),
+            "value": self.V(state).squeeze(-1),
+        }
+
+
+def _value_network(size: int, width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(size, width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Linear(width, 1),
+    )
+
+
+@MODEL_REGISTRY.register("madqn")
+class MADQN(AgentsModel):
+    """Two recurrent networks: ``current`` acts on what agents see, ``cooperation`` teaches it.
+
+    A state has the parts ``'current'`` and ``'cooperation'``. Arguments as of `QMix`, and:
+
+    Args:
+        global_cooperation: The second network sees the global state and which agent it speaks of,
+            instead of what that agent sees; needs ``global_obs_shape``.
+        mixer: Values of both are joint ones, mixed as in QMIX; without, each agent's by itself.
+    """
+
+    def __init__(
+        self,
+        agent_num: int,
+        obs_shape: int,
+        action_shape: int,
+        hidden_size_list: Sequence[int],
+        global_obs_shape: int | None = None,
+        mixer: bool = False,
+        global_cooperation: bool = True,
+        lstm_type: str = "gru",
+        dueling: bool = False,
+    ) -> None:
+        super().__init__(agent_num)
+        if global_obs_shape is None and (mixer or global_cooperation):
+            raise ConfigError(
+                "policy.model.global_obs_shape is missing: mixer=True and global_cooperation=True "
+                "look at the global state; give its size, or set both to False"
+            )
+        size = 0 if global_obs_shape is None else flat_size(global_obs_shape)
+
+        def network(size: int) -> AgentNetwork:
+            return AgentNetwork(
+                size, action_shape, hidden_size_list, dueling=dueling, lstm_type=lstm_type
+            )
+
+        self.global_cooperation, self.mixer = global_cooperation, mixer
+        self.current = network(obs_shape)
+        self.cooperation = network(size + agent_num if global_cooperation else obs_shape)
+        if mixer:
+            self.current_mixer = Mixer(agent_num, size, hidden_size_list[-1])
+            self.cooperation_mixer = Mixer(agent_num, size, hidden_size_list[-1])
+
+    def initial_state(self, batch: int = 1) -> State:
+        return {
+            "current": self.current.initial_state(batch, self.agent_num),
+            "cooperation": self.cooperation.initial_state(batch, self.agent_num),
+        }
+
+    def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
+        logit, current, _ = self.current.unroll(obs["agent_state"], state["current"])
+        seen = self._overview(obs) if self.global_cooperation else obs["agent_state"]
+        team_logit, cooperation, _ = self.cooperation.unroll(seen, state["cooperation"])
+        return {
+            "logit": logit,
+            "team_logit": team_logit,
+            "next_state": {"current": current, "cooperation": cooperation},
+        }
+
+    def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
+        """``total_q`` of the first network and ``team_q`` of the second.
+
+        With a mixer ``[T, B]``, without ``[T, B, agents]``.
+        """
+        own, team = (of_action(output[name], action) for name in ("logit", "team_logit"))
+        if self.mixer:
+            state = obs["global_state"]
+            own, team = self.current_mixer(own, state), self.cooperation_mixer(team, state)
+        return {"total_q": own, "team_q": team}
+
+    def _overview(self, obs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The global state, and which agent, for each agent: ``[T, B, agents, m + agents]``."""
+        state = state_of_each(obs)
+        which = torch.eye(self.agent_num, device=state.device, dtype=state.dtype)
+        return torch.cat([state, which.expand(*state.shape[:-1], -1)], -1)

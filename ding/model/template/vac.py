@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
-from ding.model.common.head import RegressionHead, build_policy_head
-from ding.model.template.actor_critic import ValueActorCritic
+from ding.model.common.head import DiscreteHead, RegressionHead, build_policy_head
+from ding.model.template.actor_critic import ActorCritic, ByMode, ValueActorCritic
 from ding.torch_utils.network.activation import Activation
+from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -119,3 +120,150 @@ def _parts(action_space: str, action_shape: Any) -> list[tuple[str, Any]]:
         ("discrete", action_shape["action_type_shape"]),
         ("continuous", action_shape["action_args_shape"]),
     ]
+
+
+@MODEL_REGISTRY.register("pg")
+class PG(nn.Module):
+    """A policy: ``[B, *obs_shape]`` to ``{'logit'}``.
+
+    ``logit`` is ``[B, action_shape]``, a list of such with several action dimensions, or with
+    ``action_space='continuous'`` ``{'mu', 'sigma'}``, each ``[B, action_shape]``; sigma is learned
+    and the same for every observation.
+
+    Args:
+        head_hidden_size: The last of ``encoder_hidden_size_list`` unless given.
+    """
+
+    action_spaces = ("discrete", "continuous")
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        action_space: str = "discrete",
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: Activation = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_one_of("PG: action_space", action_space, self.action_spaces)
+        width = encoder_hidden_size_list[-1]
+        self.action_space = action_space
+        self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = build_policy_head(
+            *(action_space, action_shape, width, head_hidden_size or width),
+            gaussian={"sigma_type": "independent"},
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+        )
+
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        """``{'logit'}``."""
+        output = self.head(self.encoder(x))
+        return output if self.action_space == "discrete" else {"logit": output}
+
+
+@MODEL_REGISTRY.register("ppg")
+class PPG(ByMode):
+    """The two networks of phasic policy gradient (Cobbe et al. 2020).
+
+    ``actor_critic`` is the policy network, whose value is its auxiliary task; ``aux_critic`` is the
+    value network, which shares nothing with it. They begin with the same weights.
+
+    Arguments and outputs are those of `VAC`.
+    """
+
+    mode = VAC.mode
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        action_space: str = "discrete",
+        share_encoder: bool = True,
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 2,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: Activation = nn.ReLU(),
+        norm_type: str | None = None,
+        impala_cnn_encoder: bool = False,
+    ) -> None:
+        super().__init__()
+        self.actor_critic = VAC(
+            obs_shape,
+            action_shape,
+            action_space,
+            share_encoder,
+            encoder_hidden_size_list,
+            actor_head_hidden_size,
+            actor_head_layer_num,
+            critic_head_hidden_size,
+            critic_head_layer_num,
+            activation,
+            norm_type,
+            impala_cnn_encoder=impala_cnn_encoder,
+        )
+        self.aux_critic = copy.deepcopy(self.actor_critic.critic)
+
+    def compute_actor(self, x: torch.Tensor) -> dict[str, Any]:
+        """``{'logit'}`` of the policy network."""
+        return self.actor_critic(x, mode="compute_actor")
+
+    def compute_critic(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'value'}`` of the value network."""
+        encoder, head = self.aux_critic
+        return {"value": head(encoder(x))["pred"]}
+
+    def compute_actor_critic(self, x: torch.Tensor) -> dict[str, Any]:
+        """``{'logit', 'value'}`` of the policy network."""
+        return self.actor_critic(x, mode="compute_actor_critic")
+
+
+@MODEL_REGISTRY.register("acer")
+class ACER(ActorCritic):
+    """Logits of one discrete action, and the values of all actions, each from its own encoder.
+
+    ``forward(x, mode)`` with mode ``'compute_actor'`` gives ``{'logit': [B, N]}``, with
+    ``'compute_critic'`` ``{'q_value': [B, N]}``.
+    """
+
+    mode = ["compute_actor", "compute_critic"]
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: Activation = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        actions = one_size(action_shape, "ACER: action_shape", "it has one discrete action")
+        options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
+        encoder = build_encoder(*options)
+        super().__init__(encoder, build_encoder(*options))
+        width = encoder.output_size
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        # The critic's first: so optimisers of old checkpoints count the parameters.
+        self.critic_head = RegressionHead(
+            width, actions, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+        )
+        self.actor_head = DiscreteHead(
+            actor_head_hidden_size, actions, actor_head_layer_num, input_size=width, **common
+        )
+
+    def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'logit': [B, N]}``."""
+        return self.actor_head(self.actor_feature(inputs))
+
+    def compute_critic(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'q_value': [B, N]}``."""
+        return {"q_value": self.critic_head(self.critic_feature(inputs))["pred"]}

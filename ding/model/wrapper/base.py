@@ -1,8 +1,10 @@
 """What every model wrapper is: a model with something done before or after its forward."""
 
 from abc import ABC
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 
@@ -57,3 +59,103 @@ def innermost(model: Any) -> nn.Module:
     while isinstance(model, IModelWrapper):
         model = model._model
     return model
+
+
+class HiddenStateWrapper(IModelWrapper):
+    """Hands each environment's last state to the model and keeps the one that it returns.
+
+    ``forward(data, data_id=None, valid_id=None)`` puts ``prev_state`` (a list, one per id) into
+    ``data`` and takes ``next_state`` out of the output. ``data_id`` are the environments in this
+    batch, all of them unless given; the states of ids outside ``valid_id`` are left as they were.
+
+    Args:
+        state_num: Number of environments; None for any, each beginning when its id first comes.
+        save_prev_state: Put the states that went in into the output, as ``prev_state``.
+        init_fn: Makes the state of an environment that begins.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        state_num: int | None,
+        save_prev_state: bool = False,
+        init_fn: Callable = lambda: None,
+    ) -> None:
+        super().__init__(model)
+        self._state_num = state_num
+        self._save_prev_state = save_prev_state
+        self._init_fn = init_fn
+        self._state: dict[int, Any] = {i: init_fn() for i in range(state_num or 0)}
+
+    def forward(self, data: dict, **kwargs: Any) -> dict:
+        state_id = kwargs.pop("data_id", None)
+        valid_id = kwargs.pop("valid_id", None)
+        data, state_info = self.before_forward(data, state_id)
+        output = self._model(data, **kwargs)
+        next_state = output.pop("next_state", None)
+        if next_state is not None:
+            self.after_forward(next_state, state_info, valid_id)
+        if self._save_prev_state:
+            output["prev_state"] = [_detached(state) for state in state_info.values()]
+        return output
+
+    def reset(self, *args: Any, **kwargs: Any) -> None:
+        """Besides ``data_id`` takes ``state``, the states to begin with (`reset_state`)."""
+        state = kwargs.pop("state", None)
+        data_id = args[0] if args else kwargs.get("data_id")
+        self.reset_state(state, data_id)
+        super().reset(*args, **kwargs)
+
+    def reset_state(self, state: list | None = None, state_id: list | None = None) -> None:
+        """Begins the environments ``state_id`` (all) anew, with ``state`` or ``init_fn()`` each."""
+        ids = self._known(state_id)
+        if state is None:
+            state = [self._init_fn() for _ in ids]
+        if len(state) != len(ids):
+            raise ValueError(f"reset_state: {len(state)} states came for {len(ids)} ids {ids}")
+        self._state.update(zip(ids, state))
+
+    def before_forward(self, data: dict, state_id: list | None) -> tuple[dict, dict]:
+        """A copy of ``data`` with ``prev_state``, and the states by id."""
+        state_info = {i: self._state[i] for i in self._known(state_id)}
+        return {**data, "prev_state": list(state_info.values())}, state_info
+
+    def after_forward(self, h: Any, state_info: dict, valid_id: list | None = None) -> None:
+        """Keeps the states ``h``, one for each id in ``state_info``."""
+        if len(h) != len(state_info):
+            raise ValueError(
+                f"the model returned {len(h)} states in next_state for {len(state_info)} "
+                "environments; expected one for each"
+            )
+        for i, state in zip(state_info, h):
+            if valid_id is None or i in valid_id:
+                self._state[i] = state
+
+    def state_of(self, state_id: int) -> Any:
+        """The state with which an environment goes on; None where it begins."""
+        return self._state.get(state_id)
+
+    def _known(self, state_id: Sequence[int] | None) -> list[int]:
+        if state_id is None:
+            return list(self._state)
+        if self._state_num is None:
+            for i in state_id:
+                self._state.setdefault(i, self._init_fn())
+            return list(state_id)
+        unknown = [i for i in state_id if i not in self._state]
+        if unknown:
+            raise ValueError(
+                f"ids {unknown} came; this wrapper was made with state_num={self._state_num}, "
+                f"ids 0 to {self._state_num - 1}"
+            )
+        return list(state_id)
+
+
+def _detached(state: Any) -> Any:
+    if torch.is_tensor(state):
+        return state.detach()
+    if isinstance(state, dict):
+        return {key: _detached(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)(_detached(value) for value in state)
+    return state

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from ding.model.wrapper.base import BaseModelWrapper, IModelWrapper
-from ding.model.wrapper.hidden_state import HiddenStateWrapper
+from ding.model.wrapper.base import BaseModelWrapper, HiddenStateWrapper, IModelWrapper
 from ding.model.wrapper.sample import (
     ActionNoiseWrapper,
     ArgmaxSampleWrapper,

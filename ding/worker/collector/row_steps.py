@@ -8,7 +8,7 @@ import numpy as np
 
 from ding.data import Columns, tree_map, tree_take
 from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
-from ding.policy.train_columns import flatten_numbers
+from ding.policy.common_utils import flatten_numbers
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
