@@ -17,11 +17,11 @@ INF = float("inf")
 
 
 class ISerialCollector(ISerialPart):
-    """Lets policies act in environments and returns what they saw as training data."""
+    """Lets policies act in environments and returns training data."""
 
     @abstractmethod
     def collect(self, per_collect_target: Any) -> Any:
-        """Collect as much as asked: samples or episodes, as the kind of collector counts."""
+        """Collect a number of samples or episodes, as the kind of collector counts."""
 
     @property
     def envstep(self) -> int:
@@ -44,13 +44,7 @@ def get_serial_collector_cls(cfg: EasyDict) -> type[ISerialCollector]:
 
 
 class CachePool:
-    """The latest value of each environment.
-
-    Args:
-        name: What is held, for error messages.
-        env_num: Number of environments.
-        deepcopy: Whether values are copied when they come in.
-    """
+    """The latest value of each environment; ``deepcopy`` copies values when they are added."""
 
     def __init__(self, name: str, env_num: int, deepcopy: bool = False) -> None:
         self._name = name
@@ -74,11 +68,9 @@ class CachePool:
 
 
 class TrajBuffer(list[Tree]):
-    """The running trajectory of one environment: the newest ``maxlen`` transitions.
+    """The running trajectory of one environment: its newest ``maxlen`` transitions.
 
-    Args:
-        maxlen: Length at which the oldest give way; ``None`` or infinite for no limit.
-        deepcopy: Whether transitions are copied when they come in.
+    ``maxlen=None`` or infinite is no limit; ``deepcopy`` copies transitions when they are added.
     """
 
     def __init__(
@@ -102,8 +94,7 @@ def to_tensor_transitions(
     Args:
         data: Consecutive transitions of one environment. Columnar data is returned as it is: its
             rows hold tensors already.
-        shallow_copy_next_obs: Let ``next_obs`` of a transition be the very ``obs`` of the next
-            one, so that no observation is held twice.
+        shallow_copy_next_obs: Let ``next_obs`` of a transition be the ``obs`` object of the next.
     """
     if getattr(data, "is_columnar", False):
         return data

@@ -1,4 +1,4 @@
-"""What serial evaluators have in common, and the results that they work out."""
+"""What serial evaluators have in common, and the results of their episodes."""
 
 from abc import abstractmethod
 
@@ -15,26 +15,20 @@ from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
 from ding.worker.collector.serial_part import ISerialPart, SerialPart
-from ding.worker.collector.steps import (
-    Config,
-    Envs,
-    Info,
-    Mode,
-    Result,
-    SaveFn,
-    State,
-    Tree,
-)
+from ding.worker.collector.steps import Config, Envs, Info, Mode, Result, SaveFn, State, Tree
 
 
 class ISerialEvaluator(ISerialPart):
-    """Judges a policy, keeps the best one, and tells when it is good enough."""
+    """Evaluates a policy, and says when it is good enough.
 
-    # What pipelines ask of an evaluator that has it.
-    #: Best and newest mean result; ``None`` before the first evaluation.
+    Attributes:
+        best: Best mean result; ``None`` before the first evaluation.
+        last: Newest mean result.
+        last_eval_iter: Iteration at which `should_eval` was last true; -1 for never.
+    """
+
     best: Result = None
     last: Result = None
-    #: Iteration at which `should_eval` last called for an evaluation; -1 for never.
     last_eval_iter: int = -1
 
     @abstractmethod
@@ -46,7 +40,7 @@ class ISerialEvaluator(ISerialPart):
         """Whether an evaluation is due; true at most once for each iteration."""
 
     def put_off(self) -> None:
-        """The evaluation that `should_eval` last called for did not come about."""
+        """Note that the evaluation that `should_eval` last called for was not made."""
 
     @abstractmethod
     def eval(
@@ -56,7 +50,7 @@ class ISerialEvaluator(ISerialPart):
         envstep: int = -1,
         n_episode: int | None = None,
     ) -> Result:
-        """Evaluate; returns whether training may stop, and what was seen."""
+        """Evaluate; returns whether training may stop, and results."""
 
 
 class SerialEvaluator(SerialPart, ISerialEvaluator):
@@ -65,11 +59,10 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
     Args:
         cfg: Evaluator config: ``eval_freq`` (in train iterations; -1 for the first one alone),
             ``stop_value``, ``n_episode``.
-        env: What is judged in; see the subclass.
+        env: An env manager, or as the subclass says.
         policy: Eval mode, or a list of them for battles.
-        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
-        exp_name: Folder of the run.
-        instance_name: Prefix of the log and its scalars.
+
+    See `SerialPart` for the others.
     """
 
     def __init__(
@@ -103,7 +96,6 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         return True
 
     def put_off(self) -> None:
-        """The evaluation that `should_eval` last called for did not come about."""
         self.last_eval_iter = self._eval_iter_before
 
     def _keep_best(self, result: Result, better: bool, save_ckpt_fn: SaveFn) -> None:
@@ -114,14 +106,13 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
                 save_ckpt_fn("ckpt_best.pth.tar")
 
     def _share(self, stop: bool, result: Result) -> tuple[bool, Result]:
-        """Rank 0's verdict, on all ranks."""
+        """Give rank 0's verdict to all ranks."""
         shared = [(stop, result)]
         if get_world_size() > 1:
             broadcast_object_list(shared, src=0)
         return shared[0]
 
     def state_dict(self) -> State:
-        """The best result, when it was last asked, and the environments' seeds."""
         return {
             "best": self.best,
             "last": self.last,
@@ -163,11 +154,7 @@ def fair_shares(env_num: int, n_episode: int) -> np.ndarray:
 
 
 class VectorEvalMonitor:
-    """Results of ``n_episode`` episodes, of which each environment owes its share.
-
-    Args:
-        env_num: Number of environments.
-        n_episode: Number of episodes.
+    """Results of ``n_episode`` episodes, of which each environment runs its share.
 
     Raises:
         ConfigError: Fewer episodes than environments.
@@ -237,7 +224,7 @@ class VectorEvalMonitor:
         return sum(map(len, self._returns))
 
     def get_episode_info(self) -> dict[str, list[Tree]]:
-        """What all finished episodes' infos have in common: a list of values for each key."""
+        """The values of each key that all finished episodes' infos have."""
         infos = [info for infos in self._infos for info in infos]
         if not infos:
             return {}
@@ -245,7 +232,7 @@ class VectorEvalMonitor:
         return {key: [info[key] for info in infos] for key in shared}
 
     def get_means(self) -> dict[str, float]:
-        """Means over all finished episodes of what their infos hold as numbers: ``<key>_mean``."""
+        """Means over all finished episodes of the numbers in their infos, as ``<key>_mean``."""
         return {
             f"{key}_mean": float(np.mean([np.asarray(value).item() for value in values]))
             for key, values in self.get_episode_info().items()

@@ -1,7 +1,7 @@
 """The serial evaluators by returns in environments, of one policy or of several in a battle."""
 
 import time
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +10,11 @@ from ding.utils.errors import ConfigError
 from ding.worker.collector.base_serial_evaluator import SerialEvaluator, VectorEvalMonitor
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import freeze_statistics
-from ding.worker.collector.steps import (
-    Info,
-    Kwargs,
-    Player,
-    Result,
-    SaveFn,
-    VideoLog,
-)
-from ding.worker.collector.tally import Tally
+from ding.worker.collector.steps import Info, Kwargs, Player, Result, SaveFn, Tally
 
 
 class EpisodeEvaluator(SerialEvaluator):
-    """Runs a fair share of whole episodes in each environment and judges the mean return."""
+    """Runs a fair share of whole episodes in each environment and rates the mean return."""
 
     def _evaluate(
         self,
@@ -33,10 +25,10 @@ class EpisodeEvaluator(SerialEvaluator):
         policy_kwargs: Kwargs | None = None,
         render: bool = False,
     ) -> tuple[bool, VectorEvalMonitor, Tally]:
-        """Run the episodes; the first player's returns are the ones that count.
+        """Run the episodes; the first player's returns count.
 
         Returns:
-            Whether their mean is good enough, and what was seen.
+            Whether their mean is good enough, the results, and the episodes.
         """
         self._require_parts()
         n_episode = n_episode if n_episode is not None else self._default_n_episode
@@ -44,7 +36,13 @@ class EpisodeEvaluator(SerialEvaluator):
             raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")
         monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally()
         began = time.monotonic()
-        rollout = self._new_rollout(policy_kwargs or {})
+        if hasattr(self._env, "number_starts"):
+            self._env.number_starts()
+        freeze_statistics(self._env, self._policies)
+        self._env.reset()
+        self.reset_policy()
+        players = [Player(mode, policy_kwargs or {}) for mode in self._policies]
+        rollout = Rollout(self._env, players, battle=self.battle, keeps=False)
         active = np.ones(self._env.env_num, bool)
         while active.any():
             if self.before_step is not None:
@@ -62,18 +60,8 @@ class EpisodeEvaluator(SerialEvaluator):
         tally.seconds = time.monotonic() - began
         return self._judge(tally, save_ckpt_fn, train_iter, envstep), monitor, tally
 
-    def _new_rollout(self, policy_kwargs: Kwargs) -> Rollout:
-        """A rollout from the first steps of new episodes on, which keeps no transitions."""
-        if hasattr(self._env, "number_starts"):
-            self._env.number_starts()
-        freeze_statistics(self._env, self._policies)
-        self._env.reset()
-        self.reset_policy()
-        players = [Player(mode, policy_kwargs) for mode in self._policies]
-        return Rollout(self._env, players, battle=self.battle, keeps=False)
-
     def _judge(self, tally: Tally, save_ckpt_fn: SaveFn, train_iter: int, envstep: int) -> bool:
-        """Log the result, keep it if it is the best, and tell whether it is good enough."""
+        """Log the result and keep it if it is the best; returns whether it is good enough."""
         seconds = max(tally.seconds, 1e-9)
         row = {
             "train_iter": train_iter,
@@ -96,7 +84,7 @@ class EpisodeEvaluator(SerialEvaluator):
 
 @SERIAL_EVALUATOR_REGISTRY.register("interaction")
 class InteractionSerialEvaluator(EpisodeEvaluator):
-    """Judges one policy by its mean return over ``n_episode`` episodes."""
+    """Rates one policy by its mean return over ``n_episode`` episodes."""
 
     config: dict[str, Result] = dict(
         eval_freq=1000,
@@ -147,15 +135,15 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
                 "eval_episode_return_mean": self.last,
             }
             if render:
-                writer = cast("VideoLog", self._tb_logger)
                 tag = f"{self._instance_name}/worst_median_best"
+                writer: Any = self._tb_logger  # with the methods of TensorBoard's
                 writer.add_video(tag, monitor.get_video(), now)
         return self._share(stop, info)
 
 
 @SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")
 class BattleInteractionSerialEvaluator(EpisodeEvaluator):
-    """Runs several policies against each other; policy 0 is the one judged."""
+    """Runs several policies against each other; policy 0 is the one rated."""
 
     battle = True
     config: dict[str, Result] = dict(eval_freq=50)
@@ -169,11 +157,7 @@ class BattleInteractionSerialEvaluator(EpisodeEvaluator):
     ) -> tuple[bool, list[list[Info]]]:
         """Evaluate, and save a checkpoint if policy 0's mean return is the best so far.
 
-        Args:
-            save_ckpt_fn: Called with a file name when the result is the best so far.
-            train_iter: Training iteration of policy 0.
-            envstep: Environment steps collected so far.
-            n_episode: Number of episodes; ``cfg.n_episode`` by default.
+        Arguments are those of `InteractionSerialEvaluator.eval`.
 
         Returns:
             Whether policy 0's mean return reaches ``stop_value`` (never at iteration 0), and for

@@ -1,8 +1,7 @@
 """The parallel collector of games."""
 
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
-from ding.worker.collector.steps import State
-from ding.worker.collector.tally import Episode
+from ding.worker.collector.steps import Episode, State
 from ding.worker.collector.zergling_parallel_collector import ZerglingParallelCollector
 
 

@@ -21,7 +21,7 @@ class IMetric(ABC):
 
     @abstractmethod
     def eval(self, inputs: Tree, label: Tree) -> dict[str, Result]:
-        """Judge one batch of the policy's outputs."""
+        """Rate one batch of the policy's outputs."""
 
     @abstractmethod
     def reduce_mean(self, inputs: list[Result]) -> Result:
@@ -34,7 +34,7 @@ class IMetric(ABC):
 
 @SERIAL_EVALUATOR_REGISTRY.register("metric")
 class MetricSerialEvaluator(SerialEvaluator):
-    """Judges a policy on data; ``env`` is a pair of a data loader and an `IMetric`.
+    """Rates a policy on data; ``env`` is a pair of a data loader and an `IMetric`.
 
     The loader gives batches ``(inputs, label)``.
     """
@@ -67,7 +67,10 @@ class MetricSerialEvaluator(SerialEvaluator):
                     f"{self._instance_name}: the data loader gave no batch: there is nothing to "
                     "judge the policy by"
                 )
-            result = metric.reduce_mean(_for_each_item(results, sizes))
+            # Each batch's result as often as the mean over all items needs it.
+            unit = math.gcd(*sizes)
+            repeated = [one for one, size in zip(results, sizes) for _ in range(size // unit)]
+            result = metric.reduce_mean(repeated)
             duration = max(time.perf_counter() - start, 1e-9)
             row = {
                 "train_iter": train_iter,
@@ -91,9 +94,3 @@ def _item_count(label: Tree) -> int:
         label = first
     has_items = not isinstance(label, torch.Tensor | np.ndarray) or label.ndim > 0
     return max(len(label), 1) if has_items and hasattr(label, "__len__") else 1
-
-
-def _for_each_item(results: list[Result], sizes: list[int]) -> list[Result]:
-    """Each batch's result as often as the mean over all items needs it."""
-    unit = math.gcd(*sizes)
-    return [result for result, size in zip(results, sizes) for _ in range(size // unit)]

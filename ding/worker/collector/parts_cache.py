@@ -1,4 +1,4 @@
-"""Policies and environments that outlive a task, so that a short one need not pay for them."""
+"""Policies and environments that outlive a task, as building them takes longer than a short one."""
 
 import json
 import logging
@@ -30,21 +30,16 @@ MAX_POLICIES = 4
 
 @dataclass
 class LentPolicy:
-    """A policy that outlives a task.
-
-    Attributes:
-        iter: Training iteration of the weights that it holds; ``None`` before any were loaded.
-    """
+    """A policy, and the training iteration of its weights; ``None`` before any were loaded."""
 
     policy: Policy
     iter: int | None = None
 
 
 class PartsCache:
-    """Builds policies and env managers, and hands them out again for equal configs.
+    """Builds policies and env managers, and returns them again for equal configs.
 
-    Args:
-        name: Of the worker; its environments' seeds depend on it.
+    The environments' seeds depend on the worker's ``name``.
     """
 
     def __init__(self, name: str) -> None:
@@ -53,12 +48,9 @@ class PartsCache:
         self._envs: dict[bool, tuple[str, BaseEnvManager]] = {}
 
     def policy(self, cfg: Config, field: str, place: str) -> LentPolicy:
-        """A policy, perhaps one that was there before.
+        """A policy for ``field`` (``collect`` or ``eval``), perhaps of an earlier task.
 
-        Args:
-            cfg: The policy's config.
-            field: ``collect`` or ``eval``.
-            place: What tells policies of equal config apart: where their weights come from.
+        ``place``, the source of the weights, distinguishes policies of equal config.
         """
         key = _key(cfg, field, place)
         lent = self._policies.pop(key, None)
@@ -75,8 +67,8 @@ class PartsCache:
 
         Args:
             cfg: The env config, with ``manager``.
-            evaluate: Evaluators' environments: all workers' have the same seeds, every time.
-            seed: Of the task; without one, environments that are there go on from theirs.
+            evaluate: Evaluators' environments have the same seeds in all workers, every time.
+            seed: Of the task; without one, existing environments keep their seeds.
         """
         key = _key(cfg, evaluate)
         known_key, manager = self._envs.pop(evaluate, ("", None))
@@ -100,12 +92,11 @@ class PartsCache:
         return manager
 
     def discard_envs(self) -> None:
-        """Close all environments, and do not wait for any that hangs; others are made anew."""
+        """Close all environments, without waiting long for one that hangs."""
         while self._envs:
             _, (_, manager) = self._envs.popitem()
-            closing = threading.Thread(
-                target=_close_quietly, args=(manager,), name="close-envs", daemon=True
-            )
+            close = partial(_close_quietly, manager)
+            closing = threading.Thread(target=close, name="close-envs", daemon=True)
             closing.start()
             closing.join(durations.ENV_CLOSE)
             if closing.is_alive():
@@ -143,7 +134,7 @@ def _make_envs(cfg: EasyDict, evaluate: bool) -> BaseEnvManager:
     # Episodes are counted by the collector; the manager only resets.
     manager_cfg.episode_num = float("inf")
     if issubclass(manager_cls, AsyncSubprocessEnvManager):
-        # Processes can be given up for nothing; in this one, a limit would cost a thread a step.
+        # Abandoning a process costs nothing; in this one a limit would cost a thread per step.
         for name in ("step_timeout", "reset_timeout"):
             if manager_cfg.get(name) is None:
                 manager_cfg[name] = durations.ENV_PROCESS_LIMIT

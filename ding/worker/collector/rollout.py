@@ -1,10 +1,7 @@
-"""The acting loop: one for collectors and evaluators, serial or parallel, of any number of players.
+"""The acting loop of all collectors and evaluators, serial or parallel, of any number of players.
 
-A `Rollout` lets policies act, keeps account of trajectories and episodes, and writes transitions
-into one `StepLog`. It works on arrays; where a policy or an env manager only knows dicts of
-environments, `RowSteps` takes the steps and a transition is an object in one column. Evaluation is
-a rollout without a log. What differs between collectors, when to stop and how trajectories are
-packed, is theirs.
+It works on arrays; where a policy or an env manager only knows dicts of environments, `RowSteps`
+takes the steps and a transition is an object in one column. Evaluation is a rollout without a log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,32 +18,32 @@ from ding.worker.collector.steps import (
     NO_SEED,
     Config,
     Envs,
+    Episode,
     Harvest,
     Info,
     Mode,
     OnTrajectories,
     Player,
+    Tally,
     Tree,
     sample_counts,
 )
-from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
 
 
 class Rollout:
-    """Lets players act in one env manager.
+    """Lets players act in one env manager, and keeps account of trajectories and episodes.
 
     Args:
         envs: A launched env manager.
-        players: One per player, in the order of the environments' observations; their arguments
-            and iterations may change between steps.
+        players: In the order of the environments' observations; their arguments and iterations
+            may change between steps.
         battle: Whether observations, rewards and infos have a leading dimension of players.
         traj_len: Transitions after which a trajectory is complete although its episode goes on;
             infinite for whole episodes.
-        keeps: Whether transitions are kept, to be harvested; without, this is an evaluation.
-        options: Config of a collector, which may set some of `ROW_OPTIONS`: these ask for rows
-            where both sides know columns.
+        keeps: Whether transitions are kept, to be harvested; an evaluation keeps none.
+        options: Config of a collector; any of `ROW_OPTIONS` in it asks for rows.
         on_trajectories: Rewrites trajectories before samples are made of them.
 
     Attributes:
@@ -79,33 +76,36 @@ class Rollout:
         self._has_seeds = False
         # The batched core of an eval mode takes no arguments.
         takes_kwargs = keeps or not any(player.kwargs for player in players)
-        in_columns = takes_kwargs and not any(map(options.get, ROW_OPTIONS))
-        in_columns = in_columns and _know_columns(envs, modes)
+        batched = [getattr(mode, "batched", None) for mode in modes]
+        in_columns = (
+            takes_kwargs
+            and not any(map(options.get, ROW_OPTIONS))
+            # A manager that answers for other environments than it was given pairs rows by id.
+            and getattr(envs, "in_lockstep", True)
+            and getattr(envs, "supports_columns", False)
+            and None not in batched
+        )
         self._rows: RowSteps | None = None
         if not in_columns:
             self._rows = RowSteps(envs, players, battle, keeps, options, on_trajectories)
-        batched = [getattr(mode, "batched", None) for mode in modes]
         self._sees_rewards = [
             sees for one in batched if (sees := getattr(one, "see_rewards", None)) is not None
         ]
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
-        self._resets = self._reset_counts().copy()
-        # Steps of each environment's running trajectory and of its episode.
+        # Users' managers may not count how often environments are reset from outside.
+        self._counts_resets = hasattr(envs, "reset_counts")
+        self._resets = np.array(envs.reset_counts) if self._counts_resets else self.waiting
+        # Steps of each environment's running trajectory and of its episode, int64 [2, env_num].
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
         self._longest = 0  # no running trajectory has more steps
 
-    # ------------------------------------------------------------------ acting
-
     def step(self, tally: Tally, active: np.ndarray | None = None) -> list[Episode]:
-        """Act once in all ready environments.
+        """Act once in all ready environments, and return the episodes that ended.
 
         Args:
             tally: Counts the steps and episodes.
             active: Which environments shall act, bool ``[env_num]``; all by default.
-
-        Returns:
-            The episodes that ended.
         """
         self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)
@@ -123,14 +123,13 @@ class Rollout:
         return self._end_trajectories(tally, step)
 
     def _act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
-        """One call of each policy and of the env manager; what is to be kept of each player."""
+        """One call of each policy and of the env manager; returns each player's columns."""
         env_ids, obs = self._envs.ready_columns()
         if active is not None and not active[env_ids].all():
             acts = active[env_ids]
             env_ids, obs = env_ids[acts], tree_take(obs, acts)
-        seen = self._of_players(obs)
         actions, kept = [], []
-        for player, own in zip(self.players, seen):
+        for player, own in zip(self.players, self._of_players(obs)):
             batched, kwargs = player.mode.batched, player.kwargs
             if batched.recurrent:
                 kwargs = {**kwargs, "env_ids": env_ids.tolist()}
@@ -168,12 +167,10 @@ class Rollout:
         return seeds
 
     def _of_players(self, tree: Tree) -> list[Tree]:
-        """Of each player's own, ``[n, ...]``; without a battle there is no dimension of players."""
+        """Each player's part, ``[n, ...]``; without a battle there is no dimension of players."""
         if not self._battle:
             return [tree]
         return [tree_take(tree, (slice(None), i)) for i in range(len(self.players))]
-
-    # ------------------------------------------------------------------ ends
 
     def _end_trajectories(self, tally: Tally, step: VectorStep) -> list[Episode]:
         env_ids, done = step.env_ids, step.done
@@ -195,29 +192,20 @@ class Rollout:
             self._longest = int(self._traj_lengths.max())
         if not step.infos:
             return []
-        return self._end_episodes(tally, ids if done is complete else env_ids[done], step.infos)
+        ids = env_ids[done]
+        ended, lengths = ids.tolist(), self._episode_lengths[ids].tolist()
+        self._episode_lengths[ids] = 0
+        episodes = [_episode(i, length, step.infos[i]) for i, length in zip(ended, lengths)]
+        tally.end_episodes(episodes)
+        self._reset_policies(ended)
+        return episodes
 
     def _complete(self, env_ids: np.ndarray, obs: Tree, goes_on: np.ndarray) -> None:
-        """End the trajectories of environments, which have come to these observations.
-
-        Args:
-            goes_on: Whether the environments' episodes go on, bool ``[n]``.
-        """
+        """End trajectories with these observations; ``goes_on`` [n]: where the episode does not."""
         if self._log is not None:
             self._log.end(env_ids, self._of_players(obs), goes_on)
             self.waiting[env_ids] += self._sample_counts(self._traj_lengths[env_ids])
         self._traj_lengths[env_ids] = 0
-
-    def _end_episodes(
-        self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Info]
-    ) -> list[Episode]:
-        lengths = self._episode_lengths[env_ids].tolist()
-        self._episode_lengths[env_ids] = 0
-        ended = env_ids.tolist()
-        episodes = [_episode(i, length, infos[i]) for i, length in zip(ended, lengths)]
-        tally.end_episodes(episodes)
-        self._reset_policies(ended)
-        return episodes
 
     def _reset_policies(self, env_ids: list[int]) -> None:
         for mode in self._to_reset:
@@ -226,14 +214,9 @@ class Rollout:
 
     def _note_resets(self, tally: Tally) -> None:
         """Forget what ran in environments that have been reset from outside."""
-        resets = self._reset_counts()
-        if (resets != self._resets).any():
-            self._drop((resets != self._resets).nonzero()[0], tally)
-            self._resets = resets.copy()
-
-    def _reset_counts(self) -> np.ndarray:
-        """How often each environment was reset from outside; managers of users may not count."""
-        return np.asarray(getattr(self._envs, "reset_counts", np.zeros_like(self.waiting)))
+        if self._counts_resets and (differs := self._envs.reset_counts != self._resets).any():
+            self._drop(differs.nonzero()[0], tally)
+            self._resets = np.array(self._envs.reset_counts)
 
     def _drop(self, env_ids: np.ndarray, tally: Tally) -> None:
         """Forget the running trajectories, and episodes, of environments."""
@@ -246,8 +229,7 @@ class Rollout:
     def cut(self, tally: Tally) -> None:
         """Complete all running trajectories here, although their episodes go on.
 
-        Args:
-            tally: Counts what is lost where environments have been reset from outside.
+        ``tally`` counts what is lost where environments have been reset from outside.
         """
         self._note_resets(tally)
         ids = self._traj_lengths.nonzero()[0]
@@ -261,10 +243,8 @@ class Rollout:
         self._complete(ids, obs, np.ones(len(ids), bool))
         self._longest = 0
 
-    # ------------------------------------------------------------------ samples
-
     def _sample_counts(self, lengths: np.ndarray) -> np.ndarray:
-        """Samples that trajectories make, for the player, of those wanted, that gets the fewest."""
+        """Samples that trajectories make for the wanted player that gets the fewest."""
         wanted = [player for player in self.players if player.wanted] or self.players
         counts = [sample_counts(player.mode, lengths) for player in wanted]
         return counts[0] if len(counts) == 1 else np.min(counts, axis=0)
@@ -278,7 +258,7 @@ class Rollout:
         return taken
 
     def harvest(self, train_samples: bool) -> list[Harvest]:
-        """Take the completed trajectories; of players whose data nobody wants there are none.
+        """Take the completed trajectories of each wanted player; others get none.
 
         Args:
             train_samples: Whether transitions are turned into training samples.
@@ -331,21 +311,12 @@ def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
     return Episode(env_id, returns, length, infos)
 
 
-def _know_columns(envs: Envs, modes: Sequence[Mode]) -> bool:
-    # Where a step answers for others than it was given, rows pair what belongs together by id.
-    return (
-        getattr(envs, "in_lockstep", True)
-        and getattr(envs, "supports_columns", False)
-        and all(getattr(mode, "batched", None) is not None for mode in modes)
-    )
-
-
 def _refuse_shared_memory(modes: Sequence[Mode]) -> None:
     """Refuse a policy with a memory for several players: it keeps one for each environment."""
     with_memory = [m for m in modes if getattr(getattr(m, "batched", None), "recurrent", False)]
     owners = {id(getattr(mode.forward, "__self__", mode)) for mode in with_memory}
     if len(owners) < len(with_memory):
         raise ConfigError(
-            "a policy with a memory cannot play several sides of a battle, which would share what "
-            "they remember: give each player a policy of its own"
+            "a policy with a memory cannot play several sides of a battle, which would share it: "
+            "give each player a policy of its own"
         )

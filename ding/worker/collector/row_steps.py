@@ -25,9 +25,8 @@ from ding.worker.collector.steps import (
     Tree,
 )
 
-#: What a collector's config may ask for that is done to transitions one by one: tensors of
-#: observations before the policy sees them, copies of observations, and rewards of each finished
-#: trajectory that the env manager rewrites.
+#: Config keys that work on single transitions: tensors of observations for the policy, copies of
+#: observations, and rewards of each finished trajectory that the env manager rewrites.
 ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
 
 #: By env id; observations are of one player, or of all.
@@ -37,15 +36,9 @@ Acted: TypeAlias = Sequence[tuple[Tree, Info, int]]
 
 
 class RowSteps:
-    """Takes the steps of a `Rollout`; of each player a transition is a dict in the column ``row``.
+    """Takes the steps of a `Rollout`; each player's transition is a dict in the column ``row``.
 
-    Args:
-        envs: A launched env manager.
-        players: Their policies, arguments and iterations, which may change between steps.
-        battle: Whether observations, rewards and infos have a leading dimension of players.
-        keeps: Whether transitions are kept at all.
-        options: Which of `ROW_OPTIONS` are set.
-        on_trajectories: Rewrites trajectories before samples are made of them.
+    See `Rollout` for the arguments.
     """
 
     def __init__(
@@ -66,11 +59,7 @@ class RowSteps:
         self._acted: dict[int, Acted] = {}
 
     def act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
-        """Act in all ready environments, or those `active`.
-
-        Returns:
-            The step, without observations and rewards, and the transitions of each player.
-        """
+        """Act in the ready environments; the step has neither observations nor rewards."""
         obs = _ready_rows(self._envs)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
@@ -85,7 +74,7 @@ class RowSteps:
         infos = {}
         for position, (env_id, timestep) in enumerate(timesteps.items()):
             acted = self._acted.pop(env_id, None)
-            # Without: the answer to an action from before a reset.
+            # Without `acted` it is the answer to an action from before a reset.
             abnormal[position] = acted is None or _is_abnormal(timestep)
             if acted is None or abnormal[position]:
                 continue
@@ -128,7 +117,6 @@ class RowSteps:
     def _transitions(
         self, env_id: int, timestep: BaseEnvTimestep, acted: Acted
     ) -> list[dict[str, Tree]]:
-        """What has become of an action, for each player."""
         transitions = []
         for index, (player, (own, output, train_iter)) in enumerate(zip(self._players, acted)):
             own_timestep = _of_one(timestep, index) if self._battle else timestep
@@ -148,7 +136,10 @@ class RowSteps:
         counts = []
         lengths = ended.lengths
         if self._on_trajectories is not None:
-            transitions, lengths = _rewritten(transitions, lengths, self._on_trajectories)
+            columns = tree_map(to_ndarray, Columns.from_rows(transitions).columns)
+            columns, lengths = self._on_trajectories(flatten_numbers(columns), lengths)
+            columns["reward"] = columns["reward"][:, None]
+            transitions = list(Columns(columns))
         # Trajectories that were added are of the environments in turn.
         env_ids = np.resize(ended.env_ids, len(lengths))
         for env_id, length in zip(env_ids.tolist(), lengths.tolist()):
@@ -166,17 +157,8 @@ class RowSteps:
         return samples, counts
 
 
-def _rewritten(
-    rows: list[dict[str, Tree]], lengths: np.ndarray, rewrite: OnTrajectories
-) -> tuple[list[dict[str, Tree]], np.ndarray]:
-    columns = flatten_numbers(tree_map(to_ndarray, Columns.from_rows(rows).columns))
-    columns, lengths = rewrite(columns, lengths)
-    columns["reward"] = columns["reward"][:, None]
-    return list(Columns(columns)), lengths
-
-
 def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:
-    """What one of several players is told."""
+    """One player's part of a timestep."""
     obs, reward, done, info = timestep[:4]
     return BaseEnvTimestep(
         obs[index],
@@ -192,10 +174,7 @@ def _is_abnormal(timestep: BaseEnvTimestep) -> bool:
 
 
 def _row_action(action: Tree) -> Tree:
-    """The array of what a policy returns for one environment; a whole number has shape ``(1,)``.
-
-    An action of several parts is a dict of such.
-    """
+    """A policy's action for one environment as arrays; a whole number has shape ``(1,)``."""
     array = to_ndarray(action)
     if isinstance(array, dict):
         return {name: _row_action(part) for name, part in array.items()}
@@ -204,12 +183,11 @@ def _row_action(action: Tree) -> Tree:
     return array
 
 
-# Managers of the second version stack what others give by env id: observations come as one array,
-# and timesteps as a list in which each tells its `env_id`.
+# Managers of the second version return observations as one array, and timesteps as a list in which
+# each has its `env_id`; others return both by env id.
 
 
 def _ready_rows(envs: Envs) -> ByEnv:
-    """Observations of the environments that wait for an action."""
     obs = envs.ready_obs
     if isinstance(obs, Mapping) and not isinstance(next(iter(obs), 0), str):
         return obs
@@ -217,7 +195,6 @@ def _ready_rows(envs: Envs) -> ByEnv:
 
 
 def _step_rows(envs: Envs, actions: ByEnv) -> ByEnv:
-    """Step environments; timesteps."""
     timesteps = envs.step(actions)
     if isinstance(timesteps, Mapping):
         return timesteps

@@ -18,7 +18,7 @@ class SampleStock:
         return 0 if self._samples is None else len(self._samples)
 
     def add(self, samples: Samples, lengths: list[int]) -> None:
-        """Take in samples, of which ``lengths`` belong to each trajectory."""
+        """Append samples, of which ``lengths`` belong to each trajectory."""
         self._samples = samples if self._samples is None else self._samples + samples
         self._lengths += lengths
 
@@ -32,21 +32,16 @@ class SampleStock:
             return taken
         left = taken[n:]
         if isinstance(taken, Columns) and taken.is_columnar:
-            taken = taken.apart()  # what becomes of them is no concern of the others
+            taken = taken.apart()  # they may be changed without those that stay
         ends = np.maximum(np.cumsum(self._lengths) - n, 0)
         self._samples, self._lengths = left, [i for i in np.diff(ends, prepend=0).tolist() if i]
         return taken[:n]
 
     def take_fairly(self, n: int, turn: int) -> Samples:
-        """As many of each trajectory, from its beginning on, as make up n samples; none stay.
+        """At most n samples, as equally many of each trajectory as possible; none stay.
 
-        Args:
-            n: At most as many as there are.
-            turn: Which of the trajectories may have one more than others: it goes round with this.
-
-        Returns:
-            The samples. Where a trajectory is cut its new last one has ``traj_flag``, if samples
-            have that.
+        ``turn`` rotates which trajectories keep one more. Where a trajectory is cut, its new last
+        sample has ``traj_flag``, if samples have that.
         """
         lengths, samples = np.array(self._lengths), self.take()
         if len(samples) <= n:
@@ -69,19 +64,17 @@ class SampleStock:
         return samples
 
     def state_dict(self) -> State | None:
-        """What is there, if it is columnar; rows may hold what no file can."""
+        """The samples, if they are columnar; rows may hold what no file can."""
         if not isinstance(self._samples, Columns) or not self._samples.is_columnar:
             return None
         return {"samples": packed(self._samples), "lengths": list(self._lengths)}
 
     def load_state_dict(self, state: State | None) -> None:
-        """Hold what `state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
 
 
 def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:
-    """How many samples each trajectory keeps, so that the longest lose first."""
     # The most that every trajectory may keep is where the shares still fit into n.
     shares = np.minimum.outer(np.arange(lengths.max() + 1), lengths)
     most = int(np.searchsorted(shares.sum(1), n, side="right")) - 1

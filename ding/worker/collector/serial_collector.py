@@ -19,6 +19,7 @@ from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
 from ding.worker.collector.serial_part import SerialPart
 from ding.worker.collector.steps import (
+    Episode,
     Info,
     Kwargs,
     Mode,
@@ -26,26 +27,19 @@ from ding.worker.collector.steps import (
     PlayersKwargs,
     Samples,
     State,
+    Tally,
     attribute,
 )
-from ding.worker.collector.tally import Episode, Tally
 
-#: Episodes whose mean return tells how the policy does now.
+#: Episodes in the mean return that runs show.
 RECENT_EPISODES = 100
 
 
 class SerialCollector(SerialPart, ISerialCollector):
-    """Everything but the stop rule: env manager, policies, rollout and counts.
+    """Steps a rollout until a subclass's stop rule holds, and counts.
 
     A subclass defines ``collect``, and may do so by `_collect_samples` or `_collect_episodes`.
-
-    Args:
-        cfg: Collector config.
-        env: Env manager; launched here if it is not yet.
-        policy: Collect mode, or a list of them for battle collectors.
-        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
-        exp_name: Folder of the run.
-        instance_name: Prefix of the log and its scalars.
+    See `SerialPart` for the arguments.
     """
 
     config = dict(deepcopy_obs=False, transform_obs=False, collect_print_freq=100)
@@ -76,8 +70,6 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._since_log = Tally()
         self._last_log_iter = 0
 
-    # ------------------------------------------------------------------ collect
-
     def _collect_samples(
         self,
         n_sample: int | None,
@@ -88,11 +80,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         level_seeds: Sequence[int] | None = None,
         log: bool = True,
     ) -> tuple[list[Samples], Tally]:
-        """Collect until each player whose data is wanted has ``n_sample`` samples.
-
-        Returns:
-            The samples of each player, and what was counted.
-        """
+        """Collect until each player whose data is wanted has ``n_sample`` samples."""
         rollout, n_sample = self._begin(
             "n_sample", n_sample, train_iter, policy_kwargs, level_seeds
         )
@@ -128,17 +116,13 @@ class SerialCollector(SerialPart, ISerialCollector):
     def _take_shares(self, rollout: Rollout, tally: Tally, n_sample: int, more: int) -> None:
         """Take the same number of samples of each environment, and cut trajectories there.
 
-        The remainder goes round: the environments that it comes from follow those of the last
-        call. Where all environments step together, none can wait for the others to have their
-        share: up to ``env_num - 1`` samples more are taken.
-
-        Args:
-            n_sample: Of all environments.
-            more: Of each environment that has a share.
+        The environments that the remainder comes from follow those of the last call. ``more`` is
+        added to each share. Where all environments step together, none can wait for the others:
+        up to ``env_num - 1`` samples more are taken.
         """
         env_num = self._env.env_num
         if getattr(self._env, "steps_all", False):
-            # One that waited would be stepped all the same, without a trace.
+            # An environment that waited would be stepped all the same, without a trace.
             while (lacking := n_sample + more * env_num - rollout.taken().sum()) > 0:
                 for _ in range(max(1, lacking // env_num)):
                     self._step(rollout, tally)
@@ -155,11 +139,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         rollout.cut(tally)
 
     def _take_episodes(self, rollout: Rollout, tally: Tally, begins: Callable[[int], bool]) -> None:
-        """Run whole episodes.
-
-        Args:
-            begins: Whether another is to begin after a number of them.
-        """
+        """Run whole episodes; ``begins`` says whether another begins after a number of them."""
         if getattr(self._env, "steps_all", False):
             self._env.reset()  # some were stepped on after their last episode
         begun, active = 0, np.zeros(self._env.env_num, bool)
@@ -174,20 +154,19 @@ class SerialCollector(SerialPart, ISerialCollector):
     def _collect_episodes(
         self, n_episode: int | None, train_iter: int, policy_kwargs: PlayersKwargs
     ) -> tuple[list[list[Any]], Tally]:
-        """Run ``n_episode`` whole episodes, and start no more than that.
-
-        Returns:
-            Of each player a list of episodes, or training samples; and what was counted.
-        """
+        """Run ``n_episode`` whole episodes; returns each player's episodes or training samples."""
         rollout, n_episode = self._begin("n_episode", n_episode, train_iter, policy_kwargs)
         tally = Tally()
         self._take_episodes(rollout, tally, lambda begun: begun < n_episode)
         as_samples = bool(self._cfg.get("get_train_sample", False))
         harvests = rollout.harvest(as_samples)
         self._finish(tally, [samples for samples, _ in harvests], train_iter)
+        if as_samples:
+            return [samples for samples, _ in harvests], tally
+        ends = [np.cumsum([0, *lengths]).tolist() for _, lengths in harvests]
         return [
-            samples if as_samples else split_by_lengths(samples, lengths)
-            for samples, lengths in harvests
+            [samples[start:stop] for start, stop in itertools.pairwise(own)]
+            for (samples, _), own in zip(harvests, ends)
         ], tally
 
     def _begin(
@@ -198,16 +177,22 @@ class SerialCollector(SerialPart, ISerialCollector):
         policy_kwargs: PlayersKwargs,
         level_seeds: Sequence[int] | None = None,
     ) -> tuple[Rollout, int]:
-        """Make ready for a call of ``collect``.
+        """The rollout that goes on from the last call (a new one after a reset), and the target.
 
         Args:
             name: What is counted: ``n_sample`` or ``n_episode``.
-            target: How many are asked for; the policy's default if ``None``.
-
-        Returns:
-            The rollout, and how many are wanted.
+            target: The policy's default if ``None``.
         """
-        rollout = self._ready_rollout()
+        self._require_parts()
+        if self._rollout is None:
+            self._rollout = Rollout(
+                self._env,
+                [Player(mode) for mode in self._policies],
+                battle=self.battle,
+                options=self._cfg,
+                on_trajectories=self.on_trajectories,
+            )
+            self._statistics = RunStatistics.of(self._env, self._policies)
         if target is None:
             target = self._policies[0].get_attribute(name)
         if not isinstance(target, int | np.integer) or target < 1:
@@ -217,32 +202,16 @@ class SerialCollector(SerialPart, ISerialCollector):
             )
         self._began = time.monotonic()
         if self._statistics is not None:
-            self._statistics.take_up()
+            self._statistics.load()
+        players = self._rollout.players
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
-            policy_kwargs = [policy_kwargs or {}] * len(self._policies)
-        for player, kwargs in zip(rollout.players, policy_kwargs):
-            player.kwargs = kwargs
-        for player in rollout.players:
-            player.train_iter, player.level_seeds = train_iter, level_seeds
+            policy_kwargs = [policy_kwargs or {}] * len(players)
+        for player, kwargs in zip(players, policy_kwargs):
+            player.kwargs, player.train_iter, player.level_seeds = kwargs, train_iter, level_seeds
             player.wanted = not self.battle or _collects_data(player.mode)
-        if self.battle and not any(player.wanted for player in rollout.players):
-            raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
-        return rollout, int(target)
-
-    def _ready_rollout(self) -> Rollout:
-        """The rollout that goes on from the last call; a new one after a reset."""
-        self._require_parts()
-        if self._rollout is None:
-            players = [Player(mode) for mode in self._policies]
-            self._rollout = Rollout(
-                self._env,
-                players,
-                battle=self.battle,
-                options=self._cfg,
-                on_trajectories=self.on_trajectories,
-            )
-            self._statistics = RunStatistics.of(self._env, self._policies)
-        return self._rollout
+        if not any(player.wanted for player in players):
+            raise ConfigError("collect_data is false for every policy: no data would be collected")
+        return self._rollout, int(target)
 
     def _step(
         self, rollout: Rollout, tally: Tally, active: np.ndarray | None = None
@@ -303,7 +272,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         return float(np.mean(returns)) if returns else None
 
     def state_dict(self) -> State:
-        """Counters, samples that wait, and what the environments' seeds go on from."""
+        """Counters, samples that wait, and the state of the environments' seeds."""
         return {
             "total": self._total.state_dict(),
             "since_log": self._since_log.state_dict(),
@@ -314,15 +283,14 @@ class SerialCollector(SerialPart, ISerialCollector):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Go on counting; episodes start anew.
+        """Go on counting; running episodes start again.
 
         Raises:
-            CheckpointError: It is no state of a collector.
+            CheckpointError: The state is not one of a collector.
         """
-        require_entries("a collector", state_dict, ("last_log_iter", "stocks"))
-        tallies = _tallies_of(state_dict["stats"]) if "stats" in state_dict else state_dict
-        self._total.load_state_dict(tallies["total"])
-        self._since_log.load_state_dict(tallies["since_log"])
+        require_entries("a collector", state_dict, ("last_log_iter", "stocks", "total"))
+        self._total.load_state_dict(state_dict["total"])
+        self._since_log.load_state_dict(state_dict["since_log"])
         self._last_log_iter = state_dict["last_log_iter"]
         self._turn = state_dict.get("turn", 0)
         self._load_env_state(state_dict)
@@ -331,41 +299,20 @@ class SerialCollector(SerialPart, ISerialCollector):
             stock.load_state_dict(own)
 
 
-#: In states of when both tallies were one object: the total of each count, and that since the log.
-_OLD_NAMES = {
-    "envsteps": ("total_envstep", "_envsteps"),
-    "samples": ("total_sample", "_samples"),
-    "dropped": ("total_dropped", "_dropped"),
-    "seconds": ("total_duration", "_duration"),
-    "returns": ("recent", "_returns"),
-}
-
-
-def _tallies_of(stats: State) -> dict[str, State]:
-    total, since_log = ({name: stats[old[i]] for name, old in _OLD_NAMES.items()} for i in range(2))
-    total["episode_count"] = stats["total_episode"]
-    since_log["episode_count"] = len(since_log["returns"])
-    return {"total": total, "since_log": since_log}
-
-
-# ---------------------------------------------------------------------- the registered ones
-
-
 @SERIAL_COLLECTOR_REGISTRY.register("sample")
 class SampleSerialCollector(SerialCollector):
-    """Runs one policy until ``n_sample`` training samples are there.
+    """Runs one policy until ``n_sample`` training samples are collected.
 
     A sample is a transition, or a piece of ``unroll_len`` of them.
 
     Off-policy, trajectories have ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions,
     or end with their episode; those that are not complete go on in the next call.
 
-    On-policy, each call takes the same number of samples of each environment, and cuts running
-    trajectories where it ends: the policy bootstraps from the next observation, and the episode
-    goes on in the next call. No step is lost. What does not divide by ``env_num`` goes round over
-    the calls. Where all environments step together (native ``gym_vector``, ``env_pool``), a call
-    returns up to ``env_num - 1`` samples more instead. A policy with ``traj_len_inf`` gets whole
-    episodes: those begun before there were ``n_sample`` samples, to their ends.
+    On-policy, each call takes the same number of samples of each environment (the remainder
+    rotates), and cuts running trajectories: the policy bootstraps from the next observation, and
+    the episode goes on in the next call. Where all environments step together (native
+    ``gym_vector``, ``env_pool``), a call returns up to ``env_num - 1`` samples more. A policy with
+    ``traj_len_inf`` gets whole episodes: those begun before there were ``n_sample`` samples.
     """
 
     def collect(
@@ -383,10 +330,10 @@ class SampleSerialCollector(SerialCollector):
         Args:
             n_sample: Number of samples; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policy; each sample carries it.
-            drop_extra: What becomes of samples beyond ``n_sample``. By default the next call
-                begins with them; those of an on-policy policy, which seldom has any, are returned.
-                True: they are dropped, the same share of each trajectory, and counted
-                (``dropped_sample_count`` in the log). False: they are returned.
+            drop_extra: By default the next call begins with the samples beyond ``n_sample``; those
+                of an on-policy policy, which seldom has any, are returned. True: they are dropped,
+                the same share of each trajectory, and counted (``dropped_sample_count`` in the
+                log). False: they are returned.
             random_collect: The policy acts randomly, as before training.
             record_random_collect: Whether random collection writes log rows.
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
@@ -441,14 +388,9 @@ class BattleSampleSerialCollector(SerialCollector):
         drop_extra: bool | None = None,
         policy_kwargs: PlayersKwargs = None,
     ) -> tuple[list[Samples], list[list[Info]]]:
-        """Collect training samples of each player.
+        """Collect training samples of each player; arguments as `SampleSerialCollector.collect`.
 
-        Args:
-            n_sample: Number of samples of each player; ``policy.collect.n_sample`` by default.
-            train_iter: Training iteration of the policies; each sample carries it.
-            drop_extra: What becomes of a player's samples beyond ``n_sample``; see
-                `SampleSerialCollector.collect`.
-            policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
+        ``policy_kwargs`` may be a list, for one player each.
 
         Returns:
             The samples of each player (none of a policy whose ``collect_data`` is false), and the
@@ -471,12 +413,9 @@ class BattleEpisodeSerialCollector(SerialCollector):
         train_iter: int = 0,
         policy_kwargs: PlayersKwargs = None,
     ) -> tuple[list[Samples], list[list[Info]]]:
-        """Collect whole episodes; no episode is begun that would not be returned.
+        """Collect whole episodes; arguments as `EpisodeSerialCollector.collect`.
 
-        Args:
-            n_episode: Number of episodes; ``policy.collect.n_episode`` by default.
-            train_iter: Training iteration of the policies; each transition carries it.
-            policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
+        ``policy_kwargs`` may be a list, for one player each.
 
         Returns:
             For each player its episodes (or training samples if ``get_train_sample`` is set; none
@@ -486,21 +425,12 @@ class BattleEpisodeSerialCollector(SerialCollector):
         return data, _infos(tally, len(data))
 
 
-# ---------------------------------------------------------------------- helpers
-
-
 def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
     """Transitions after which a running trajectory is turned into samples."""
     if attribute(mode, "traj_len_inf"):
         return INF
     shortest = max(mode.get_attribute("unroll_len"), attribute(mode, "nstep") or 1)
     return float(max(shortest, math.ceil(n_sample / env_num)))
-
-
-def split_by_lengths(samples: Samples, lengths: list[int]) -> list[Samples]:
-    """Split consecutive samples into one sequence per trajectory."""
-    ends = np.cumsum([0, *lengths]).tolist()
-    return [samples[start:stop] for start, stop in itertools.pairwise(ends)]
 
 
 def _collects_data(mode: Mode) -> bool:

@@ -13,23 +13,36 @@ from ding.utils import build_logger, get_rank
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.log_writer import Writer
-from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, OnTrajectories, State
-from ding.worker.collector.tally import Episode
+from ding.worker.collector.steps import (
+    Config,
+    Envs,
+    Episode,
+    Mode,
+    OnEpisode,
+    OnTrajectories,
+    State,
+)
 
-#: By env manager, who used it last: one that is deleted must not close it for others.
+#: By env manager, its last user: a part that is deleted must not close it for others.
 _last_uses: weakref.WeakKeyDictionary[Envs, object] = weakref.WeakKeyDictionary()
 
 
 class ISerialPart(Configurable, ABC):
-    """A part of a serial run that acts: a collector or an evaluator."""
+    """A part of a serial run that acts: a collector or an evaluator.
 
-    # What pipelines set, for parts that heed it.
-    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+    Pipelines set the attributes; a user's class may ignore them.
+
+    Attributes:
+        on_episode: Called at each episode's end: source, env id, return, length, envstep,
+            train_iter.
+        before_step: Called before each step; what it raises ends the collection, of which nothing
+            counts, or the evaluation.
+        on_trajectories: Rewrites trajectories before training samples are made of them; collectors
+            only.
+    """
+
     on_episode: OnEpisode | None = None
-    #: Called before each step; what it raises ends the collection, of which nothing counts, or the
-    #: evaluation.
     before_step: Callable[[], None] | None = None
-    #: Rewrites what was collected before training samples are made of it; collectors only.
     on_trajectories: OnTrajectories | None = None
 
     @abstractmethod
@@ -46,11 +59,11 @@ class ISerialPart(Configurable, ABC):
 
 
 class SerialPart(ISerialPart):
-    """Such a part, with environments, policies and a log, until it is closed.
+    """A serial part with environments, policies and a log, until it is closed.
 
     Args:
         cfg: Config of the part.
-        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
+        tb_logger: Writer of scalars that the caller owns; by default the part makes one.
         exp_name: Folder of the run.
         instance_name: Prefix of the log and its scalars.
     """
@@ -75,13 +88,11 @@ class SerialPart(ISerialPart):
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
             self._tb_logger = writer if self._owns_writer else tb_logger
 
-    # ------------------------------------------------------------------ environments and policies
-
     def reset_env(self, _env: Envs = None) -> None:
         """Reset the environments, or replace and launch them; running trajectories are lost."""
         if _env is not None:
             self._env = _env
-            with contextlib.suppress(TypeError):  # of a kind that cannot be referred to weakly
+            with contextlib.suppress(TypeError):  # of a kind without weak references
                 _last_uses[_env] = self._use
         if _env is not None and getattr(_env, "closed", False):
             _env.launch()
@@ -98,7 +109,7 @@ class SerialPart(ISerialPart):
         self._forget()
 
     def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
-        """Reset or replace environments and policy, and start counting anew."""
+        """Reset or replace environments and policy, and start counting from zero."""
         if _env is not None or self._env is not None:
             self.reset_env(_env)
         if _policy is not None or self._policies:
@@ -106,13 +117,12 @@ class SerialPart(ISerialPart):
         self._start_anew()
 
     def _forget(self) -> None:
-        """Lose what environments and policy have begun."""
+        """Drop running trajectories."""
 
     def _start_anew(self) -> None:
         """Forget what was counted."""
 
     def _require_parts(self) -> None:
-        """Raise `ConfigError` if it is closed, or has no environments or no policy."""
         if self._end_flag:
             raise ConfigError(f"{self._instance_name} is closed")
         if self._env is None or not self._policies:
@@ -120,17 +130,15 @@ class SerialPart(ISerialPart):
             raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
 
     def _env_state(self) -> State:
-        """What the environments' seeds go on from, unless one of them has failed."""
+        """The state of the environments' seeds, unless an environment has failed."""
         if hasattr(self._env, "state_dict"):
-            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
+            with contextlib.suppress(EnvError):  # its process is gone
                 return {"env": self._env.state_dict()}
         return {}
 
     def _load_env_state(self, state_dict: State) -> None:
         if "env" in state_dict and hasattr(self._env, "load_state_dict"):
             self._env.load_state_dict(state_dict["env"])
-
-    # ------------------------------------------------------------------ log
 
     def _report(self, episodes: Iterable[Episode], envstep: int, train_iter: int) -> None:
         if self.on_episode is not None:
@@ -154,8 +162,6 @@ class SerialPart(ISerialPart):
             if name != "total_envstep_count":
                 self._tb_logger.add_scalar(f"{self._instance_name}_step/{name}", value, envstep)
 
-    # ------------------------------------------------------------------ end
-
     def close(self) -> None:
         """Close the environments and the log. Closing twice does nothing."""
         if self._end_flag:
@@ -166,13 +172,13 @@ class SerialPart(ISerialPart):
         self._close_writer()
 
     def __del__(self) -> None:
-        # Half-built objects and interpreters that end lack this and that; nobody waits here.
+        # Half-built objects and interpreters that end lack attributes; nothing waits here.
         with contextlib.suppress(Exception):
             if self._end_flag:
                 return
             self._end_flag = True
             env = self._env
-            # Unless somebody else has begun to use them since.
+            # Unless another part has begun to use them since.
             if hasattr(env, "close") and _last_uses.get(env) is self._use:
                 getattr(env, "abandon", env.close)()
             self._close_writer()

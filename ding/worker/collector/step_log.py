@@ -2,6 +2,8 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import methodcaller
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +14,7 @@ from ding.worker.collector.steps import Tree
 
 #: Steps of all environments that are kept before their room is needed.
 _MIN_ROWS = 24
-
-
-#: Of an observation, in a name: the log that gave it.
+#: Names of observations start with the number of the log that gave them.
 _LOG_BITS = 40
 _logs = itertools.count()
 
@@ -39,19 +39,13 @@ class Ended(NamedTuple):
 
 
 class StepLog:
-    """A growing list of cells: what one environment showed, and what became of it, at one step.
+    """A growing list of cells: one environment's observation and its consequences, at one step.
 
     Each cell has the number of its trajectory. The observation of a trajectory's next cell is the
-    one that followed, so that each is written once; the one that it ended with gets a cell of its
-    own, which belongs to none.
-
-    What is appended is copied here. Cells are not written to again before `drop_ended` needs
-    their room, and those of observations that others were given never. All players have columns of
-    their own, of the same cells.
-
-    Args:
-        env_num: Number of environments.
-        players: Number of players.
+    one that followed, so that each is written once; the final one gets a separate cell, which
+    belongs to no trajectory. What is appended is copied here. Cells are not written to again
+    before `drop_ended` needs their room, and those of observations that `transitions` returned
+    never. Each player has columns over the same cells.
     """
 
     def __init__(self, env_num: int, players: int = 1) -> None:
@@ -69,13 +63,11 @@ class StepLog:
         self._next_name = next(_logs) << _LOG_BITS
         self._given: set[int] = set()  # players whose observations others have
 
-    # ------------------------------------------------------------------ in
-
     def append(self, env_ids: np.ndarray, columns: Sequence[Mapping[str, Tree]]) -> None:
-        """Write a step; a column becomes as wide as what comes needs: float64 after float32.
+        """Write a step; a column becomes as wide as its values need: float64 after float32.
 
         Args:
-            env_ids: Who has acted, int64 ``[n]``.
+            env_ids: Environments that have acted, int64 ``[n]``.
             columns: Of each player: ``[n, ...]``, nested dicts of such, or one number for all.
 
         Raises:
@@ -90,12 +82,9 @@ class StepLog:
                 _write(stored, name, cells, values)
 
     def end(self, env_ids: np.ndarray, obs: Sequence[Tree], goes_on: np.ndarray) -> None:
-        """With the step that was appended last, trajectories of environments end.
+        """End the trajectories of environments with the step that was appended last.
 
-        Args:
-            env_ids: int64 ``[n]``.
-            obs: Of each player, what they show now.
-            goes_on: Whether the next trajectory begins with that, bool ``[n]``.
+        ``goes_on`` [n]: whether the next trajectory begins with these observations (per player).
         """
         cells = self._new_cells(np.zeros_like(env_ids))
         for stored, values in zip(self._players, obs):
@@ -116,7 +105,7 @@ class StepLog:
         self._begun[env_ids] = -1
 
     def add_missing(self, name: str, like: np.ndarray, value: float) -> None:
-        """Have a column from here on, of the kind of `like`; the cells so far get `value`."""
+        """Add a column of the dtype of `like`; the cells so far get `value`."""
         for stored in self._players:
             if name not in stored and self._used:
                 stored[name] = self._empty(like)
@@ -129,14 +118,12 @@ class StepLog:
         self._numbers[start : self._used] = numbers
         return slice(start, self._used)
 
-    # ------------------------------------------------------------------ out
-
     def ended(self) -> Ended | None:
         """The trajectories that ended since `drop_ended`; ``None`` if there are none."""
         if not self._ended:
             return None
         env_ids, numbers, finals, *names = map(np.concatenate, zip(*self._ended))
-        # Where each trajectory comes; all others come after those that ended. Few bits sort faster.
+        # Trajectories that have not ended sort last. Few bits sort faster.
         count = len(numbers)
         places = np.full(self._next_number, count, np.min_scalar_type(-count - 1))
         places[numbers] = np.arange(count)
@@ -152,44 +139,32 @@ class StepLog:
     def transitions(self, player: int, ended: Ended, indexed: bool = False) -> dict[str, Tree]:
         """A player's columns of trajectories that ended, ``[N, ...]``, with ``next_obs``.
 
-        Args:
-            indexed: Give both observations as `IndexedColumn`, over memory that is not written to
-                any more.
+        ``indexed`` returns both observations as `IndexedColumn`, over memory that is not written
+        to any more.
         """
         stored = dict(self._players[player])
         obs = stored.pop("obs")
         columns: dict[str, Tree] = tree_map(lambda leaf: leaf.take(ended.cells, axis=0), stored)
-
-        names = self._names_of(ended) if indexed else None
-
-        def at(cells: np.ndarray) -> Tree:
-            if not indexed:
-                return tree_map(lambda leaf: leaf.take(cells, axis=0), obs)
-            return tree_map(lambda leaf: IndexedColumn(leaf[: self._used], cells, names), obs)
-
-        columns["obs"], columns["next_obs"] = at(ended.cells), at(ended.following)
-        if indexed:
-            self._given.add(player)
-        return columns
-
-    def _names_of(self, ended: Ended) -> np.ndarray:
-        """Names of the cells' observations, int64 ``[used]``."""
-        names = np.full(self._used, -1)
+        places = {"obs": ended.cells, "next_obs": ended.following}
+        if not indexed:
+            for name, cells in places.items():
+                columns[name] = tree_map(methodcaller("take", cells, axis=0), obs)
+            return columns
+        names = np.full(self._used, -1)  # of the cells' observations
         ends = ended.lengths.cumsum()
         names[ended.cells[ends - ended.lengths]], names[ended.following[ends - 1]] = ended.names
-        return names
+        whole = tree_map(lambda leaf: leaf[: self._used], obs)
+        for name, cells in places.items():
+            columns[name] = tree_map(partial(IndexedColumn, index=cells, names=names), whole)
+        self._given.add(player)
+        return columns
 
     def drop_ended(self) -> None:
-        """Forget all trajectories but the running ones."""
+        """Forget all trajectories but the running ones, whose cells move to the beginning."""
         self._ended = []
-        # As many are moved as came since then, at most.
-        if self._used > 2 * self._kept + _MIN_ROWS * self._env_num:
-            self._compact()
-
-    # ------------------------------------------------------------------ memory
-
-    def _compact(self) -> None:
-        """Move the cells of running trajectories to the beginning."""
+        # At most as many cells are moved as were added since the last time.
+        if self._used <= 2 * self._kept + _MIN_ROWS * self._env_num:
+            return
         numbers = np.zeros(self._next_number, np.int64)
         numbers[self._running] = np.arange(self._env_num) + 1
         self._running = np.arange(self._env_num) + 1
@@ -198,18 +173,18 @@ class StepLog:
         cells = numbers.nonzero()[0]
         self._used = self._kept = len(cells)
         self._numbers[: self._used] = numbers[cells]
+
+        def moved(leaf: np.ndarray, is_given: bool) -> np.ndarray:
+            to = np.empty_like(leaf) if is_given else leaf
+            to[: len(cells)] = leaf.take(cells, axis=0)
+            if leaf.dtype == object:
+                to[len(cells) :] = None  # releases rows
+            return to
+
         for player, stored in enumerate(self._players):
             for name, column in stored.items():
                 is_given = name == "obs" and player in self._given
-
-                def moved(leaf: np.ndarray, is_given: bool = is_given) -> np.ndarray:
-                    to = np.empty_like(leaf) if is_given else leaf
-                    to[: len(cells)] = leaf.take(cells, axis=0)
-                    if leaf.dtype == object:  # rows that nobody else may need
-                        to[len(cells) :] = None
-                    return to
-
-                stored[name] = tree_map(moved, column)
+                stored[name] = tree_map(partial(moved, is_given=is_given), column)
         self._given.clear()
 
     def _grow(self, used: int) -> None:

@@ -1,4 +1,4 @@
-"""Tells when environments or a policy hang, and where."""
+"""Finds out when environments or a policy hang, and where."""
 
 import sys
 import time
@@ -16,12 +16,12 @@ _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
 
 class Whereabouts(NamedTuple):
-    """Where a thread is: perhaps in an environment, perhaps found in its manager.
+    """Where a thread is.
 
     Attributes:
         env: The environment of this process that is at work.
-        env_ids: Which it is, or those whose process is waited for; empty if that is not known.
-        in_envs: Whether it is an environment or its manager at all, and not the policy.
+        env_ids: Its id, or those whose process is waited for; empty if that is not known.
+        in_envs: Whether it is an environment or its manager, and not the policy.
         code: The environment's method, or the innermost function.
         line: The innermost line.
     """
@@ -61,30 +61,23 @@ class StepWatch:
         self._limit = durations.COLLECTOR_STEP_LIMIT
 
     def allow(self, manager_cfg: Config) -> None:
-        """Leave the env manager the time to notice for itself, where its config says when."""
+        """Wait longer than the env manager itself does, where its config sets limits."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
         self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)
 
     def stepping(self) -> None:
-        """The environments are asked for a step now."""
         self._launches, self.since = False, time.monotonic()
 
     def launching(self) -> None:
-        """The environments are being made and reset."""
         self._launches, self.since = True, time.monotonic()
 
     def rest(self) -> None:
-        """The environments have answered."""
         self.since = None
 
     def delay(self, thread_id: int | None) -> tuple[Whereabouts, float] | None:
-        """Where a step is that takes long, and for how many seconds it has been there.
+        """The place and the seconds of a step that takes long, in the thread ``thread_id``.
 
-        It is known which environment it is, and the time is its own, if this is asked several
-        times a second.
-
-        Args:
-            thread_id: Of the thread that waits for the environments.
+        The time is that of one environment if this is called several times a second.
         """
         since, now = self.since, time.monotonic()
         if since is None or now - since < durations.STEP_LOOK_AFTER:
@@ -109,7 +102,6 @@ class StepWatch:
 
 
 def overdue_error(place: Whereabouts, limit: float) -> EnvTimeoutError:
-    """The error of an environment that has not answered within ``limit`` seconds."""
     return EnvTimeoutError(
         f"{place}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
         "reset_timeout if more is needed",
@@ -121,9 +113,10 @@ def find_place(frame: FrameType | None) -> Whereabouts:
     """Where a thread is: in which environment, if it is in one of this process."""
     place = Whereabouts(None, (), False, *_position(frame))
     owners: list[Any] = []
-    if _is_debugged(frame):
-        return place
     while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:
+            # A user looks at it, and takes the time that it takes.
+            return Whereabouts(None, (), False, place.code, place.line)
         owner = frame.f_locals.get("self")
         owners.append(owner)
         if isinstance(owner, BaseEnv):
@@ -143,15 +136,6 @@ def find_place(frame: FrameType | None) -> Whereabouts:
                     return place._replace(env=member, env_ids=(env_id,), in_envs=True)
         frame = frame.f_back
     return place
-
-
-def _is_debugged(frame: FrameType | None) -> bool:
-    """Whether somebody looks at it in a debugger, and takes the time that it takes."""
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _position(frame: FrameType | None) -> tuple[str, str]:

@@ -1,30 +1,33 @@
-"""What collectors and evaluators are given and give."""
+"""The types of acting: what collectors and evaluators take, and what they count."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ding.utils import allreduce_data
+
 #: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
 Mode: TypeAlias = Any
-#: A `BaseEnvManager`, or what offers as much of it as it says it does.
+#: A `BaseEnvManager`, or a user's object with its methods.
 Envs: TypeAlias = Any
 #: An array, or nested mappings of arrays.
 Tree: TypeAlias = Any
-#: What an environment says of a step, by name.
+#: Facts of an environment's step, by name.
 Info: TypeAlias = Mapping[str, Any]
 #: Keyword arguments of a policy's ``forward``.
 Kwargs: TypeAlias = Mapping[str, Any]
 #: Part of a config.
 Config: TypeAlias = Mapping[str, Any]
-#: What a `state_dict` gives: arrays, numbers and containers of them.
+#: A `state_dict`: arrays, numbers and containers of them.
 State: TypeAlias = dict[str, Any]
 #: `Columns` or a list of rows.
 Samples: TypeAlias = list[dict[str, Any]]
 #: Samples, and how many of them belong to each trajectory.
 Harvest: TypeAlias = tuple[Samples, list[int]]
-#: A policy's judge's result: a number, or whatever a metric makes of the data.
+#: Result of an evaluation: a number, or what a metric returns.
 Result: TypeAlias = Any
 #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
 OnEpisode: TypeAlias = Callable[[str, int, float, int, int, int], None]
@@ -42,12 +45,6 @@ PlayersKwargs: TypeAlias = Kwargs | Sequence[Kwargs] | None
 NO_SEED = -1
 
 
-class VideoLog(Protocol):
-    """The part of a TensorBoard writer that takes what evaluators render."""
-
-    def add_video(self, tag: str, vid_tensor: np.ndarray, global_step: int) -> object: ...
-
-
 @dataclass
 class Player:
     """One policy's part in a rollout.
@@ -57,7 +54,7 @@ class Player:
         kwargs: Keyword arguments of its ``forward``.
         train_iter: Training iteration of its weights; each transition carries it.
         level_seeds: Seed of each environment's level, if transitions are to carry it.
-        wanted: Whether anybody wants its data.
+        wanted: Whether its data is collected.
     """
 
     mode: Mode
@@ -67,8 +64,124 @@ class Player:
     wanted: bool = True
 
 
+_COUNTS = ("envsteps", "samples", "episode_count", "dropped")
+
+
+@dataclass(slots=True)
+class Episode:
+    """An episode that has ended.
+
+    Attributes:
+        env_id: Environment in which it ran.
+        returns: Undiscounted return of each player.
+        length: Environment steps.
+        infos: Info dict of the last step, one per player.
+    """
+
+    env_id: int
+    returns: list[float]
+    length: int
+    infos: Sequence[Info]
+
+
+class Tally:
+    """Counts of a task, a call of ``collect``, an evaluation, or all since some moment.
+
+    Args:
+        keep: Episodes, and returns, to remember: the newest. By default all.
+        infos: Whether episodes keep their whole infos, which may hold pictures, or ``result``
+            alone.
+
+    Attributes:
+        envsteps: Environment steps that count (those that failed do not).
+        samples: Training samples that were returned or sent.
+        dropped: Samples, and transitions of trajectories cut short, that are not learned from.
+        episode_count: Episodes that ended, including those not remembered.
+        seconds: Time that it took; the caller sets it.
+        returns: The first player's return of the newest episodes.
+        episodes: The newest ones that were counted here, not added from elsewhere.
+    """
+
+    def __init__(self, keep: int | None = None, infos: bool = True) -> None:
+        self.envsteps = self.samples = self.dropped = self.episode_count = 0
+        self.seconds = 0.0
+        self.returns: deque[float] = deque(maxlen=keep)
+        self.episodes: deque[Episode] = deque(maxlen=keep)
+        self._infos = infos
+
+    def end_episodes(self, episodes: Sequence[Episode]) -> None:
+        self.episode_count += len(episodes)
+        for episode in episodes:
+            self.returns.append(episode.returns[0])
+            if not self._infos:
+                slim = [{k: info[k] for k in ("result",) if k in info} for info in episode.infos]
+                episode = replace(episode, infos=slim)
+            self.episodes.append(episode)
+
+    def add(self, other: "Tally") -> None:
+        """Count what `other` has counted."""
+        self.envsteps += other.envsteps
+        self.samples += other.samples
+        self.episode_count += other.episode_count
+        self.dropped += other.dropped
+        self.seconds += other.seconds
+        self.returns.extend(other.returns)
+
+    def sum_over_ranks(self) -> None:
+        """Add the counts of all ranks and average the time; episodes stay those of this rank."""
+        for name in _COUNTS:
+            setattr(self, name, int(allreduce_data(getattr(self, name), "sum")))
+        self.seconds = float(allreduce_data(self.seconds, "avg"))
+
+    def row(self) -> dict[str, float]:
+        """Figures of at least one episode, by the names of the logged scalars."""
+        returns = list(self.returns)
+        return {
+            "episode_count": len(returns),
+            "envstep_count": self.envsteps,
+            "avg_envstep_per_episode": self.envsteps / len(returns),
+            "avg_envstep_per_sec": self.envsteps / max(self.seconds, 1e-9),
+            "reward_mean": float(np.mean(returns)),
+            "reward_std": float(np.std(returns)),
+            "reward_max": float(np.max(returns)),
+            "reward_min": float(np.min(returns)),
+        }
+
+    def report(self, seconds: float) -> State:
+        """Counts and averages of a task, in plain JSON; an average of nothing is ``None``."""
+        returns = list(self.returns)
+
+        def per(count: int, amount: float) -> float | None:
+            return amount / count if count else None
+
+        return {
+            "duration": seconds,
+            "real_episode_count": self.episode_count,
+            "step_count": self.envsteps,
+            "sample_count": self.samples,
+            "avg_time_per_episode": per(self.episode_count, seconds),
+            "avg_time_per_step": per(self.envsteps, seconds),
+            "avg_time_per_train_sample": per(self.samples, seconds),
+            "avg_step_per_episode": per(self.episode_count, self.envsteps),
+            "avg_sample_per_episode": per(self.episode_count, self.samples),
+            "reward_mean": float(np.mean(returns)) if returns else None,
+            "reward_std": float(np.std(returns)) if returns else None,
+            "reward_raw": returns,
+        }
+
+    def state_dict(self) -> State:
+        counts = {name: getattr(self, name) for name in (*_COUNTS, "seconds")}
+        return {**counts, "returns": list(self.returns)}
+
+    def load_state_dict(self, state: State) -> None:
+        for name in (*_COUNTS, "seconds"):
+            setattr(self, name, state[name])
+        self.returns.clear()
+        self.returns.extend(state["returns"])
+
+
 def attribute(mode: Mode, name: str) -> Result:
-    """An attribute of a policy; ``None`` if a policy from elsewhere does not have it."""
+    """An attribute of a policy; ``None`` if a user's policy does not have it."""
     try:
         return mode.get_attribute(name)
     except AttributeError:
@@ -78,11 +191,8 @@ def attribute(mode: Mode, name: str) -> Result:
 def sample_counts(mode: Mode, lengths: np.ndarray) -> np.ndarray:
     """How many training samples a policy makes of trajectories, int64 ``[n]``.
 
-    Policies with their own ``get_train_sample`` are expected to make a sample of every
-    ``unroll_len`` steps, and one of the rest.
-
-    Args:
-        lengths: Transitions of each trajectory, int64 ``[n]``.
+    A policy with only ``get_train_sample`` is expected to make a sample of every ``unroll_len``
+    steps, and one of the rest. ``lengths`` are the transitions of each trajectory.
     """
     batched = getattr(mode, "batched", None)
     if batched is not None:

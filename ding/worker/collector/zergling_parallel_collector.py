@@ -20,8 +20,7 @@ from ding.worker.collector.parts_cache import LentPolicy
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
 from ding.worker.collector.serial_collector import trajectory_length
-from ding.worker.collector.steps import Config, Mode, Player, State, attribute
-from ding.worker.collector.tally import Tally
+from ding.worker.collector.steps import Config, Mode, Player, State, Tally, attribute
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
@@ -161,7 +160,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         modes, env_num = [player.mode for player in self._players], self._env_manager.env_num
         self._statistics = RunStatistics.of(self._env_manager, modes[:1])
         if self._statistics is not None:
-            self._statistics.take_up()
+            self._statistics.load()
         self._left = np.full(env_num, _episodes(env_cfg))
         n_sample = modes[0].get_attribute("n_sample")
         self._sender = SampleSender(self._link, n_sample)
@@ -195,7 +194,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
                 source.refresh()
             player.train_iter = source.iter
         if self._statistics is not None:
-            self._statistics.take_up()
+            self._statistics.load()
 
     def _news(self) -> State:
         """What normalising environments have seen since the last message, in plain numbers."""

@@ -13,8 +13,7 @@ from ding.worker import (
     create_serial_evaluator,
 )
 from ding.worker.collector.rollout import Rollout
-from ding.worker.collector.steps import Player
-from ding.worker.collector.tally import Tally
+from ding.worker.collector.steps import Player, Tally
 from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
 from tests.worker.collector.test_serial_collectors import Writer
 

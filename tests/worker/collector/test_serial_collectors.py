@@ -249,19 +249,6 @@ class TestSample:
         assert steps(second.collect(2)) == [(2, 0), (2, 1)]
         assert second.envstep == 6  # nothing was stepped for them
 
-    def test_a_state_of_before_there_were_two_tallies_is_gone_on_from(self, made):
-        first, second = (make(SampleSerialCollector, StepPolicy().collect_mode) for _ in range(2))
-        made += [first, second]
-        state = first.state_dict()
-        for name in ("total", "since_log"):
-            del state[name]
-        totals = dict(envstep=70, sample=60, episode=5, duration=2.5, dropped=10)
-        window = dict(_envsteps=8, _samples=6, _duration=0.5, _returns=[1.0, 3.0], _dropped=2)
-        names = {f"total_{name}": value for name, value in totals.items()}
-        state["stats"] = {**names, **window, "recent": [1.0, 3.0]}
-        second.load_state_dict(state)
-        assert (second.envstep, second.sample_count, second.dropped_count) == (70, 60, 10)
-
     @POLICIES
     def test_an_abnormal_step_drops_the_trajectory(self, policy_cls, made):
         env = line_manager(2, abnormal_at=[3, None], length=100)

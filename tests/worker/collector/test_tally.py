@@ -1,6 +1,6 @@
 """What is counted while policies act."""
 
-from ding.worker.collector.tally import Episode, Tally
+from ding.worker.collector.steps import Episode, Tally
 
 
 def tally_of(*returns, **kwargs):

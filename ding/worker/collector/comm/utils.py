@@ -10,7 +10,7 @@ import torch
 
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction import Slave, TaskFail
-from ding.worker.collector.tally import Tally
+from ding.worker.collector.steps import Tally
 from ding.worker.messages import Json
 
 
