@@ -1,10 +1,8 @@
 """The parts of a parallel run, started one by one from one compiled config."""
 
-import contextlib
 import os
 import shlex
 import socket
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -23,11 +21,9 @@ from ding.entry.run.folder import coordinator_address, recorded_ending
 from ding.entry.run.parallel_folders import check_shared_paths
 from ding.entry.run.signals import StopSignal
 from ding.entry.supervisor import run_ranks
-from ding.utils import get_operator_server_kwargs
 from ding.utils.console import say
-from ding.utils.errors import ConfigError, RunError
+from ding.utils.errors import ConfigError
 from ding.utils.run_claims import KEY_FILE, KEY_VARIABLE, make_run_key, read_run_key
-from ding.worker.coordinator.operator_server import Answer, OperatorServer
 from ding.worker.engines.http_worker import ask_for_entry
 from ding.worker.messages import Kind
 
@@ -43,6 +39,10 @@ __all__ = [
     "dist_restart_replicas",
 ]
 
+_NO_REPLICAS = (
+    "workers in Kubernetes join by the coordinator's address: scale a deployment of "
+    "`ding worker --join HOST:PORT` (docs/parallel.md has its manifest)"
+)
 #: Kinds of which a run may get more workers than its config has.
 _FURTHER = ("learner", "collector")
 
@@ -376,35 +376,19 @@ def dist_add_replicas(
     gpus: int | None,
     memory: str | None,
 ) -> None:
-    """Ask the operator that ``KUBERNETES_SERVER_URL`` names for more workers.
-
-    Args:
-        replicas_type: ``collector`` or ``learner``.
-        kubeconfig: Not used: the operator is asked itself, without ``kubectl``.
-        replicas: How many.
-        coordinator_name: Pod of the run's coordinator.
-        namespace: Of the pod.
-        cpus: CPUs of each, as its operator is used to if ``None``; as for the next two.
-        gpus: GPUs of each.
-        memory: Memory of each, such as ``10Gi``.
+    """Gone, as are the next two: scale a deployment of ``ding worker --join HOST:PORT``.
 
     Raises:
-        ConfigError: Not such a type, or no ``KUBERNETES_SERVER_URL``.
-        OperatorServerError: The operator does not answer.
-        RunError: It refuses.
+        ConfigError: Always; says so.
     """
-    wanted = {"replicas": replicas, "cpus": cpus, "gpus": gpus, "memory": memory}
-    request = {f"{replicas_type}s": {k: v for k, v in wanted.items() if v is not None}}
-    with _operator(replicas_type, coordinator_name, namespace) as operator:
-        _accepted(operator.post_replicas(request))
+    raise ConfigError(_NO_REPLICAS)
 
 
 def dist_delete_replicas(
     replicas_type: str, kubeconfig: str | None, replicas: int, coordinator_name: str, namespace: str
 ) -> None:
-    """Ask the operator to end workers; arguments and errors as for `dist_add_replicas`."""
-    with _operator(replicas_type, coordinator_name, namespace) as operator:
-        _accepted(operator.delete_replicas(**{f"n_{replicas_type}s": replicas}))
+    """See `dist_add_replicas`."""
+    raise ConfigError(_NO_REPLICAS)
 
 
 def dist_restart_replicas(
@@ -414,26 +398,5 @@ def dist_restart_replicas(
     namespace: str,
     restart_pod_name: str,
 ) -> None:
-    """Report a worker's pod as failed, so that the operator replaces it.
-
-    Args:
-        replicas_type: As for `dist_add_replicas`, like the others.
-        restart_pod_name: The pod.
-    """
-    with _operator(replicas_type, coordinator_name, namespace) as operator:
-        _accepted(operator.post_replicas_failed(**{f"{replicas_type}s": [restart_pod_name]}))
-
-
-@contextlib.contextmanager
-def _operator(kind: str, coordinator: str, namespace: str) -> Iterator[OperatorServer]:
-    if kind not in _FURTHER:
-        raise ConfigError(f"replicas_type must be {' or '.join(_FURTHER)}, got {kind!r}")
-    kwargs = {**get_operator_server_kwargs({}), "name": coordinator, "namespace": namespace}
-    with contextlib.closing(OperatorServer(**kwargs)) as operator:
-        yield operator
-
-
-def _accepted(answer: Answer) -> None:
-    success, code, message, _ = answer
-    if not success:
-        raise RunError(f"the operator refuses: {message} (code {code})")
+    """See `dist_add_replicas`."""
+    raise ConfigError(_NO_REPLICAS)

@@ -1,4 +1,4 @@
-"""Slurm: questions to a cluster. Kubernetes: defaults of a run's parts."""
+"""Names of Slurm and Kubernetes that scripts import; a run needs none of them."""
 
 import os
 import re
@@ -21,46 +21,23 @@ def node_to_host(node: str) -> str:
 
 
 def node_to_partition(target_node: str) -> str:
-    """The (first) partition of a node.
-
-    Raises:
-        RuntimeError: Slurm does not answer, or does not know the node.
-    """
-    partition = _ask(["sinfo", "-h", "-n", target_node, "-o", "%R"]).split()
-    if not partition:
-        raise RuntimeError(f"slurm has no node {target_node!r}; see `sinfo -N`")
-    return partition[0]
+    """The (first) partition of a node, as ``sinfo`` names it."""
+    return _ask("sinfo", "-h", "-n", target_node, "-o", "%R").split()[0]
 
 
 def find_free_port_slurm(node: str) -> int:
-    """A free TCP port of a node.
-
-    Raises:
-        RuntimeError: Slurm does not answer, or cannot run a command there.
-    """
+    """A TCP port that is free on a node, as ``srun`` finds it there."""
     partition = node_to_partition(node)
-    return int(_ask(["srun", "-p", partition, "-w", node, sys.executable, "-c", _FREE_PORT]))
+    return int(_ask("srun", "-p", partition, "-w", node, sys.executable, "-c", _FREE_PORT))
 
 
-def _ask(command: list[str]) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=durations.SLURM_TIMEOUT
-        )
-    except FileNotFoundError as error:
-        raise RuntimeError(f"{command[0]} is not installed: this is no slurm node") from error
-    except subprocess.CalledProcessError as error:
-        raise RuntimeError(f"{' '.join(command)} failed: {error.stderr.strip()}") from error
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"{' '.join(command)} gave no answer in 60 s") from error
-    return done.stdout
+def _ask(*command: str) -> str:
+    return subprocess.check_output(command, text=True, timeout=durations.SLURM_TIMEOUT)
 
 
 DEFAULT_K8S_COLLECTOR_PORT = 22270
 DEFAULT_K8S_LEARNER_PORT = 22271
-DEFAULT_K8S_AGGREGATOR_SLAVE_PORT = 22272
 DEFAULT_K8S_COORDINATOR_PORT = 22273
-DEFAULT_K8S_AGGREGATOR_MASTER_PORT = 22273
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_POD_NAME = "dijob-example-coordinator"

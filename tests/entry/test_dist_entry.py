@@ -21,10 +21,9 @@ from ding.entry.dist_entry import (
     dist_prepare_config,
     dist_restart_replicas,
 )
-from ding.utils.errors import ConfigError, RunError
+from ding.utils.errors import ConfigError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import saved_iteration, small_configs
-from tests.worker.coordinator.test_operator_server import FakeOperator
 from tests.worker.engines.harness import documented_engine
 
 pytestmark = pytest.mark.timeout(120)
@@ -268,41 +267,14 @@ def test_a_killed_coordinator_whose_engine_starts_workers_goes_on(launched):
     assert "\ninterrupted: SIGTERM" in text
 
 
-# ---------------------------------------------------------------------- Kubernetes
-
-
-@pytest.fixture
-def operator(monkeypatch):
-    operator = FakeOperator()
-    monkeypatch.setenv("KUBERNETES_SERVER_URL", f"127.0.0.1:{operator.port}")
-    yield operator
-    operator.close()
-
-
-def test_workers_are_asked_of_the_operator(operator):
-    asker = {"namespace": "space", "coordinator": "c"}
-    dist_add_replicas("collector", None, 2, "c", "space", 4, None, "10Gi")
-    dist_delete_replicas("learner", None, 1, "c", "space")
-    dist_restart_replicas("learner", None, "c", "space", "job-learner-1")
-    wanted = {"replicas": 2, "cpus": 4, "memory": "10Gi"}
-    unused = {"collectors": {"replicas": 0}, "learners": {"replicas": 1}}
-    failed = {"collectors": [], "learners": ["job-learner-1"]}
-    assert operator.seen == [
-        ("POST", "/v1alpha1/replicas", {"collectors": wanted, **asker}),
-        ("DELETE", "/v1alpha1/replicas", {**unused, **asker}),
-        ("POST", "/v1alpha1/replicas/failed", {**failed, **asker}),
-    ]
-
-
-def test_what_the_operator_refuses(operator, monkeypatch):
-    operator.refusal = "too many"
-    with pytest.raises(RunError, match="the operator refuses: too many"):
-        dist_delete_replicas("learner", None, 1, "c", "n")
-    with pytest.raises(ConfigError, match="must be learner or collector, got 'cat'"):
-        dist_delete_replicas("cat", None, 1, "c", "n")
-    monkeypatch.delenv("KUBERNETES_SERVER_URL")
-    with pytest.raises(ConfigError, match="KUBERNETES_SERVER_URL"):
-        dist_delete_replicas("learner", None, 1, "c", "n")
+def test_replicas_are_not_asked_for_here():
+    for call, count in (
+        (dist_add_replicas, 8),
+        (dist_delete_replicas, 5),
+        (dist_restart_replicas, 5),
+    ):
+        with pytest.raises(ConfigError, match=r"scale a deployment of `ding worker --join"):
+            call(*[None] * count)
 
 
 def test_a_run_that_is_going_on_is_left_alone(parts):

@@ -264,8 +264,6 @@ def test_slurm_helpers(tmp_path, monkeypatch):
     assert node_to_host("SH-IDC1-10-5-38-12") == "10.5.38.12"
     assert node_to_host("127.0.0.1") == "127.0.0.1"
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="sinfo is not installed"):
-        find_free_port_slurm("node1")
     for name, line in (("sinfo", "echo cpu"), ("srun", "echo 4321")):
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\n{line}\n")
