@@ -11,10 +11,15 @@ import numpy as np
 Obs: TypeAlias = Any
 #: An action as an environment takes it.
 Action: TypeAlias = Any
-#: Actions of several environments: ``[n, *action_shape]`` or a sequence of n.
-Actions: TypeAlias = Sequence[Action] | np.ndarray
+#: A number, or an array with one for each player.
+Reward: TypeAlias = Any
 #: What an environment reports about a step.
 Info: TypeAlias = dict[str, Any]
+#: What ``reset`` and ``step`` of a gymnasium environment return.
+EnvReset: TypeAlias = tuple[Obs, Info]
+EnvStep: TypeAlias = tuple[Obs, Reward, bool, bool, Info]
+#: Actions of several environments: ``[n, *action_shape]`` or a sequence of n.
+Actions: TypeAlias = Sequence[Action] | np.ndarray
 
 
 class WholeAction(np.ndarray):

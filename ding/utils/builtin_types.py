@@ -53,22 +53,22 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         f"{_MODELS}.qmix": "qmix wqmix qtran madqn",
     },
     "env": {
-        **_each(_PRESETS, "atari minigrid petting_zoo"),
-        **_each("ding.envs.games", "gym_hybrid bitflip deep_sea coin_race grid_spread matrix_game"),
+        **_each("ding.envs.games", "gym_hybrid coin_race"),
+        "ding.envs.games.tasks": "bitflip deep_sea",
+        "ding.envs.games.cooperative": "grid_spread matrix_game",
         "ding.envs.env.gymnasium_env": "gymnasium",
         f"{_PRESETS}.gymnasium_tasks": "cartpole pendulum acrobot mountain_car lunarlander "
-        "bipedalwalker carracing taxi frozen_lake cliffwalking",
-        f"{_PRESETS}.mujoco": "mujoco d4rl",
+        "bipedalwalker carracing taxi frozen_lake cliffwalking mujoco d4rl minigrid atari",
+        f"{_PRESETS}.petting_zoo": "petting_zoo",
     },
     "env_wrapper": {
         f"{_WRAPPERS}.atari": "noop_reset max_and_skip episodic_life fire_reset warp_frame",
         f"{_WRAPPERS}.gym_to_gymnasium": "gym_to_gymnasium",
         f"{_WRAPPERS}.observations": "scaled_float_frame frame_stack obs_norm static_obs_norm ram "
-        "mask_obs allin_obs channel_first obs_plus_prev_action_reward",
-        f"{_WRAPPERS}.discrete": "one_hot_obs taxi_obs discretize_action",
+        "mask_obs allin_obs channel_first obs_plus_prev_action_reward one_hot_obs taxi_obs",
         f"{_WRAPPERS}.rewards": "eval_episode_return clip_reward least_reward delay_reward "
         "reward_norm",
-        f"{_WRAPPERS}.time_limit": "time_limit action_repeat",
+        f"{_WRAPPERS}.steps": "time_limit action_repeat discretize_action",
     },
     "env_manager": {
         f"{_MANAGERS}.base_env_manager": "base base_v2",

@@ -1,24 +1,52 @@
-"""Small functions that environments' features are made with."""
+"""Small functions that environments' features and actions are made with."""
 
 from typing import Any, cast
 
+import numpy as np
 import torch
 
-from ding.envs.common.scaling import affine_transform
 from ding.envs.common.video import save_frames_as_gif
 from ding.torch_utils import one_hot
 
 __all__ = ["affine_transform", "div_func", "div_one_hot", "save_frames_as_gif"]
 
 
-def div_func(inputs: torch.Tensor, other: Any, unsqueeze_dim: int = 1) -> torch.Tensor:
-    """``inputs / other`` with a dimension of 1 put in at `unsqueeze_dim`.
+def affine_transform(
+    data: Any,
+    action_clip: bool = True,
+    alpha: Any = None,
+    beta: Any = None,
+    min_val: Any = None,
+    max_val: Any = None,
+) -> Any:
+    """``data * alpha + beta``, or ``[-1, 1]`` mapped to ``[min_val, max_val]``.
 
     Args:
-        inputs: Usually ``[B]``, which becomes ``[B, 1]``.
-        other: A number, or a tensor that divides the result's shape.
-        unsqueeze_dim: Where the new dimension goes.
+        data: An array or tensor.
+        action_clip: Clip `data` to ``[-1, 1]`` before.
+        alpha: The factor. Give either `alpha` and perhaps `beta`, or both bounds.
+        beta: What is added; 0 if ``None``.
+        min_val: What -1 becomes, a number or an array like `data`.
+        max_val: What 1 becomes.
+
+    Raises:
+        ValueError: Neither `alpha` nor both bounds are given.
     """
+    if alpha is None:
+        if min_val is None or max_val is None:
+            raise ValueError(
+                f"affine_transform got alpha=None, min_val={min_val}, max_val={max_val}; "
+                "give alpha (and beta), or both min_val and max_val"
+            )
+        alpha = (max_val - min_val) / 2
+        beta = (max_val + min_val) / 2
+    if action_clip:
+        data = np.clip(data, -1, 1) if isinstance(data, np.ndarray) else data.clip(-1, 1)
+    return data * alpha + (0 if beta is None else beta)
+
+
+def div_func(inputs: torch.Tensor, other: Any, unsqueeze_dim: int = 1) -> torch.Tensor:
+    """``inputs / other`` with a dimension of 1 at `unsqueeze_dim`: ``[B]`` becomes ``[B, 1]``."""
     return torch.div(inputs.unsqueeze(unsqueeze_dim), other)
 
 

@@ -1,4 +1,4 @@
-"""Parts of an environment's interface: an observation's, an action's or a reward's form."""
+"""Base classes for parts of users' environments: an observation, an action or a reward."""
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
@@ -8,7 +8,7 @@ EnvElementInfo = namedtuple("EnvElementInfo", ["shape", "value"])
 
 
 class IEnvElement(ABC):
-    """What every element can tell of itself."""
+    """What all elements have."""
 
     @abstractmethod
     def __repr__(self) -> str:
@@ -21,10 +21,9 @@ class IEnvElement(ABC):
 
 
 class EnvElement(IEnvElement):
-    """Base of users' elements.
+    """The form of a value: subclasses set ``_shape`` and ``_value`` in ``_init``.
 
-    A subclass sets ``_shape`` and ``_value`` in ``_init``, to which the constructor passes its
-    arguments, and describes itself in ``_details``.
+    The constructor passes its arguments on to that; ``_details`` is what ``repr`` shows.
     """
 
     _name = "EnvElement"
@@ -37,20 +36,13 @@ class EnvElement(IEnvElement):
             AttributeError: ``_init`` left out ``_shape`` or ``_value``.
         """
         self._init(*args, **kwargs)
-        self._check()
+        _require(self, "_shape", "_value")
 
     @abstractmethod
-    def _init(self, *args: Any, **kwargs: Any) -> None:
-        """Set the element's shape and values."""
+    def _init(self, *args: Any, **kwargs: Any) -> None: ...
 
     @abstractmethod
-    def _details(self) -> str:
-        """What ``repr`` shows beside the name."""
-
-    def _check(self) -> None:
-        missing = [name for name in ("_shape", "_value") if not hasattr(self, name)]
-        if missing:
-            raise AttributeError(f"{type(self).__name__}._init() has to set {', '.join(missing)}")
+    def _details(self) -> str: ...
 
     def __repr__(self) -> str:
         return f"{self._name}: {self._details()}"
@@ -58,3 +50,45 @@ class EnvElement(IEnvElement):
     @property
     def info(self) -> EnvElementInfo:
         return EnvElementInfo(shape=self._shape, value=self._value)
+
+
+class IEnvElementRunner(IEnvElement):
+    """An element that is reset with the environment and read after its steps."""
+
+    @abstractmethod
+    def get(self, engine: Any) -> Any:
+        """The element's value in the environment `engine`."""
+
+    @abstractmethod
+    def reset(self, *args: Any, **kwargs: Any) -> None:
+        """Begin an episode."""
+
+
+class EnvElementRunner(IEnvElementRunner):
+    """Reads an element: ``_init``, which gets the constructor's arguments, sets ``_core``."""
+
+    _core: EnvElement
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """
+        Raises:
+            AttributeError: ``_init`` left out ``_core``.
+        """
+        self._init(*args, **kwargs)
+        _require(self, "_core")
+
+    @abstractmethod
+    def _init(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    @property
+    def info(self) -> Any:
+        return self._core.info
+
+
+def _require(element: IEnvElement, *names: str) -> None:
+    missing = [name for name in names if not hasattr(element, name)]
+    if missing:
+        raise AttributeError(f"{type(element).__name__}._init() has to set {', '.join(missing)}")

@@ -1,10 +1,13 @@
-"""Builds a gymnasium environment from its id and says what is wrong when that fails."""
+"""Makes gymnasium environments by id, also by old ones, and explains failures."""
 
 import copy
 import functools
 import importlib
+import importlib.util
 import logging
+import re
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -12,17 +15,14 @@ from gymnasium import spaces
 
 from ding.utils.errors import ConfigError, EnvError
 
-from ._ids import MUJOCO, current_id, simulator_of
-
 _logger = logging.getLogger(__name__)
 
 
 def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
     """``gymnasium.make`` without the wrappers that only guard against misuse.
 
-    An id that there is no more is taken for the one that came after it, and the package that
-    makes an id known is imported. ``DingEnvWrapper`` resets before it steps and checks actions
-    itself; gymnasium's own checks would cost a tenth of a CartPole step.
+    An old id becomes the one that came after it. ``DingEnvWrapper`` resets before it steps and
+    checks actions itself; gymnasium's own checks would cost a tenth of a CartPole step.
 
     Raises:
         ConfigError: gymnasium does not know the id, or the environment refuses its arguments.
@@ -51,9 +51,9 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
 
 
 class _QuickDiscrete(spaces.Discrete):
-    """Tells at once whether it contains an int: environments ask at every step.
+    """Compares ints with ints: environments ask at every step whether it contains an action.
 
-    gymnasium's own takes a third of CartPole's step, for its bounds are numpy's numbers.
+    gymnasium's own takes a third of CartPole's step, as its bounds are numpy's numbers.
     """
 
     _low: int
@@ -73,7 +73,7 @@ class _QuickDiscrete(spaces.Discrete):
 
 
 def env_name(env: Any) -> str:
-    """What messages call an environment: its id, else the class at its core."""
+    """An environment's name in messages: its id, else the class at its core."""
     while env is not None:
         spec = getattr(env, "spec", None)
         spec_id = getattr(spec, "id", None)
@@ -88,7 +88,7 @@ def env_name(env: Any) -> str:
 
 @functools.cache
 def _hear_mujoco() -> None:
-    """Log MuJoCo's warnings, each once, in place of a file in the folder that one is in."""
+    """Log MuJoCo's warnings, each once, in place of a file in the working folder."""
     try:
         mujoco: Any = importlib.import_module("mujoco")
     except ImportError:
@@ -114,3 +114,122 @@ def _explained(env_id: str, error: Exception) -> Exception:
     if isinstance(error, TypeError):
         return ConfigError(f"env.kwargs do not suit env {env_id!r}: {error}")
     return ConfigError(f"env.env_id={env_id!r}: {error}")
+
+
+# ---- ids ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """A package that environments need in addition to gymnasium.
+
+    Attributes:
+        module: Its import makes some packages' ids known to gymnasium.
+        package: Its name for pip.
+        extra: The extra of this package that installs it.
+    """
+
+    module: str
+    package: str
+    extra: str
+
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
+
+    @property
+    def cure(self) -> str:
+        return (
+            f'it needs {self.package}: pip install "ding[{self.extra}]" (or pip install '
+            f"{self.package})"
+        )
+
+
+ALE = Simulator("ale_py", "ale-py", "atari")
+MUJOCO = Simulator("mujoco", "mujoco", "mujoco")
+MINIGRID = Simulator("minigrid", "minigrid", "minigrid")
+BOX2D = Simulator("Box2D", "Box2D", "box2d")
+
+_BOX2D = ("LunarLander", "LunarLanderContinuous", "BipedalWalker", "BipedalWalkerHardcore")
+_MUJOCO = (
+    *("Ant", "HalfCheetah", "Hopper", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum"),
+    *("InvertedPendulum", "Pusher", "Reacher", "Swimmer", "Walker2d"),
+)
+_ATARI = re.compile(r"ALE/\w+-v\d+|\w+NoFrameskip-v\d+|\w+-ram-v\d+|\w+Deterministic-v\d+")
+_VERSION = re.compile(r"(.+)-v(\d+)")
+#: Arguments with which the fourth version has the observations of the ones before.
+_AS_BEFORE: dict[str, dict[str, Any]] = {"Ant-v4": {"use_contact_forces": True}}
+
+
+def simulator_of(env_id: str) -> Simulator | None:
+    """The package that environments with such an id need."""
+    name = env_id.rpartition("-v")[0]
+    if name in (*_BOX2D, "CarRacing"):
+        return BOX2D
+    if name in _MUJOCO:
+        return MUJOCO
+    if name.startswith(("MiniGrid-", "BabyAI-")):
+        return MINIGRID
+    return ALE if _ATARI.fullmatch(env_id) else None
+
+
+def current_id(env_id: str) -> tuple[str, dict[str, Any]]:
+    """The id that an environment has now, and the arguments that keep it as it was.
+
+    MuJoCo's first three versions (``mujoco-py``) become the fourth, which has their rewards and
+    observations; others that no longer exist become the newest version. An unknown id stays.
+    """
+    simulator = simulator_of(env_id)
+    if simulator in (ALE, MINIGRID):
+        _make_known(simulator)
+    match = _VERSION.fullmatch(env_id)
+    known = gymnasium.registry
+    if match is None or (env_id in known and simulator is not MUJOCO):
+        return env_id, {}
+    name, version = match[1], int(match[2])
+    if simulator is MUJOCO:
+        if version > 3:
+            return env_id, {}
+        now = f"{name}-v4" if f"{name}-v4" in known else _newer(name, version)
+        return now or env_id, dict(_AS_BEFORE.get(now or "", {}))
+    if simulator is ALE and f"ALE/{name.removesuffix('NoFrameskip')}-v5" in known:
+        game = name.removesuffix("NoFrameskip")
+        sticky = 0.0 if version == 4 else 0.25
+        return f"ALE/{game}-v5", {"frameskip": 1, "repeat_action_probability": sticky}
+    return _newer(name, version) or env_id, {}
+
+
+def old_id_line(env_id: str) -> str | None:
+    """What to report about an id that became another; ``None`` for one that exists."""
+    now, kwargs = current_id(env_id)
+    if now == env_id:
+        return None
+    given = ", ".join(f"{name}={value}" for name, value in kwargs.items())
+    new = f"{now!r} with {given}" if given else repr(now)
+    return f"env.env_id={env_id!r} does not exist any more: {new} is used"
+
+
+def newest_id(name: str) -> str:
+    """The newest id of an environment that gymnasium has had since its first version."""
+    return _newer(name, -1) or name
+
+
+def _newer(name: str, version: int) -> str | None:
+    """The newest id of a name, if it has a higher version."""
+    versions = [
+        int(match[2])
+        for match in map(_VERSION.fullmatch, gymnasium.registry)
+        if match is not None and match[1] == name
+    ]
+    return f"{name}-v{max(versions)}" if max(versions, default=0) > version else None
+
+
+def _make_known(simulator: Simulator) -> None:
+    """Import a package whose import registers ids with gymnasium."""
+    try:
+        module = importlib.import_module(simulator.module)
+    except ModuleNotFoundError:
+        return  # making the environment says what is missing
+    gymnasium.register_envs(module)
+    if simulator is ALE:  # which greets once for each environment
+        module.ALEInterface.setLoggerMode(module.LoggerMode.Error)

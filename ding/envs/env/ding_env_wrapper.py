@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -10,22 +10,22 @@ from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.envs.env_wrappers import (
+    WRAPPER_KEYS,
     RawRewards,
     RecordReplayWrapper,
     TimeLimitWrapper,
     apply_env_wrappers,
     as_gymnasium,
+    config_wrappers,
     raw_rewards,
     stateful_wrappers,
 )
+from ding.envs.vector_step import Action, EnvStep, Info, Obs
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
 
-from ._actions import action_adapter, scaled_space
-from ._config_wrappers import WRAPPER_KEYS, config_wrappers
-from ._ids import current_id
-from ._make import env_name, make_gymnasium
-from ._observations import observation_adapter
+from ._make import current_id, env_name, make_gymnasium
+from ._spaces import action_adapter, observation_adapter, scaled_space
 from .base_env import BaseEnv, BaseEnvTimestep, copy_env_cfg
 
 _FLOAT32 = np.dtype(np.float32)
@@ -37,8 +37,8 @@ class DingEnvWrapper(BaseEnv):
 
     ``reset()`` returns the observation alone, ``step()`` a ``BaseEnvTimestep`` with ``reward``
     float32 ``[1]`` and ``done = terminated or truncated``. Observations are float32, or uint8 for
-    images (`ding.envs.env._observations.observation_adapter`); an array may be the inner
-    environment's own, so whoever keeps it over a step copies it (env managers do).
+    images ; an array may be the inner environment's own, so copy it to keep it over
+    a step (env managers do).
 
     At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of the rewards
     before wrappers change them, unless the environment put it there), ``terminated`` and
@@ -58,7 +58,7 @@ class DingEnvWrapper(BaseEnv):
         replay_path: A folder for videos of the episodes. (``save_replay_path``)
         is_train: If false, collectors' environments are wrapped as evaluators' are.
         norm_obs, norm_reward, delay_reward_step, rew_clip, frame_stack,
-            obs_plus_prev_action_reward: See `ding.envs.env._config_wrappers`.
+            obs_plus_prev_action_reward: See `ding.envs.env_wrappers.config_wrappers`.
         caller: ``collector`` or ``evaluator``; set in the configs made by
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
     """
@@ -116,7 +116,6 @@ class DingEnvWrapper(BaseEnv):
         self._caller = self._cfg.get("caller", caller)
         if not self._cfg.get("is_train", True):
             self._caller = "evaluator"
-        self._is_gymnasium = is_gymnasium
         self._replay_path: str | None = self._first_of("replay_path", "save_replay_path")
         self._limit: int | None = self._first_of("max_episode_steps", "max_step")
         self._act_scale = bool(self._first_of("act_scale", "use_act_scale"))
@@ -132,24 +131,22 @@ class DingEnvWrapper(BaseEnv):
         #: Where the environment that is built next goes on: its generator and its wrappers.
         self._kept: dict[str, Any] = {"stream": None, "wrappers": []}
         # Bound late: `step` looks them up instead of asking each time what state it is in.
-        self._step_env: Callable[[Any], Any] = self._step_before_reset
-        self._to_action: Callable[[Any], Any] = lambda action: action
-        self._to_obs: Callable[[Any], Any]
+        self._step_env: Callable[[Action], EnvStep] = self._step_before_reset
+        self._to_action: Callable[[Action], Action] = lambda action: action
+        self._to_obs: Callable[[Obs], Obs]
 
     # ---- episodes -----------------------------------------------------------------------------
 
     def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
-        """Start an episode; after `seed`, one that follows from that.
-
-        Args:
-            options: Passed on to the environment's own ``reset``.
-        """
+        """Start an episode; `options` are passed on to the environment's own ``reset``."""
         env = self._built()
         kwargs: dict[str, Any] = {} if options is None else {"options": options}
         if self._seed is not None and self._seed_api:
             goes_on = self._dynamic_seed and self._has_one_stream
             if self._seed_is_due or not goes_on:
-                kwargs["seed"] = self._next_seed()
+                kwargs["seed"] = self._seed
+                if self._seed_rng is not None:
+                    kwargs["seed"] = int(self._seed_rng.integers(_SEED_LIMIT))
                 self._seed_is_due = False
         result = env.reset(**kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -181,7 +178,7 @@ class DingEnvWrapper(BaseEnv):
             info = self.final_info(info, bool(terminated), self._episode_return)
         return BaseEnvTimestep(obs, reward, done, info)
 
-    def plain_step(self) -> Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]]:
+    def plain_step(self) -> Callable[[Action], EnvStep]:
         """What steps the environment until the next reset, with gymnasium's five results.
 
         Env managers take it in place of `step`, unless a subclass overrides that alone. They
@@ -192,11 +189,11 @@ class DingEnvWrapper(BaseEnv):
         self._built()
         return self._step_env if self._is_plain else self._fitted_step
 
-    def _fitted_step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def _fitted_step(self, action: Action) -> EnvStep:
         obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
         return self._to_obs(obs), rew, terminated, truncated, info
 
-    def final_info(self, info: dict, terminated: bool, episode_return: Any) -> dict[str, Any]:
+    def final_info(self, info: dict, terminated: bool, episode_return: Any) -> Info:
         """The last info of an episode, whose rewards add up to `episode_return`."""
         info = dict(info)  # the environment may keep its own
         info["terminated"] = terminated
@@ -209,14 +206,10 @@ class DingEnvWrapper(BaseEnv):
         return info
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the episodes to come.
+        """Seed the episodes to come; without `dynamic_seed` all start from `seed` itself.
 
-        gymnasium's own environments are seeded once, for they hold all of their random numbers in
+        gymnasium's own environments are seeded once, as they hold all of their random numbers in
         one generator; what others hold is not known, so each of their episodes is seeded.
-
-        Args:
-            seed: Settles the episodes to come.
-            dynamic_seed: Whether episodes differ; if false, all start from `seed` itself.
         """
         self._seed, self._seed_is_due, self._kept["stream"] = int(seed), True, None
         self._dynamic_seed = dynamic_seed
@@ -228,7 +221,7 @@ class DingEnvWrapper(BaseEnv):
         return self._built().render()
 
     def close(self) -> None:
-        """Close the environment; one made from ``cfg.env_id`` is made anew if needed again."""
+        """Close the environment; one made from ``cfg.env_id`` is made again if it is needed."""
         if self._env is not None:
             self._env.close()
             self._step_env = self._step_before_reset
@@ -269,11 +262,7 @@ class DingEnvWrapper(BaseEnv):
         return copy_env_cfg(cfg, "evaluator_env_num", caller="evaluator")
 
     def enable_save_replay(self, replay_path: str | None = None) -> None:
-        """Save a video of every episode from the next ``reset`` on.
-
-        Args:
-            replay_path: The folder; ``./video`` if ``None``.
-        """
+        """Save a video of every episode from the next ``reset`` on in a folder, or ``./video``."""
         self._replay_path = "./video" if replay_path is None else str(replay_path)
         if self._env is not None:
             if self._given_env is None:
@@ -304,7 +293,7 @@ class DingEnvWrapper(BaseEnv):
                     ) from error
                 env = gymnasium.make(env.spec)
         cfg = {**self._cfg, "caller": caller}
-        return DingEnvWrapper(env, cfg, self._seed_api, caller, self._is_gymnasium)
+        return DingEnvWrapper(env, cfg, self._seed_api, caller)
 
     def vector_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Id and arguments of the gymnasium environment, if this is just that and nothing more.
@@ -312,7 +301,8 @@ class DingEnvWrapper(BaseEnv):
         Then gymnasium's own vector version of it, where there is one, does the same.
         """
         cfg = self._cfg
-        changes = self._act_scale or self._clips_actions or self._wrappers()
+        wrappers = config_wrappers(cfg, self._caller)
+        changes = self._act_scale or self._clips_actions or wrappers
         if self._given_env is not None or self._replay_path or changes:
             return None
         if self.observation_space is not self._built().observation_space:
@@ -379,7 +369,7 @@ class DingEnvWrapper(BaseEnv):
             if limit is not None:
                 env = TimeLimitWrapper(env, limit)
         name = cfg.get("env_id") or env_name(self._given_env)
-        env = apply_env_wrappers(env, self._wrappers(), self._caller)
+        env = apply_env_wrappers(env, config_wrappers(cfg, self._caller))
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
@@ -390,11 +380,8 @@ class DingEnvWrapper(BaseEnv):
         self._go_on(env)
         return env
 
-    def _wrappers(self) -> list[Any]:
-        return config_wrappers(self._cfg, self._caller)
-
     def _first_of(self, *names: str) -> Any:
-        """What the first of several names of a key says that says anything."""
+        """The first value that is set of several names of a key."""
         return next((self._cfg[name] for name in names if self._cfg.get(name)), None)
 
     def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
@@ -410,7 +397,7 @@ class DingEnvWrapper(BaseEnv):
         self._reward_space = spaces.Box(float(low), float(high), shape=(1,), dtype=np.float32)
 
     def _inner_state(self) -> dict[str, Any]:
-        """``stream``: where its one generator stands, if it is known to have no other."""
+        """``stream`` is the state of its one generator, if it is known to have no other."""
         if self._env is None:
             return self._kept
         generator = vars(self._env.unwrapped).get("_np_random") if self._has_one_stream else None
@@ -420,7 +407,7 @@ class DingEnvWrapper(BaseEnv):
         }
 
     def _go_on(self, env: gymnasium.Env) -> None:
-        """Put the environment where it is to go on."""
+        """Restore the state that was kept of an environment before this one."""
         stream, states = self._kept.values()
         self._kept = {"stream": None, "wrappers": []}
         wrappers = stateful_wrappers(env)
@@ -434,11 +421,5 @@ class DingEnvWrapper(BaseEnv):
         if stream is not None:
             env.unwrapped.np_random.bit_generator.state = stream
 
-    def _next_seed(self) -> int:
-        assert self._seed is not None
-        if not self._dynamic_seed or self._seed_rng is None:
-            return self._seed
-        return int(self._seed_rng.integers(_SEED_LIMIT))
-
-    def _step_before_reset(self, action: Any) -> Any:
+    def _step_before_reset(self, action: Action) -> NoReturn:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")

@@ -1,4 +1,4 @@
-"""Checks that an environment of one's own keeps to what `BaseEnv` promises."""
+"""Checks that a user's environment keeps to what `BaseEnv` promises."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 
+from ding.envs.vector_step import Obs
 from ding.utils.errors import EnvError
 
 from .base_env import BaseEnv, BaseEnvTimestep, is_truncated
@@ -34,9 +35,8 @@ def check_reset(env: BaseEnv) -> None:
     check_array_space(first, env.observation_space, "the observation from reset()")
     first = copy.deepcopy(first)
     env.seed(0)
-    _expect(
-        data_equivalence(first, env.reset()), "reset() gives different observations after seed(0)"
-    )
+    same = data_equivalence(first, env.reset())
+    _expect(same, "reset() gives different observations after seed(0)")
 
 
 def check_step(env: BaseEnv) -> None:
@@ -53,7 +53,7 @@ def check_step(env: BaseEnv) -> None:
 
 
 def check_obs_deepcopy(env: BaseEnv) -> None:
-    """Observations of consecutive steps are arrays of their own.
+    """Observations of consecutive steps are different arrays.
 
     Env managers copy what they keep, so an environment may break this to save time; code that
     steps it without a manager then has to copy.
@@ -65,12 +65,7 @@ def check_obs_deepcopy(env: BaseEnv) -> None:
         before = env.reset() if done else obs
 
 
-def _is_space(value: Any) -> bool:
-    """Whether it is a space, of gymnasium or of the package gym, which has the same methods."""
-    return callable(getattr(value, "contains", None)) and hasattr(value, "shape")
-
-
-def check_array_space(ndarray: Any, space: Any, name: str) -> None:
+def check_array_space(ndarray: Obs, space: Any, name: str) -> None:
     """The array, or each in a nest of them, has its space's shape and dtype and lies within.
 
     Raises:
@@ -78,36 +73,27 @@ def check_array_space(ndarray: Any, space: Any, name: str) -> None:
     """
     if isinstance(ndarray, np.ndarray):
         _expect(_is_space(space), f"{name} is an array, but its space is {space!r}")
-        _expect(
-            ndarray.dtype == space.dtype,
-            f"{name} has dtype {ndarray.dtype}, expected {space.dtype}",
-        )
-        _expect(
-            ndarray.shape == space.shape,
-            f"{name} has shape {ndarray.shape}, expected {space.shape}",
-        )
+        for what in ("dtype", "shape"):
+            came, expected = getattr(ndarray, what), getattr(space, what)
+            _expect(came == expected, f"{name} has {what} {came}, expected {expected}")
         _expect(space.contains(ndarray), f"{name} is {ndarray}, which lies outside of {space}")
-    elif isinstance(ndarray, Mapping):
-        inner = getattr(space, "spaces", space)
-        _expect(
-            isinstance(inner, Mapping) and set(inner) == set(ndarray),
-            f"{name} has the keys {list(ndarray)}, its space is {space}",
-        )
+        return
+    inner = getattr(space, "spaces", space)
+    if isinstance(ndarray, Mapping):
+        same = isinstance(inner, Mapping) and set(inner) == set(ndarray)
+        _expect(same, f"{name} has the keys {list(ndarray)}, its space is {space}")
         for key, value in ndarray.items():
-            check_array_space(value, inner[key], f"{name}[{key!r}]")  # type: ignore[index]
+            check_array_space(value, inner[key], f"{name}[{key!r}]")
     elif isinstance(ndarray, (list, tuple)):
-        parts = getattr(space, "spaces", space)
-        _expect(
-            isinstance(parts, Sequence) and len(parts) == len(ndarray),
-            f"{name} has {len(ndarray)} parts, its space is {space}",
-        )
-        for i, (value, part) in enumerate(zip(ndarray, parts)):  # type: ignore[arg-type]
+        same = isinstance(inner, Sequence) and len(inner) == len(ndarray)
+        _expect(same, f"{name} has {len(ndarray)} parts, its space is {space}")
+        for i, (value, part) in enumerate(zip(ndarray, inner)):
             check_array_space(value, part, f"{name}[{i}]")
     else:
         raise EnvError(f"{name} is a {type(ndarray).__name__}; expected an array or a nest of them")
 
 
-def check_different_memory(array1: Any, array2: Any, step_times: int) -> None:
+def check_different_memory(array1: Obs, array2: Obs, step_times: int) -> None:
     """Two observations, arrays or nests of them, do not share memory.
 
     Args:
@@ -118,26 +104,22 @@ def check_different_memory(array1: Any, array2: Any, step_times: int) -> None:
     Raises:
         EnvError: They share memory, or differ in their structure.
     """
-    _expect(
-        type(array1) is type(array2),
-        f"the observation of step {step_times} is a {type(array2).__name__}, the one before a "
-        f"{type(array1).__name__}",
-    )
+    what = f"the observation of step {step_times}"
+    kinds = type(array2).__name__, type(array1).__name__
+    _expect(kinds[0] == kinds[1], f"{what} is a {kinds[0]}, the one before a {kinds[1]}")
     if isinstance(array1, np.ndarray):
-        _expect(
-            not np.shares_memory(array1, array2),
-            f"the observation of step {step_times} shares memory with the one before; copy it",
-        )
+        shares = np.shares_memory(array1, array2)
+        _expect(not shares, f"{what} shares memory with the one before; copy it")
     elif isinstance(array1, Mapping):
-        _expect(set(array1) == set(array2), f"the keys of the observation change at {step_times}")
+        _expect(set(array1) == set(array2), f"{what} has other keys than the one before")
         for key in array1:
             check_different_memory(array1[key], array2[key], step_times)
     elif isinstance(array1, (list, tuple)):
-        _expect(len(array1) == len(array2), f"the observation's length changes at {step_times}")
+        _expect(len(array1) == len(array2), f"{what} has another length than the one before")
         for one, other in zip(array1, array2):
             check_different_memory(one, other, step_times)
     else:
-        raise EnvError(f"the observation holds a {type(array1).__name__}; expected arrays")
+        raise EnvError(f"the observation holds a {kinds[1]}; expected arrays")
 
 
 def demonstrate_correct_procedure(env_fn: Callable[[dict], BaseEnv]) -> None:
@@ -162,11 +144,14 @@ def _episode(env: BaseEnv) -> Iterator[BaseEnvTimestep]:
         timestep = env.step(env.random_action())
         yield timestep
         if timestep.done:
-            _expect(
-                "eval_episode_return" in timestep.info,
-                "info has no 'eval_episode_return' at the end of the episode",
-            )
+            has_return = "eval_episode_return" in timestep.info
+            _expect(has_return, "info has no 'eval_episode_return' at the end of the episode")
             return
+
+
+def _is_space(value: Any) -> bool:
+    """Whether it is a space, of gymnasium or of the package gym, which has the same methods."""
+    return callable(getattr(value, "contains", None)) and hasattr(value, "shape")
 
 
 def _expect(holds: bool, why: str) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from ding.envs.env_wrappers.build import given_wrappers
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
-from ._config_wrappers import given_wrappers
-from ._ids import Simulator, old_id_line
+from ._make import Simulator, old_id_line
 from .ding_env_wrapper import DingEnvWrapper
 
 
@@ -21,7 +21,7 @@ class GymnasiumEnv(DingEnvWrapper):
     Attributes:
         default_id: The environment if there is no ``env_id``; empty where there has to be one.
         example_id: One that suits the type.
-        needs: The package beside gymnasium that environments of the type need.
+        needs: The package that environments of the type need.
         make_keys: Keys that are arguments of ``gymnasium.make``, unless they are ``None``.
         wrapped_by: Wrappers inside of ``env_wrapper``, the innermost first.
     """
@@ -33,10 +33,6 @@ class GymnasiumEnv(DingEnvWrapper):
     wrapped_by: ClassVar[Sequence[Any]] = ()
 
     def __init__(self, cfg: dict) -> None:
-        """
-        Raises:
-            ConfigError: There is no ``env_id``, or none that suits.
-        """
         cfg = {**self.config, **cfg}
         evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
         caller = "evaluator" if evaluates else "collector"

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -32,7 +33,7 @@ class NoopResetWrapper(gymnasium.Wrapper):
         game = getattr(self.env.unwrapped, "ale", None)
         self._is_random = game is None or game.getFloat("repeat_action_probability") > 0
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
             if self._told_seed and not self._is_random:
@@ -63,10 +64,10 @@ class MaxAndSkipWrapper(gymnasium.Wrapper):
         super().__init__(as_gymnasium(env))
         self._skip = skip
 
-    def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict]:
-        total: Any = 0.0
-        obs: Any = None
-        before: Any = None
+    def step(self, action: Action) -> EnvStep:
+        total: Reward = 0.0
+        obs: Obs = None
+        before: np.ndarray | None = None
         for i in range(self._skip):
             # Only the frame before the last is compared, and the environment may reuse its array.
             if i == self._skip - 1 and obs is not None:
@@ -94,7 +95,7 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         self._lives = 0
         self._game_over = True
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         if not self._game_over:
             # The next life begins with a no-op step from the state in which the last one ended.
             obs, _, terminated, truncated, info = self.env.step(0)
@@ -105,7 +106,7 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         self._lives = self._count_lives(info)
         return obs, info
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._game_over = terminated or truncated
         lives = self._count_lives(info)
@@ -136,7 +137,7 @@ class FireResetWrapper(gymnasium.Wrapper):
         meanings = _meanings(self)
         self._fires = meanings is None or (len(meanings) > 1 and meanings[1] == "FIRE")
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         if not self._fires:
             return obs, info

@@ -24,18 +24,9 @@ def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping) -> gymnasium.Env:
 
 
 def apply_env_wrappers(
-    env: gymnasium.Env, wrappers: str | Sequence[str | Mapping | Callable], caller: str
+    env: gymnasium.Env, wrappers: Sequence[str | Mapping | Callable]
 ) -> gymnasium.Env:
-    """Wrap `env` with each of `wrappers`, the first innermost.
-
-    Args:
-        env: What to wrap.
-        wrappers: A preset's name, or a list of registered names, ``{type, kwargs}`` and functions
-            from env to env.
-        caller: ``collector`` or ``evaluator``; presets differ.
-    """
-    if isinstance(wrappers, str):
-        wrappers = preset_wrappers(wrappers, caller)
+    """Wrap `env`: registered names, ``{type, kwargs}`` or functions, the first innermost."""
     for item in wrappers:
         if isinstance(item, str):
             env = create_env_wrapper(env, {"type": item})
@@ -96,6 +87,89 @@ _PRESETS: dict[str, list[tuple[str, bool, dict[str, Any]]]] = {
         ("frame_stack", False, {"n_frames": 4}),
     ],
 }
+
+
+# ---- wrappers that keys of a config ask for ----------------------------------------------------
+
+#: Keys of a config that ask for wrappers by what they do, with their defaults.
+WRAPPER_KEYS: dict[str, Any] = {
+    "norm_obs": {
+        "use_norm": False,
+        "offline_stats": {"use_offline_stats": False, "mean": None, "std": None},
+    },
+    "norm_reward": {"use_norm": False, "reward_discount": 0.99},
+    "delay_reward_step": 0,
+    "rew_clip": False,
+    "frame_stack": None,
+    "obs_plus_prev_action_reward": False,
+    "action_bins_per_branch": None,
+}
+
+
+def config_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
+    """``env_wrapper`` and what other keys ask for around it, the innermost first.
+
+    A key for which ``env_wrapper`` has a wrapper of its own adds none.
+
+    - ``rew_clip``: collectors' rewards below -10 become -10.
+    - ``delay_reward_step``: that many steps' rewards come at once.
+    - ``norm_obs``: with ``use_norm``, observations are normalised by what all of the run's
+      environments have seen; with ``offline_stats.use_offline_stats``, by its ``mean`` and ``std``.
+    - ``norm_reward``: with ``use_norm``, collectors' rewards are normalised; returns are
+      discounted by ``reward_discount``.
+    - ``frame_stack``: that many observations in one.
+    - ``obs_plus_prev_action_reward``: observations are dicts with the previous action and reward.
+    - ``action_bins_per_branch``: each number of a continuous action is one of that many choices.
+
+    Raises:
+        ConfigError: ``use_offline_stats`` without a mean and a standard deviation.
+    """
+    wrappers = given_wrappers(cfg, caller)
+    named = {item.get("type") if isinstance(item, Mapping) else item for item in wrappers if item}
+    return wrappers + [one for one in _asked_for(cfg, caller) if one["type"] not in named]
+
+
+def given_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
+    """``env_wrapper`` as a list; for a preset's name, its wrappers."""
+    given = cfg.get("env_wrapper") or []
+    return list(preset_wrappers(given, caller)) if isinstance(given, str) else list(given)
+
+
+def _asked_for(cfg: Mapping[str, Any], caller: str) -> list[dict[str, Any]]:
+    wrappers: list[dict[str, Any]] = []
+
+    def add(type_: str, **kwargs: Any) -> None:
+        wrappers.append({"type": type_, "kwargs": kwargs})
+
+    if bins := cfg.get("action_bins_per_branch"):
+        add("discretize_action", bins=bins)
+    if cfg.get("rew_clip") and caller == "collector":
+        add("least_reward", least=-10.0)
+    if (delay := cfg.get("delay_reward_step") or 0) > 1:
+        add("delay_reward", delay_reward_step=delay)
+    norm = cfg.get("norm_obs") or {}
+    known = norm.get("offline_stats") or {}
+    if known.get("use_offline_stats"):
+        if known.get("mean") is None or known.get("std") is None:
+            raise ConfigError(
+                "env.norm_obs.offline_stats.use_offline_stats=True also needs 'mean' and 'std', "
+                f"arrays like an observation; got {dict(known)}"
+            )
+        add("static_obs_norm", mean=known["mean"], std=known["std"])
+    elif norm.get("use_norm"):
+        add("obs_norm")
+    reward = cfg.get("norm_reward") or {}
+    if reward.get("use_norm") and caller == "collector":
+        given = {name: reward[name] for name in ("reward_discount",) if name in reward}
+        add("reward_norm", **given)
+    if cfg.get("frame_stack"):
+        add("frame_stack", n_frames=cfg["frame_stack"])
+    if cfg.get("obs_plus_prev_action_reward"):
+        add("obs_plus_prev_action_reward")
+    return wrappers
+
+
+# ---- what wrappers are there ---------------------------------------------------------------------
 
 
 def stateful_wrappers(env: Any) -> list[Any]:

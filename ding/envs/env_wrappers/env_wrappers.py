@@ -1,4 +1,3 @@
-"""Where scripts import wrappers from."""
+"""The path at which scripts import wrappers."""
 
 from ding.envs.env_wrappers import *  # noqa: F403
-from ding.envs.env_wrappers import __all__ as __all__

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from ding.envs.vector_step import Action, EnvReset, EnvStep
 from ding.utils.errors import EnvError
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
@@ -82,7 +83,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         self._seed_method = getattr(env, "seed", None)
         self._seed_in_reset = not callable(self._seed_method) and _takes_seed(env)
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
         kwargs: dict[str, Any] = {}
         if seed is not None:
             if callable(self._seed_method):
@@ -96,7 +97,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
             return result
         return result, {}
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         result = self.env.step(action)
         if len(result) == 5:
             return result

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -28,7 +29,7 @@ class ScaledFloatFrameWrapper(gymnasium.ObservationWrapper):
         self._factor = np.float32(1.0 / (high - low))
         self.observation_space = spaces.Box(0.0, 1.0, shape=space.shape, dtype=np.float32)
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         scaled = np.asarray(obs).astype(np.float32)
         scaled -= self._low
         scaled *= self._factor
@@ -47,7 +48,7 @@ class ChannelFirstWrapper(gymnasium.ObservationWrapper):
         low, high = (np.moveaxis(bound, 2, 0) for bound in (space.low, space.high))
         self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         return np.ascontiguousarray(np.moveaxis(obs, 2, 0))
 
 
@@ -72,12 +73,12 @@ class FrameStackWrapper(gymnasium.Wrapper):
         low, high = np.stack([space.low] * n_frames), np.stack([space.high] * n_frames)
         self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
 
-    def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         self._frames.extend([np.array(obs)] * self.n_frames)
         return np.stack(self._frames), info
 
-    def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         # A copy: the environment may write its next observation into the same array.
         self._frames.append(np.array(obs))
@@ -100,7 +101,7 @@ class ObsNormWrapper(Normaliser, gymnasium.ObservationWrapper):
         self.statistics = RunningStatistics(space.shape)
         self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         statistics = self.statistics
         statistics.add(obs)
         if statistics.count <= WARM_UP:
@@ -127,7 +128,7 @@ class StaticObsNormWrapper(gymnasium.ObservationWrapper):
         space = _box_observations(self)
         self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         return np.asarray((obs - self.mean) / self.std, np.float32)
 
 
@@ -148,7 +149,7 @@ class RamWrapper(gymnasium.ObservationWrapper):
         high = space.high.astype(np.float32).reshape(self._shape)
         self.observation_space = spaces.Box(low, high, dtype=np.float32)
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         if self._render:
             self.env.render()
         return np.asarray(obs, np.float32).reshape(self._shape)
@@ -156,11 +157,7 @@ class RamWrapper(gymnasium.ObservationWrapper):
 
 @ENV_WRAPPER_REGISTRY.register("mask_obs")
 class MaskObsWrapper(gymnasium.ObservationWrapper):
-    """Leaves some entries of vector observations out: what is left does not tell everything.
-
-    Args:
-        keep: Indices of the entries that stay, in the order in which they are to come.
-    """
+    """Keeps some entries of vector observations, `keep`, in this order."""
 
     def __init__(self, env: gymnasium.Env, keep: Sequence[int]) -> None:
         super().__init__(as_gymnasium(env))
@@ -173,24 +170,58 @@ class MaskObsWrapper(gymnasium.ObservationWrapper):
             space.low[self._keep], space.high[self._keep], dtype=space.dtype.type
         )
 
-    def observation(self, obs: Any) -> np.ndarray:
+    def observation(self, obs: Obs) -> np.ndarray:
         return np.asarray(obs)[self._keep]
 
 
+@ENV_WRAPPER_REGISTRY.register("one_hot_obs")
+class OneHotObsWrapper(gymnasium.ObservationWrapper):
+    """The number of a state as float32 ``[n]``, 1 at the state and 0 elsewhere."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        space = self.env.observation_space
+        if not isinstance(space, spaces.Discrete):
+            raise ValueError(f"one_hot_obs needs observations that are one number, got {space}")
+        self._start = int(space.start)
+        self._rows = np.eye(int(space.n), dtype=np.float32)
+        self.observation_space = spaces.Box(0.0, 1.0, (int(space.n),), np.float32)
+
+    def observation(self, obs: Obs) -> np.ndarray:
+        return self._rows[int(obs) - self._start].copy()
+
+
+@ENV_WRAPPER_REGISTRY.register("taxi_obs")
+class TaxiObsWrapper(gymnasium.ObservationWrapper):
+    """Taxi's state as float32 ``[34]``: one-hot cell (25), passenger's place (5), goal (4)."""
+
+    _SIZES = (5, 5, 5, 4)  # row, column, passenger, goal; the last one counts up first
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        self.observation_space = spaces.Box(0.0, 1.0, (34,), np.float32)
+
+    def observation(self, obs: Obs) -> np.ndarray:
+        row, column, passenger, goal = np.unravel_index(int(obs), self._SIZES)
+        features = np.zeros(34, np.float32)
+        features[[5 * row + column, 25 + passenger, 30 + goal]] = 1
+        return features
+
+
 class _WithPast(gymnasium.Wrapper):
-    """Observations are dicts that also tell of the step that led to them."""
+    """Observations are dicts with facts about the step that led to them."""
 
     keeps_return = True
 
-    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         return self._joined(obs, -1, 0.0), info
 
-    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         return self._joined(obs, action, reward), reward, terminated, truncated, info
 
-    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -204,7 +235,7 @@ class AllinObsWrapper(_WithPast):
             {"obs": self.env.observation_space, "reward": _unbounded()}
         )
 
-    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
         return {"obs": obs, "reward": np.array([reward], np.float32)}
 
 
@@ -226,7 +257,7 @@ class ObsPlusPrevActRewWrapper(_WithPast):
             }
         )
 
-    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
         previous = np.empty(self._past_actions.shape, self._past_actions.dtype)
         previous[...] = action
         return {

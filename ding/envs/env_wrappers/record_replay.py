@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 
 from ding.envs.common.video import VideoWriter, name_episode, open_video
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, Reward
 from ding.utils.errors import EnvError
 
 from .gym_to_gymnasium import GymToGymnasiumWrapper
@@ -44,10 +45,10 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         self._fps = float(self.metadata.get("render_fps") or _DEFAULT_FPS)
         self._writer: VideoWriter | None = None
         self._first: np.ndarray
-        self._return: Any = 0.0
+        self._return: Reward = 0.0
         self._raw: RawRewards | None = None
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         self.finish()
         result = self.env.reset(**kwargs)
         # Kept until there is a step: an episode of one picture is no video.
@@ -58,7 +59,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
             self._raw.total = 0.0
         return result
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         result = self.env.step(action)
         if self._raw is None:
             self._return = self._return + result[1]
@@ -88,9 +89,11 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         """Save the episode as far as it has gone."""
         self._save(is_cut=True, info={})
 
-    def _save(self, is_cut: bool, info: dict) -> None:
+    def _save(self, is_cut: bool, info: Info) -> None:
         if self._writer is not None:
             writer, self._writer = self._writer, None
             own = self._return if self._raw is None else self._raw.total
-            episode_return = float(np.sum(info.get("eval_episode_return", own)))
+            episode_return = float(
+                np.sum({"eval_episode_return": own, **info}["eval_episode_return"])
+            )
             name_episode(writer.close(), self._file_name, episode_return, is_cut)

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import wrappers
 
 from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -25,16 +26,16 @@ class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
         self._raw = raw_rewards(self.env)
-        self._return: Any = 0.0
+        self._return: Reward = 0.0
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         result = self.env.reset(**kwargs)
         self._return = 0.0
         if self._raw is not None:
             self._raw.total = 0.0
         return result
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._return += reward
         if terminated or truncated:
@@ -52,7 +53,7 @@ class ClipRewardWrapper(gymnasium.RewardWrapper):
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
 
-    def reward(self, reward: Any) -> float:
+    def reward(self, reward: Reward) -> float:
         return float(np.sign(float(reward)))
 
 
@@ -64,7 +65,7 @@ class LeastRewardWrapper(gymnasium.RewardWrapper):
         super().__init__(as_gymnasium(env))
         self.least = float(least)
 
-    def reward(self, reward: Any) -> float:
+    def reward(self, reward: Reward) -> float:
         return max(self.least, float(reward))
 
 
@@ -83,14 +84,14 @@ class DelayRewardWrapper(gymnasium.Wrapper):
         super().__init__(as_gymnasium(env))
         self._delay = delay_reward_step
         self._steps = 0
-        self._held: Any = 0.0
+        self._held: Reward = 0.0
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         self._steps = 0
         self._held = 0.0
         return self.env.reset(**kwargs)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._steps += 1
         self._held = self._held + reward
@@ -116,11 +117,11 @@ class RewardNormWrapper(Normaliser, gymnasium.Wrapper):
         self._discount = reward_discount
         self._return = 0.0
 
-    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+    def reset(self, **kwargs: Any) -> EnvReset:
         self._return = 0.0
         return self.env.reset(**kwargs)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._return = self._return * self._discount + float(reward)
         self.statistics.add(self._return)
@@ -153,9 +154,9 @@ class RawRewards(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(env)
-        self.total: Any = 0.0
+        self.total: Reward = 0.0
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+    def step(self, action: Action) -> EnvStep:
         result = self.env.step(action)
         self.total = self.total + result[1]
         return result

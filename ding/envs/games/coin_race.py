@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.env._seeded_env import SeededEnv
 from ding.envs.env.base_env import BaseEnvTimestep
+from ding.envs.games.cooperative import SeededEnv
+from ding.envs.vector_step import Action, Info
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -20,7 +21,7 @@ Cell = tuple[int, int]
 
 @ENV_REGISTRY.register("coin_race")
 class CoinRaceEnv(SeededEnv):
-    """Both players move at once; who stands on the coin alone takes it, and a new one appears.
+    """Both players move at once; one who stands on the coin alone takes it, and a new one appears.
 
     A coin is worth 1 to its taker and -1 to the other, so that the return is the difference of the
     coins taken; a coin that both reach at once is lost to both. A player who has `goal` coins ends
@@ -30,14 +31,14 @@ class CoinRaceEnv(SeededEnv):
     coin (x, y), the way to the other player, its own cell, its own and the other's share of `goal`.
     An action is one move for each player; reward float32 ``[2]``; infos are a list of two.
 
-    With an `eval_opponent` there is one player, who meets what that names: the observation is his
-    row, float32 ``[8]``, the action his move, the reward float32 ``[1]``, and info is one dict.
+    With an `eval_opponent` there is one player against it: the observation is that player's row,
+    float32 ``[8]``, the action its move, the reward float32 ``[1]``, and info is one dict.
 
     Config keys:
-        eval_opponent: ``'random'``, or ``'RULE_BASED'`` who goes straight to the coin.
+        eval_opponent: ``'random'``, or ``'RULE_BASED'``, which goes straight to the coin.
         size: Cells along each side of the grid.
         goal: Coins that win.
-        max_episode_steps: Moves after which nobody has won.
+        max_episode_steps: Moves after which the game is drawn.
     """
 
     config: dict[str, Any] = dict(
@@ -49,11 +50,6 @@ class CoinRaceEnv(SeededEnv):
     reward_space: spaces.Space
 
     def __init__(self, cfg: dict) -> None:
-        """
-        Raises:
-            ConfigError: A grid of less than two cells a side, not two players, or an opponent that
-                there is not.
-        """
         super().__init__(cfg)
         if self._cfg["player_num"] != _PLAYERS:
             raise ConfigError(f"env.player_num is {self._cfg['player_num']}; CoinRaceEnv takes 2")
@@ -86,14 +82,7 @@ class CoinRaceEnv(SeededEnv):
         self._place_coin()
         return self._seen(self._obs())
 
-    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
-        """
-        Args:
-            action: A move, 0 to 4, for each player.
-
-        Raises:
-            ActionError: Not as many moves as players, or one that there is not.
-        """
+    def step(self, action: Action) -> BaseEnvTimestep:  # type: ignore[override]
         moves = self._moves(action)
         self._steps += 1
         self._players = [self._moved(cell, move) for cell, move in zip(self._players, moves)]
@@ -115,7 +104,7 @@ class CoinRaceEnv(SeededEnv):
     def _seen(self, obs: np.ndarray) -> np.ndarray:
         return obs if self._opponent is None else obs[0]
 
-    def _moves(self, action: Any) -> list[int]:
+    def _moves(self, action: Action) -> list[int]:
         players = _PLAYERS if self._opponent is None else 1
         moves = self._whole_numbers(action, [len(_MOVES)] * players, "players")
         if self._opponent == "random":
@@ -130,7 +119,7 @@ class CoinRaceEnv(SeededEnv):
         return min(max(cell[0] + dx, 0), last), min(max(cell[1] + dy, 0), last)
 
     def _place_coin(self) -> None:
-        """Draw a cell where nobody stands."""
+        """Draw a cell without a player."""
         taken = sorted({x * self._size + y for x, y in self._players})
         index = int(self._rng.integers(self._size**2 - len(taken)))
         for cell in taken:
@@ -153,7 +142,7 @@ class CoinRaceEnv(SeededEnv):
             )
         return np.array(rows, np.float32)
 
-    def _infos(self, done: bool, terminated: bool) -> list[dict[str, Any]]:
+    def _infos(self, done: bool, terminated: bool) -> list[Info]:
         if not done:
             return [{}, {}]
         lead = float(self._coins[0] - self._coins[1])

@@ -42,9 +42,7 @@ class MovingTask(gymnasium.Env):
         low, high = np.array([0, -1], np.float32), np.array([1, 1], np.float32)
         self.action_space: spaces.Space = _parametrised(3, low, high)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict | None = None
-    ) -> tuple[np.ndarray, dict]:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         self._position = self.np_random.uniform(-1, 1, 2)
         self._target = self.np_random.uniform(-1, 1, 2)
@@ -150,16 +148,10 @@ class GymHybridEnv(DingEnvWrapper):
     config: dict[str, Any] = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}
 
     def __init__(self, cfg: dict) -> None:
-        """
-        Raises:
-            ConfigError: There is no such task.
-        """
         cfg = {**self.config, **cfg}
         task = _TASKS.get(cfg["env_id"] or "Moving-v0")
         if task is None:
-            raise ConfigError(
-                f"env.env_id={cfg['env_id']!r} is no task of 'gym_hybrid'; there are "
-                f"{', '.join(_TASKS)}"
-            )
+            known = ", ".join(_TASKS)
+            raise ConfigError(f"env.env_id={cfg['env_id']!r} is no task of 'gym_hybrid': {known}")
         kwargs = {"num_actuators": cfg["num_actuators"]} if task is HardMoveTask else {}
         super().__init__(env=task(**kwargs), cfg=cfg)

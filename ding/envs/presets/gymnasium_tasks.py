@@ -1,10 +1,15 @@
-"""Gymnasium's own tasks: classic control, Box2D, and small grids."""
+"""Environments of gymnasium and of the packages that register theirs with it."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from ding.envs.env._ids import BOX2D, newest_id
+import gymnasium
+import numpy as np
+
+from ding.envs.env._make import ALE, BOX2D, MINIGRID, MUJOCO, newest_id, simulator_of
 from ding.envs.env.gymnasium_env import GymnasiumEnv
+from ding.envs.env_wrappers import preset_wrappers
+from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
 _CLIPPED: dict[str, Any] = {**GymnasiumEnv.config, "clip_action": True}
@@ -127,3 +132,142 @@ class CliffWalkingEnv(GymnasiumEnv):
     default_id = newest_id("CliffWalking")
     config = {**GymnasiumEnv.config, "max_episode_steps": 300}
     wrapped_by = ("one_hot_obs",)
+
+
+# ---- MuJoCo ------------------------------------------------------------------------------------
+
+
+@ENV_REGISTRY.register("mujoco")
+class MujocoEnv(GymnasiumEnv):
+    """``HalfCheetah-v5``, ``Hopper-v4``, ...; actions beyond the bounds are clipped.
+
+    Versions 0 to 3 become version 4, which has their rewards and observations.
+    """
+
+    example_id = "HalfCheetah-v5"
+    needs = MUJOCO
+    config = _CLIPPED
+
+    @classmethod
+    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
+        env_id = super().gymnasium_id(cfg)
+        if env_id.endswith(("BulletEnv-v0", "PyBulletEnv-v0")):
+            raise ConfigError(
+                f"env.env_id={env_id!r} is an environment of pybullet, which this package does not "
+                f"have; the one of MuJoCo: {env_id.partition('Bullet')[0]}-v5"
+            )
+        return env_id
+
+
+#: First word of a data set's name to the task that it was collected in.
+_D4RL_TASKS = {
+    "halfcheetah": "HalfCheetah-v4",
+    "hopper": "Hopper-v4",
+    "walker2d": "Walker2d-v4",
+    "ant": "Ant-v3",  # with the observations of the version that D4RL used
+}
+
+
+@ENV_REGISTRY.register("d4rl")
+class D4RLEnv(MujocoEnv):
+    """The task that a D4RL data set of MuJoCo was collected in; for evaluations.
+
+    Config keys:
+        env_id: A data set's name, such as ``hopper-medium-expert-v2``, or an id of gymnasium.
+    """
+
+    example_id = "hopper-medium-v2"
+
+    @classmethod
+    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
+        name = super().gymnasium_id(cfg)
+        task = _D4RL_TASKS.get(name.partition("-")[0])
+        if task is None and simulator_of(name) is not MUJOCO:
+            raise ConfigError(
+                f"env.env_id={name!r}: the task of this data set is not there; those of "
+                f"{', '.join(_D4RL_TASKS)} are. For another one, name its environment: "
+                "create_config.env=dict(type='gymnasium') with main_config.env.env_id"
+            )
+        return task or name
+
+    @classmethod
+    def says(cls, cfg: Mapping[str, Any]) -> list[str]:
+        if not cfg.get("env_id"):
+            return []
+        return [f"env.env_id={cfg.get('env_id')!r}: evaluations are in {cls.gymnasium_id(cfg)!r}"]
+
+
+# ---- MiniGrid ----------------------------------------------------------------------------------
+
+
+@ENV_REGISTRY.register("minigrid")
+class MiniGridEnv(GymnasiumEnv):
+    """``MiniGrid-Empty-8x8-v0``, ...; the reward of success is 1, less by the time it took.
+
+    Config keys:
+        flat_obs: Observations float32 ``[2835]``, the cells in sight and the mission's letters
+            one-hot; if false, the cells alone, float32 ``[3, 7, 7]``.
+        max_step: A limit of steps, where it is less than the task's own.
+    """
+
+    example_id = "MiniGrid-Empty-8x8-v0"
+    needs = MINIGRID
+    config = {**GymnasiumEnv.config, "flat_obs": True}
+
+    @classmethod
+    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+        return [_flat] if cfg["flat_obs"] else [_cells, {"type": "channel_first"}]
+
+
+def _flat(env: gymnasium.Env) -> gymnasium.Env:
+    from minigrid.wrappers import FlatObsWrapper
+
+    return gymnasium.wrappers.DtypeObservation(FlatObsWrapper(env), np.float32)
+
+
+def _cells(env: gymnasium.Env) -> gymnasium.Env:
+    from minigrid.wrappers import ImgObsWrapper
+
+    return gymnasium.wrappers.DtypeObservation(ImgObsWrapper(env), np.float32)
+
+
+# ---- Atari -------------------------------------------------------------------------------------
+
+
+@ENV_REGISTRY.register("atari")
+class AtariEnv(GymnasiumEnv):
+    """A game as in Mnih et al. (2015): observations float32 ``[frame_stack, 84, 84]`` in [0, 1].
+
+    Episodes start with up to 30 no-ops, an action is repeated for four frames, and the last two of
+    them are shown as one grey picture. In collectors' environments an episode ends with a life and
+    rewards are their signs; evaluations play whole games for the game's own score.
+
+    Config keys:
+        env_id: ``PongNoFrameskip-v4`` or ``ALE/Pong-v5``; here both show every frame.
+        frame_stack: How many pictures are one observation. (``fram_stack``, as some configs have)
+        clip_rewards: Whether collectors' rewards are their signs.
+        env_wrapper: Takes the place of all of these wrappers but the stack.
+    """
+
+    example_id = "PongNoFrameskip-v4"
+    needs = ALE
+    config = {**GymnasiumEnv.config, "frame_stack": 4, "fram_stack": None, "clip_rewards": True}
+
+    def __init__(self, cfg: dict) -> None:
+        if cfg.get("fram_stack"):
+            cfg = {**cfg, "frame_stack": cfg["fram_stack"]}
+        super().__init__(cfg)
+
+    @classmethod
+    def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
+        # The skipping is the wrapper's, which sees all frames.
+        skip = {"frameskip": 1} if cls.gymnasium_id(cfg).startswith("ALE/") else {}
+        return skip if cfg.get("env_wrapper") else {**skip, "obs_type": "grayscale"}
+
+    @classmethod
+    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+        if cfg.get("env_wrapper"):
+            return []
+        left_out = ["frame_stack"] if cfg["clip_rewards"] else ["frame_stack", "clip_reward"]
+        usual = preset_wrappers("atari_default", caller)
+        return [wrapper for wrapper in usual if wrapper["type"] not in left_out]

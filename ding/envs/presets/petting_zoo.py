@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.env._ids import Simulator
+from ding.envs.env._make import Simulator
 from ding.envs.games.cooperative import CooperativeGame, box_like
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY

@@ -9,7 +9,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.envs import get_vec_env_setting
-from ding.envs.env._ids import current_id, old_id_line
+from ding.envs.env._make import current_id, old_id_line
 from ding.envs.env.env_implementation_check import check_all
 from ding.utils.errors import ActionError, ConfigError, EnvError
 

@@ -1,4 +1,4 @@
-"""Checks and fits an action to its space; what can be known beforehand is worked out once."""
+"""Fits observations to what networks read, and actions to what environments take."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,7 +6,78 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils.errors import ActionError, ConfigError
+from ding.envs.vector_step import Action, Obs
+from ding.utils.errors import ActionError, ConfigError, EnvError
+
+_FLOAT32 = np.dtype(np.float32)
+_UINT8 = np.dtype(np.uint8)
+
+# ---- observations --------------------------------------------------------------------------------
+
+
+def observation_adapter(
+    space: spaces.Space, env_name: str
+) -> tuple[spaces.Space, Callable[[Obs], Obs]]:
+    """The space of the observations that a `DingEnvWrapper` returns, and what makes them.
+
+    Boxes keep uint8 and become float32 otherwise; the index of a Discrete space becomes a float32
+    array of shape (1,); MultiDiscrete and MultiBinary become float32; Dict and Tuple go through
+    their members. An array that is right already is passed on, not copied.
+    """
+    if isinstance(space, spaces.Dict):
+        members = {k: observation_adapter(s, env_name) for k, s in space.spaces.items()}
+        functions = {k: function for k, (_, function) in members.items()}
+        return (
+            spaces.Dict({k: s for k, (s, _) in members.items()}),
+            lambda obs: {k: function(obs[k]) for k, function in functions.items()},
+        )
+    if isinstance(space, spaces.Tuple):
+        parts = [observation_adapter(s, env_name) for s in space.spaces]
+        return (
+            spaces.Tuple([s for s, _ in parts]),
+            lambda obs: tuple(f(item) for (_, f), item in zip(parts, obs)),
+        )
+    box = _as_box(space)
+    if box is None:
+        return space, lambda obs: obs
+    dtype, shape = box.dtype, box.shape
+
+    def to_array(obs: Obs) -> np.ndarray:
+        if type(obs) is np.ndarray and obs.dtype is dtype and obs.shape == shape:
+            return obs
+        array = np.asarray(obs, dtype)
+        if array.shape != shape and (array.size != 1 or shape != (1,)):
+            raise EnvError(
+                f"env {env_name!r} gave an observation of shape {array.shape}; its observation "
+                f"space says {shape}"
+            )
+        return array.reshape(shape)
+
+    return box, to_array
+
+
+def _as_box(space: spaces.Space) -> spaces.Box | None:
+    if isinstance(space, spaces.Box):
+        if space.dtype in (_FLOAT32, _UINT8):
+            return space
+        biggest = np.finfo(np.float32).max
+        low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+        # A finite float64 bound beyond float32 must not turn into infinity with a warning.
+        low = np.where(np.isfinite(low), np.clip(low, -biggest, biggest), low)
+        high = np.where(np.isfinite(high), np.clip(high, -biggest, biggest), high)
+        return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+    if isinstance(space, spaces.Discrete):
+        start = int(space.start)
+        return spaces.Box(start, start + int(space.n) - 1, shape=(1,), dtype=np.float32)
+    if isinstance(space, spaces.MultiDiscrete):
+        low = np.zeros(space.nvec.shape, np.float32) + getattr(space, "start", 0)
+        return spaces.Box(low, low + space.nvec.astype(np.float32) - 1, dtype=np.float32)
+    if isinstance(space, spaces.MultiBinary):
+        return spaces.Box(0, 1, shape=space.shape, dtype=np.float32)
+    return None
+
+
+# ---- actions -------------------------------------------------------------------------------------
 
 # Up to this many entries a loop over Python numbers beats numpy's cost per call.
 _SMALL = 8
@@ -15,12 +86,12 @@ _TOLERANCE = 1e-5  # of the range: what rounding may add to an action at its bou
 
 def action_adapter(
     space: spaces.Space, env_name: str, act_scale: bool = False, clip_action: bool = False
-) -> Callable[[Any], Any]:
+) -> Callable[[Action], Action]:
     """A function from a policy's action to the one that the environment's ``step`` takes.
 
     Args:
         space: The environment's action space.
-        env_name: What errors call the environment.
+        env_name: The environment's name in errors.
         act_scale: Map ``[-1, 1]`` to the bounds (Boxes only); what lies beyond is clipped.
         clip_action: Clip to the bounds instead of refusing (Boxes only).
 
@@ -35,9 +106,7 @@ def action_adapter(
     if isinstance(space, spaces.Box):
         if space.dtype.kind != "f":
             return _Whole(space, env_name, space.low, space.high)
-        if act_scale:
-            return _Scaled(space, env_name)
-        return _Box(space, env_name, clip_action)
+        return _Box(space, env_name, act_scale, clip_action)
     if isinstance(space, spaces.MultiDiscrete):
         start = getattr(space, "start", 0)
         return _Whole(space, env_name, start + np.zeros_like(space.nvec), start + space.nvec - 1)
@@ -57,12 +126,18 @@ def scaled_space(space: spaces.Space) -> spaces.Space:
     return space
 
 
-class _Adapter:
-    def __init__(self, space: spaces.Space, env_name: str) -> None:
-        self.space = space
-        self.env_name = env_name
+class _Other:
+    """Composite spaces: their own check."""
 
-    def refuse(self, action: Any, why: str, cure: str = "") -> ActionError:
+    def __init__(self, space: spaces.Space, env_name: str) -> None:
+        self.space, self.env_name = space, env_name
+
+    def __call__(self, action: Action) -> Action:
+        if not self.space.contains(action):
+            raise self.refuse(action, "the space does not contain it")
+        return action
+
+    def refuse(self, action: Action, why: str, cure: str = "") -> ActionError:
         got = repr(action)
         if len(got) > 200:
             got = got[:200] + "..."
@@ -75,15 +150,15 @@ class _Adapter:
         )
 
 
-class _Discrete(_Adapter):
-    """Hands on a Python int, the quickest for an environment to check and compare."""
+class _Discrete(_Other):
+    """Passes on a Python int, the quickest for an environment to check and compare."""
 
     def __init__(self, space: spaces.Discrete, env_name: str) -> None:
         super().__init__(space, env_name)
         self.low = int(space.start)
         self.end = self.low + int(space.n)
 
-    def __call__(self, action: Any) -> int:
+    def __call__(self, action: Action) -> int:
         value = action
         if type(value) is not int:
             if isinstance(value, (np.ndarray, np.integer)) or hasattr(value, "item"):
@@ -98,54 +173,63 @@ class _Discrete(_Adapter):
         raise self.refuse(action, f"expected {self.low} to {self.end - 1}")
 
 
-class _Box(_Adapter):
+class _Box(_Other):
     """Float actions; a dtype of another precision is cast."""
 
-    def __init__(self, space: spaces.Box, env_name: str, clip: bool = False) -> None:
+    def __init__(
+        self, space: spaces.Box, env_name: str, act_scale: bool = False, clip: bool = False
+    ) -> None:
         super().__init__(space, env_name)
-        self.dtype = space.dtype
-        self.shape = space.shape
-        self.small = int(np.prod(space.shape)) <= _SMALL
+        if act_scale and not space.is_bounded("both"):
+            raise ConfigError(
+                f"env.act_scale=True, but the action space of {env_name!r} has no finite bounds "
+                f"({space}); leave env.act_scale out"
+            )
+        self.dtype, self.shape = space.dtype, space.shape
+        self.scales, self.clips = act_scale, act_scale or clip
         biggest = np.finfo(space.dtype.type).max  # type: ignore[type-var]
         # An infinite action is wrong even where the bounds are infinite.
         self.low = np.clip(space.low, -biggest, biggest)
         self.high = np.clip(space.high, -biggest, biggest)
+        if act_scale:
+            self.middle = (self.low.astype(np.float64) + self.high) / 2
+            self.half = (self.high.astype(np.float64) - self.low) / 2
+            self.low, self.high = -np.ones_like(self.low), np.ones_like(self.high)
         self.bounds = list(zip(self.low.ravel().tolist(), self.high.ravel().tolist()))
-        self.clip = clip
 
-    def __call__(self, action: Any) -> np.ndarray:
+    def __call__(self, action: Action) -> np.ndarray:
         array = self.as_array(action)
-        if self.small:
+        if len(self.bounds) <= _SMALL:
             for value, (low, high) in zip(array.ravel().tolist(), self.bounds):
                 if not low <= value <= high:  # not: NaN compares false
-                    return self.mend(action, array)
+                    array = self.mend(action, array)
+                    break
         elif not ((array >= self.low).all() and (array <= self.high).all()):
-            return self.mend(action, array)
+            array = self.mend(action, array)
+        if self.scales:
+            return (self.middle + array * self.half).astype(self.dtype)
         return array
 
-    def as_array(self, action: Any) -> np.ndarray:
+    def as_array(self, action: Action) -> np.ndarray:
         if type(action) is np.ndarray and action.dtype is self.dtype and action.shape == self.shape:
             return action
         array = action if isinstance(action, np.ndarray) else np.asarray(action)
         given_as_numbers = isinstance(action, (list, tuple, int, float))
         if array.dtype.kind != "f" and not (given_as_numbers and array.dtype.kind == "i"):
             raise self.refuse(action, f"its dtype is {array.dtype}, expected {self.dtype}")
-        if array.shape != self.shape:
-            if array.size != 1 or self.small is False or len(self.bounds) != 1:
-                raise self.refuse(action, f"its shape is {array.shape}, expected {self.shape}")
-            array = array.reshape(self.shape)
-        return array.astype(self.dtype)
+        if array.shape != self.shape and not array.size == len(self.bounds) == 1:
+            raise self.refuse(action, f"its shape is {array.shape}, expected {self.shape}")
+        return array.reshape(self.shape).astype(self.dtype)
 
-    def mend(self, action: Any, array: np.ndarray) -> np.ndarray:
+    def mend(self, action: Action, array: np.ndarray) -> np.ndarray:
         """The action clipped to the bounds, if that is asked for or rounding led beyond them."""
         if np.isnan(array).any():
             raise self.refuse(action, "it holds NaN")
-        if not self.clip:
+        if not self.clips:
             with np.errstate(over="ignore", invalid="ignore"):  # bounds that stand for infinity
                 slack = _TOLERANCE * (self.high - self.low)
                 beyond = (array < self.low - slack) | (array > self.high + slack)
-            beyond |= np.isinf(array)
-            if beyond.any():
+            if (beyond | np.isinf(array)).any():
                 raise self.refuse(
                     action,
                     "it is beyond the bounds",
@@ -155,36 +239,16 @@ class _Box(_Adapter):
         return np.clip(array, self.low, self.high)
 
 
-class _Scaled(_Box):
-    """Actions in ``[-1, 1]``, mapped to the bounds; what lies beyond is clipped."""
-
-    def __init__(self, space: spaces.Box, env_name: str) -> None:
-        if not space.is_bounded("both"):
-            raise ConfigError(
-                f"env.act_scale=True, but the action space of {env_name!r} has no finite bounds "
-                f"({space}); leave env.act_scale out"
-            )
-        super().__init__(space, env_name, clip=True)
-        self.middle = (self.low.astype(np.float64) + self.high) / 2
-        self.half = (self.high.astype(np.float64) - self.low) / 2
-        self.low, self.high = -np.ones_like(self.low), np.ones_like(self.high)
-        self.bounds = [(-1.0, 1.0)] * self.low.size
-
-    def __call__(self, action: Any) -> np.ndarray:
-        return (self.middle + super().__call__(action) * self.half).astype(self.dtype)
-
-
-class _Whole(_Adapter):
+class _Whole(_Other):
     """Arrays of whole numbers, each within its own limits (both included)."""
 
     def __init__(
         self, space: spaces.Space, env_name: str, low: np.ndarray, high: np.ndarray
     ) -> None:
         super().__init__(space, env_name)
-        self.low = low
-        self.high = high
+        self.low, self.high = low, high
 
-    def __call__(self, action: Any) -> np.ndarray:
+    def __call__(self, action: Action) -> np.ndarray:
         array = np.asarray(action)
         if array.dtype.kind not in "iub":
             raise self.refuse(action, f"its dtype is {array.dtype}, expected {self.space.dtype}")
@@ -195,7 +259,7 @@ class _Whole(_Adapter):
         return array.astype(self.space.dtype, copy=False)
 
 
-class _Parts(_Adapter):
+class _Parts(_Other):
     """Actions of several parts, such as a hybrid one's ``action_type`` and ``action_args``."""
 
     def __init__(
@@ -207,16 +271,7 @@ class _Parts(_Adapter):
             for name, part in space.spaces.items()
         }
 
-    def __call__(self, action: Any) -> dict[str, Any]:
+    def __call__(self, action: Action) -> dict[str, Any]:
         if not isinstance(action, Mapping) or set(action) != set(self.parts):
             raise self.refuse(action, f"expected a dict of {', '.join(self.parts)}")
         return {name: part(action[name]) for name, part in self.parts.items()}
-
-
-class _Other(_Adapter):
-    """Composite spaces: their own check."""
-
-    def __call__(self, action: Any) -> Any:
-        if not self.space.contains(action):
-            raise self.refuse(action, "the space does not contain it")
-        return action

@@ -1,57 +1,58 @@
-"""Wrappers between whole numbers and arrays."""
+"""Wrappers that change what an action means, how often it repeats, and how many steps there are."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from ding.envs.vector_step import Action, EnvStep, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
 
 
-@ENV_WRAPPER_REGISTRY.register("one_hot_obs")
-class OneHotObsWrapper(gymnasium.ObservationWrapper):
-    """The number of a state as float32 ``[n]``, 1 at the state and 0 elsewhere."""
+@ENV_WRAPPER_REGISTRY.register("time_limit")
+class TimeLimitWrapper(gymnasium.wrappers.TimeLimit):
+    """Truncates an episode after `max_limit` steps."""
 
-    def __init__(self, env: gymnasium.Env) -> None:
+    keeps_return = True
+
+    def __init__(self, env: gymnasium.Env, max_limit: int) -> None:
+        if max_limit < 1:
+            raise ValueError(f"max_limit is {max_limit}; expected 1 or more steps")
+        super().__init__(as_gymnasium(env), max_limit)
+        self.max_limit = max_limit
+
+
+@ENV_WRAPPER_REGISTRY.register("action_repeat")
+class ActionRepeatWrapper(gymnasium.Wrapper):
+    """Takes each action `action_repeat` times, or until the episode ends, and sums the rewards."""
+
+    keeps_return = True
+
+    def __init__(self, env: gymnasium.Env, action_repeat: int = 1) -> None:
+        if action_repeat < 1:
+            raise ValueError(f"action_repeat is {action_repeat}; expected 1 or more")
         super().__init__(as_gymnasium(env))
-        space = self.env.observation_space
-        if not isinstance(space, spaces.Discrete):
-            raise ValueError(f"one_hot_obs needs observations that are one number, got {space}")
-        self._start = int(space.start)
-        self._rows = np.eye(int(space.n), dtype=np.float32)
-        self.observation_space = spaces.Box(0.0, 1.0, (int(space.n),), np.float32)
+        self.action_repeat = action_repeat
 
-    def observation(self, obs: Any) -> np.ndarray:
-        return self._rows[int(obs) - self._start].copy()
-
-
-@ENV_WRAPPER_REGISTRY.register("taxi_obs")
-class TaxiObsWrapper(gymnasium.ObservationWrapper):
-    """Taxi's state as float32 ``[34]``: one-hot cell (25), passenger's place (5), goal (4)."""
-
-    _SIZES = (5, 5, 5, 4)  # row, column, passenger, goal; the last one counts up first
-
-    def __init__(self, env: gymnasium.Env) -> None:
-        super().__init__(as_gymnasium(env))
-        self.observation_space = spaces.Box(0.0, 1.0, (34,), np.float32)
-
-    def observation(self, obs: Any) -> np.ndarray:
-        row, column, passenger, goal = np.unravel_index(int(obs), self._SIZES)
-        features = np.zeros(34, np.float32)
-        features[[5 * row + column, 25 + passenger, 30 + goal]] = 1
-        return features
+    def step(self, action: Action) -> EnvStep:
+        total: Reward = 0.0
+        for _ in range(self.action_repeat):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total = total + reward
+            if terminated or truncated:
+                break
+        return obs, total, terminated, truncated, info
 
 
 @ENV_WRAPPER_REGISTRY.register("discretize_action")
 class DiscretizeActionWrapper(gymnasium.ActionWrapper):
-    """Lets choices among evenly spaced numbers stand for a continuous action.
+    """Makes a continuous action a choice among evenly spaced numbers.
 
     Args:
-        bins: How many there are, the bounds of the space among them: one number, or one for each
+        bins: How many there are, including the bounds of the space: one count, or one for each
             number of the action.
         branches: Whether an action is a list with a choice for each number (MultiDiscrete); else it
             is one choice, for an action of one number.
@@ -67,7 +68,7 @@ class DiscretizeActionWrapper(gymnasium.ActionWrapper):
         if space.low.size != 1 and not branches:
             raise ValueError(
                 f"discretize_action needs an action of one number, got {space}; with branches=True "
-                "each number is a choice of its own"
+                "there is a choice for each number"
             )
         counts = np.broadcast_to(np.asarray(bins), space.low.size)
         if (counts < 2).any():
@@ -79,6 +80,6 @@ class DiscretizeActionWrapper(gymnasium.ActionWrapper):
             spaces.MultiDiscrete(counts) if branches else spaces.Discrete(int(counts[0]))
         )
 
-    def action(self, action: Any) -> np.ndarray:
+    def action(self, action: Action) -> np.ndarray:
         values = self._low + self._step * np.asarray(action).ravel()
         return values.reshape(self._shape).astype(self._dtype)
