@@ -1,3 +1,7 @@
+from .arrays import (
+    IdColumn as IdColumn,
+    IndexedColumn as IndexedColumn,
+)
 from .buffer.deque_buffer import (
     DequeBuffer as DequeBuffer,
 )
@@ -9,12 +13,6 @@ from .dataset import (
     create_dataset as create_dataset,
     describe_dataset as describe_dataset,
     offline_data_save_type as offline_data_save_type,
-)
-from .id_column import (
-    IdColumn as IdColumn,
-)
-from .indexed_column import (
-    IndexedColumn as IndexedColumn,
 )
 from .shm_buffer import (
     ShmBuffer as ShmBuffer,

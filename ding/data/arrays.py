@@ -1,46 +1,179 @@
-"""Columns as they are kept: numpy arrays, and in which form readers get each of them.
+"""What a column may be, and columns as they are kept: numpy arrays, and the form readers get.
 
 Tensors are for the edge, as rows are: to make one of an array, or an array of one, takes longer
 than to copy sixty rows.
 """
 
 import functools
-from collections.abc import Hashable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 import torch
 
-from ding.data.id_column import IdColumn
-from ding.data.indexed_column import IndexedColumn
 from ding.data.tree import tree_paths
+from ding.utils.errors import DataError
 
+Array = TypeVar("Array", np.ndarray, torch.Tensor)
+
+
+class IdColumn:
+    """Ids of the form ``<prefix>_<number>``, held as numbers; a row has the text.
+
+    Args:
+        prefix: The part before the underscore in each id.
+        numbers: int64 ``[N]``.
+    """
+
+    __slots__ = ("numbers", "prefix")
+
+    def __init__(self, prefix: str, numbers: np.ndarray) -> None:
+        self.prefix = prefix
+        self.numbers = np.asarray(numbers, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.numbers.shape
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: Any) -> "IdColumn": ...
+
+    def __getitem__(self, index: Any) -> "str | IdColumn":
+        picked = self.numbers[index]
+        return IdColumn(self.prefix, picked) if np.ndim(picked) else f"{self.prefix}_{int(picked)}"
+
+    def tolist(self) -> list[str]:
+        prefix = self.prefix
+        return [f"{prefix}_{number}" for number in self.numbers.tolist()]
+
+    def __repr__(self) -> str:
+        return f"IdColumn({self.prefix!r}, {self.numbers!r})"
+
+
+def id_numbers(ids: Any, prefix: str) -> np.ndarray:
+    """Numbers of the ids that have this prefix, -2 for others; int64 [n].
+
+    Raises:
+        DataError: Something that is no id.
+    """
+    if isinstance(ids, IdColumn):
+        return ids.numbers if ids.prefix == prefix else np.full(len(ids), -2)
+    start = f"{prefix}_"
+    cut = len(start)
+    try:
+        return np.array([int(i[cut:]) if i.startswith(start) else -2 for i in ids], dtype=np.int64)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"replay_unique_id must be ids such as '{start}7': {error}") from error
+
+
+class IndexedColumn(Generic[Array]):
+    """A column that names rows of an array: row i is ``source[index[i]]``.
+
+    An observation is both one row's ``obs`` and another's ``next_obs``. Given as two of these over
+    one source, ``source`` is copied straight to where the rows are kept, and big observations are
+    not searched for equal ones::
+
+        frames = torch.cat([log.obs, log.final_obs])  # [M, ...]
+        obs, next_obs = IndexedColumn(frames, at), IndexedColumn(frames, following)
+        buffer.push(Columns({"obs": obs, "next_obs": next_obs, "action": action, ...}))
+
+    Readers of ``Columns.columns`` get the array that it represents.
+
+    Args:
+        source: Array or tensor ``[M, ...]``; not to be written to any more.
+        index: int64 ``[N]``, in ``[0, M)``.
+        names: int64 ``[M]``, a number for rows of ``source`` that may come again in another
+            source, as an observation in which one trajectory is cut and the next one begins; equal
+            ones have one number, -1 is none. A buffer looks there for big observations that it has.
+    """
+
+    __slots__ = ("index", "names", "source")
+
+    def __init__(self, source: Array, index: np.ndarray, names: np.ndarray | None = None) -> None:
+        self.source: Array = source
+        self.index = index
+        self.names = names
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.index), *self.source.shape[1:])
+
+    @property
+    def dtype(self) -> Any:
+        return self.source.dtype
+
+    def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
+        return IndexedColumn(self.source, self.index[rows], self.names)
+
+    def gathered(self) -> Array:
+        """The array that this represents, a copy."""
+        if isinstance(self.source, torch.Tensor):
+            return self.source[torch.from_numpy(self.index)]
+        return self.source.take(self.index, 0)
+
+    def __repr__(self) -> str:
+        return f"IndexedColumn({len(self)} of {len(self.source)} rows)"
+
+
+#: What users store: mappings mostly, but whatever they like.
+Item: TypeAlias = Any
+#: Items as they leave: ``Columns`` if they are columnar, otherwise a plain list.
+Items: TypeAlias = list[Item]
+#: One transition, or another mapping of names.
+Row: TypeAlias = dict[str, Any]
+#: Plain data: numbers, texts, arrays, and lists and dicts of them.
+State: TypeAlias = dict[str, Any]
+#: An array of one value per row.
+Leaf: TypeAlias = np.ndarray | torch.Tensor | IdColumn
+#: An array of one value per row, or a nested mapping of them.
+Column: TypeAlias = Leaf | Mapping[str, Any]
+#: Which rows: numbers, flags or a slice.
+Index: TypeAlias = np.ndarray | torch.Tensor | list[int] | slice
 #: Name of a column; of one in nested mappings the names on the way to it.
 Key: TypeAlias = Hashable
 #: What readers get: ``None`` the array itself, a dtype a tensor of it, a text ids of that prefix.
 Form: TypeAlias = torch.dtype | str | None
-_DTYPE, _BFLOAT16, _ARRAY, _from_numpy = torch.dtype, torch.bfloat16, np.ndarray, torch.from_numpy
-#: An array of one value per row.
+#: An array of one value per row, as it is kept.
 StoredLeaf: TypeAlias = np.ndarray | IndexedColumn[np.ndarray]
+#: Makes columns that a reader may never ask for.
+MoreColumns: TypeAlias = Callable[[], Mapping[str, np.ndarray | IdColumn]]
+_DTYPE, _BFLOAT16, _ARRAY, _from_numpy = torch.dtype, torch.bfloat16, np.ndarray, torch.from_numpy
 
 
 class Arrays:
-    """Arrays of one leading length, nobody's to change.
+    """Arrays of one leading length, which nothing changes.
 
     Attributes:
         leaves: Arrays by name, flat.
         forms: The form of each, in the same order.
+        more: Makes further columns for readers, when the first one comes.
     """
 
-    __slots__ = ("forms", "leaves")
+    __slots__ = ("forms", "leaves", "more")
 
-    def __init__(self, leaves: dict[Key, StoredLeaf], forms: dict[Key, Form]) -> None:
+    def __init__(
+        self,
+        leaves: dict[Key, StoredLeaf],
+        forms: dict[Key, Form],
+        more: MoreColumns | None = None,
+    ) -> None:
         self.leaves = leaves
         self.forms = forms
+        self.more = more
 
-    def shown(self) -> dict[str, Any]:
-        """The columns as readers get them, nested as they came; shares memory."""
-        leaves, is_flat = self.leaves, True
+    def shown(self) -> tuple[dict[str, Any], bool]:
+        """The columns as readers get them, nested as they came; and whether these are all of them,
+        in the same memory."""
+        leaves, is_flat, is_shared = self.leaves, True, True
         found: dict[Any, Any] = {}
         for key, form in self.forms.items():
             leaf = leaves[key]
@@ -48,9 +181,13 @@ class Arrays:
                 found[key] = _from_numpy(leaf)  # mostly, and without another call
             else:
                 found[key] = shown(leaf, form)
+                is_shared = is_shared and type(leaf) is _ARRAY
             if type(key) is tuple:
                 is_flat = False
-        return found if is_flat else nested(found)
+        found = found if is_flat else nested(found)
+        if self.more is not None:
+            return {**found, **self.more()}, False
+        return found, is_shared
 
 
 def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
@@ -98,13 +235,13 @@ def _of_unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
 
 @functools.lru_cache
 def tensor_form(dtype: np.dtype) -> Form:
-    """The form of arrays of a dtype that readers shall get as tensors."""
+    """The form of arrays of a dtype that readers get as tensors."""
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
 def shown(leaf: StoredLeaf, form: Form) -> Any:
     """What readers get of an array."""
-    array = leaf.source.take(leaf.index, 0) if isinstance(leaf, IndexedColumn) else leaf
+    array = leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
     if form is None:
         return array
     if isinstance(form, str):
@@ -114,7 +251,7 @@ def shown(leaf: StoredLeaf, form: Form) -> Any:
 
 
 def nested(flat: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Mappings of mappings, of what has the names on the way to it."""
+    """Mappings of mappings, of flat ones by the names on the way to each value."""
     found: dict[Any, Any] = {}
     for key, value in flat.items():
         home, path = found, path_of(key)
@@ -130,6 +267,6 @@ def path_of(key: Key) -> tuple[Any, ...]:
 
 
 def key_of(path: tuple[Any, ...]) -> Key:
-    """What `path_of` was given."""
+    """The inverse of `path_of`."""
     # A name that is a tuple itself is left in one, not to be taken for a path.
     return path if len(path) > 1 or type(path[0]) is tuple else path[0]

@@ -1,5 +1,6 @@
 """Rows of one kind in preallocated columns."""
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +10,9 @@ import numpy as np
 from ding.data.arrays import (
     Arrays,
     Form,
+    IndexedColumn,
     Key,
+    MoreColumns,
     StoredLeaf,
     arrays_of,
     key_of,
@@ -17,11 +20,13 @@ from ding.data.arrays import (
     path_of,
     shown,
 )
+from ding.data.columns import packed, unpacked
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
-from ding.data.indexed_column import IndexedColumn
-from ding.data.packing import packed, unpacked
-from ding.data.preallocate import Preallocator
+from ding.data.memory import allocate
 from ding.utils.errors import DataError
+
+_LARGE = 1 << 30
+_logger = logging.getLogger("ding.data")
 
 
 class ColumnStore:
@@ -30,30 +35,33 @@ class ColumnStore:
     Args:
         capacity: Number of slots.
         arrays: The first rows to come: names, forms, dtypes and shapes are theirs.
-        preallocator: Where arrays come from.
+        folder: For memory-mapped files; None keeps the columns in memory.
     """
 
-    def __init__(self, capacity: int, arrays: Arrays, preallocator: Preallocator) -> None:
+    def __init__(self, capacity: int, arrays: Arrays, folder: str | None) -> None:
         self.capacity = capacity
-        self._preallocator = preallocator
+        self._folder = folder
         #: Another object when rows that are stored are changed, to a wider dtype.
         self.version = object()
         self._forms = arrays.forms
         #: Dtype, and shape of a row, by name.
         self._kinds = {key: _kind(leaf) for key, leaf in arrays.leaves.items()}
         following = _following(arrays)
-        kept_once = set(following.values())
-        self.row_bytes = row_bytes(arrays)
-        preallocator.announce(capacity * self.row_bytes)
+        once = {key: leaf for key, leaf in arrays.leaves.items() if key not in following.values()}
+        self.row_bytes = sum(_size(leaf) for leaf in once.values())
+        if (total := capacity * self.row_bytes) >= _LARGE:
+            where = f"in files in {folder}" if folder else "of memory"
+            _logger.warning("replay buffer: up to %.1f GB %s when full", total / 1e9, where)
         self._arrays: dict[Key, np.ndarray] = {}
         #: Big observations, kept once for the two columns that refer to them.
         self._pairs: list[tuple[FramePair, Key, Key]] = []
-        for key, (dtype, shape) in self._kinds.items():
+        for key in once:
+            dtype, shape = self._kinds[key]
             if key in following:
-                pair = FramePair(capacity, dtype, shape, _label(key), preallocator)
+                pair = FramePair(capacity, dtype, shape, _label(key), folder)
                 self._pairs.append((pair, key, following[key]))
-            elif key not in kept_once:
-                self._arrays[key] = preallocator.empty((capacity, *shape), dtype, _label(key))
+            else:
+                self._arrays[key] = allocate((capacity, *shape), dtype, _label(key), folder)
         self._plan()
 
     def _plan(self) -> None:
@@ -69,16 +77,6 @@ class ColumnStore:
             for key, array in self._arrays.items()
         ]
 
-    def _targets_for(self, n: int) -> list[tuple[Key, np.ndarray, np.dtype, tuple[int, ...]]]:
-        """Where the arrays of n rows go, and what they look like mostly."""
-        if n != self._target_rows:
-            self._targets = [
-                (key, array, array.dtype, (n, *array.shape[1:]))
-                for key, array in self._arrays.items()
-            ]
-            self._target_rows = n
-        return self._targets
-
     # ------------------------------------------------------------------ in
 
     def write(self, where: slice | np.ndarray, arrays: Arrays, rows: range) -> bool:
@@ -91,23 +89,17 @@ class ColumnStore:
         if arrays.forms is not self._forms and arrays.forms != self._forms:
             return False
         leaves = arrays.leaves
-        for key, target, dtype, shape in self._targets_for(len(rows)):
+        if (n := len(rows)) != self._target_rows:
+            self._targets = [(k, a, a.dtype, (n, *a.shape[1:])) for k, a in self._arrays.items()]
+            self._target_rows = n
+        for key, target, dtype, shape in self._targets:
             value = leaves[key]
-            if type(value) is IndexedColumn:
-                source = value.source
-                if source.dtype is dtype and source.shape[1:] == shape[1:]:
-                    index = value.index[rows.start : rows.stop]
-                    if type(where) is slice:
-                        source.take(index, 0, target[where])
-                    else:
-                        target[where] = source.take(index, 0)
-                    continue
-            elif value.dtype is dtype:
+            if type(value) is not IndexedColumn and value.dtype is dtype:
                 part = value if value.shape == shape else value[rows.start : rows.stop]
                 if part is value or part.shape == shape:
                     target[where] = part
                     continue
-            if not self._write_wider(key, where, value, rows):
+            if not self._write_other(key, where, value, rows):
                 return False
         for pair, *keys in self._pairs:
             both = [leaves[key] for key in keys]
@@ -116,24 +108,28 @@ class ColumnStore:
             pair.write(where, *(leaf[rows.start : rows.stop] for leaf in both))
         return True
 
-    def _write_wider(
+    def _write_other(
         self, key: Key, where: slice | np.ndarray, value: StoredLeaf, rows: range
     ) -> bool:
-        """Write rows that differ in precision: 0 where 0.5 was, float64 where float32 was."""
+        """Write indexed rows, or rows of another precision: 0 where 0.5 was, float64 in float32."""
         (dtype, shape), (given, given_shape) = self._kinds[key], _kind(value)
         if given_shape != shape or (given != dtype and self._forms[key] is not None):
             return False
-        common = np.promote_types(dtype, given)
-        if common not in (dtype, given):
-            return False
-        if common != dtype:
-            self._widen(key, common, shape)
         part = value[rows.start : rows.stop]
+        if given != dtype:
+            common = np.promote_types(dtype, given)
+            if common not in (dtype, given):
+                return False
+            if common != dtype:
+                self._widen(key, common, shape)
+        elif isinstance(part, IndexedColumn) and type(where) is slice:
+            part.source.take(part.index, 0, self._arrays[key][where])
+            return True
         self._arrays[key][where] = part.gathered() if isinstance(part, IndexedColumn) else part
         return True
 
     def _widen(self, key: Key, dtype: np.dtype, shape: tuple[int, ...]) -> None:
-        wide = self._preallocator.empty((self.capacity, *shape), dtype, _label(key))
+        wide = allocate((self.capacity, *shape), dtype, _label(key), self._folder)
         wide[:] = self._arrays[key]
         self._arrays[key], self._kinds[key] = wide, (dtype, shape)
         self.version = object()
@@ -162,39 +158,36 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ out
 
-    def take(self, index: np.ndarray) -> Arrays:
-        """Gather rows into fresh memory.
+    def take(self, index: np.ndarray, more: MoreColumns | None) -> Arrays:
+        """Gather rows into fresh memory, with ``more`` columns.
 
         Raises:
             IndexError: A slot that there is not.
         """
-        return Arrays({key: take(index, 0) for key, take in self._takes}, self._forms)
+        return Arrays({key: take(index, 0) for key, take in self._takes}, self._forms, more)
 
     # ------------------------------------------------------------------ state
 
     def layout(self) -> dict[str, Any]:
         """What rows look like, for `of_layout`: each column without rows."""
+        kinds = [(key, *self._kinds[key]) for key in self._forms]
+        columns = [shown(np.empty((0, *shape), dtype), self._forms[k]) for k, dtype, shape in kinds]
         return {
             "names": [path_of(key) for key in self._forms],
-            "columns": [
-                packed(shown(np.empty((0, *shape), dtype), self._forms[key]))
-                for key, (dtype, shape) in ((key, self._kinds[key]) for key in self._forms)
-            ],
+            "columns": [packed(column) for column in columns],
         }
 
     @classmethod
     def of_layout(
-        cls, layout: Mapping[str, Any], capacity: int, preallocator: Preallocator
+        cls, layout: Mapping[str, Any], capacity: int, folder: str | None
     ) -> "ColumnStore":
         """A store for rows that look like those of another one."""
-        columns = {
-            key_of(tuple(path)): unpacked(column)
-            for path, column in zip(layout["names"], layout["columns"], strict=True)
-        }
+        paths = [key_of(tuple(path)) for path in layout["names"]]
+        columns = dict(zip(paths, map(unpacked, layout["columns"]), strict=True))
         arrays = arrays_of(nested(columns))
         if arrays is None:
             raise DataError("the columns of this state are not numbers")
-        return cls(capacity, arrays, preallocator)
+        return cls(capacity, arrays, folder)
 
     def raw(self, slots: np.ndarray) -> dict[str, np.ndarray]:
         """A copy of rows as bytes, by the columns' positions; frames that are shared come once."""
@@ -227,26 +220,16 @@ class ColumnStore:
             self.write(slots, Arrays(leaves, self._forms), range(len(rows)))
 
 
-def row_bytes(arrays: Arrays) -> int:
-    """What a `ColumnStore` of such rows takes for each."""
-    kept_once = set(_following(arrays).values())
-    return sum(_size(leaf) for key, leaf in arrays.leaves.items() if key not in kept_once)
-
-
 def _following(arrays: Arrays) -> dict[Key, Key]:
     """Big observations, and for each the next one, if that is of the same kind."""
-    leaves, forms, found = arrays.leaves, arrays.forms, {}
-    for key, leaf in leaves.items():
-        path = path_of(key)
-        if path[0] == "obs" and _size(leaf) >= MIN_FRAME_BYTES:
-            later = key_of(("next_obs", *path[1:]))
-            if (
-                later in leaves
-                and forms[later] == forms[key]
-                and _kind(leaves[later]) == _kind(leaf)
-            ):
-                found[key] = later
-    return found
+    kinds = {key: (_kind(leaf), arrays.forms[key]) for key, leaf in arrays.leaves.items()}
+    later = {key: key_of(("next_obs", *path_of(key)[1:])) for key in kinds}
+    return {
+        key: later[key]
+        for key, leaf in arrays.leaves.items()
+        if path_of(key)[0] == "obs" and _size(leaf) >= MIN_FRAME_BYTES
+        if kinds.get(later[key]) == kinds[key]
+    }
 
 
 def _size(leaf: StoredLeaf) -> int:
@@ -258,7 +241,7 @@ def _kind(leaf: StoredLeaf) -> tuple[np.dtype, tuple[int, ...]]:
 
 
 def _scalar(array: np.ndarray, form: Form) -> type | None:
-    """What a number of a row dict is that can be written as it is."""
+    """The type of a number in a row dict that can be written as it is."""
     is_exact = form is None and array.ndim == 1 and array.dtype in (np.bool_, np.int64, np.float64)
     return {"b": bool, "i": int, "f": float}[array.dtype.kind] if is_exact else None
 

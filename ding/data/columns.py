@@ -1,121 +1,111 @@
 """The columnar container: a list of row dicts outside, named arrays inside.
 
-Collectors produce it, buffers store it, files hold it and policies learn from it. Nothing is
-turned into rows until somebody asks for one. From then on the rows *are* the data: a caller may
-change them, and a change that only columns or only rows knew of would be lost silently.
+Collectors produce it, buffers store it, files hold it and policies learn from it. Rows are made
+when a caller first asks for one. From then on the rows *are* the data: a caller may change them,
+and a change that only columns or only rows knew of would be lost silently.
 """
 
 import copy
+import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
 
-from ding.data.arrays import Arrays, arrays_of, path_of, tensor_form
-from ding.data.id_column import IdColumn
-from ding.data.indexed_column import IndexedColumn
-from ding.data.kinds import Column, Index, Leaf, Row
-from ding.data.tree import tree_join, tree_length, tree_map
+from ding.data.arrays import (
+    Arrays,
+    Column,
+    IdColumn,
+    Index,
+    IndexedColumn,
+    Leaf,
+    Row,
+    arrays_of,
+    path_of,
+    tensor_form,
+)
+from ding.data.tree import tree_join, tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
 
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
-
-#: Makes columns that nobody may ever ask for.
-MoreColumns: TypeAlias = Callable[[], dict[str, Any]]
-
-#: Arrays and the rows of them that are meant, part by part.
+#: Arrays, and which of their rows are meant; part by part.
 Windows = list[tuple[Arrays, range]]
-
-#: Two threads that reach into one container must find the same rows. A thread may come twice: what
-#: it allocates may have garbage collected that reads a container of its own, such as a buffer.
-_turning_to_rows = threading.RLock()
 
 
 class _Block:
-    """Rows with one life: columns first, dicts once a row was asked for.
-
-    Each view of the columns, the readers' and the one to keep, is made when it is asked for.
+    """Rows with one life: arrays or columns first, dicts once a row was asked for.
 
     Slices and sums of a container share its blocks, so that a row reached through one of them is
     the same object as through any other, as it would be with plain lists.
-
-    Args:
-        given: The columns, as whoever made the container had them.
-        length: Number of rows.
-        more: Makes further columns when the first reader comes.
     """
 
-    __slots__ = ("_arrays", "_given", "_more", "_shown", "length", "rows")
+    __slots__ = ("_arrays", "_columns", "_lock", "length", "rows")
 
     def __init__(
-        self, given: dict[str, Any] | Arrays, length: int, more: MoreColumns | None = None
+        self, columns: dict[str, Column] | None, arrays: Arrays | None, length: int
     ) -> None:
-        #: One of both, until these are rows; readers may write into what they were shown.
-        self._given: dict[str, Any] | Arrays | None = given
-        self._shown: dict[str, Column] | None = None
-        self._more = more
-        self._arrays: Arrays | None = None
+        self._columns = columns
+        self._arrays = arrays
         self.length = length
-        self.rows: list[Row] = []
-
-    @property
-    def is_rows(self) -> bool:
-        return self._given is None and self._shown is None
+        self.rows: list[Row] | None = None
+        # A thread may come twice: what it allocates may have garbage collected that reads this.
+        self._lock = threading.RLock()
 
     def columns(self) -> dict[str, Column] | None:
-        """What readers get; None once they are rows."""
-        if self._given is not None:
-            with _turning_to_rows:
-                self._show()
-        return self._shown
-
-    def _show(self) -> dict[str, Column] | None:
-        given = self._given
-        if given is not None:
-            if isinstance(given, Arrays):
-                columns = given.shown()
-            else:
-                columns = {name: tree_map(_gathered, column) for name, column in given.items()}
-            self._shown = columns if self._more is None else {**columns, **self._more()}
-            self._given = self._more = self._arrays = None
-        return self._shown
+        """What readers get, and may write into; None once they are rows."""
+        if self._columns is None and self.rows is None:
+            with self._lock:
+                if self._columns is None and (arrays := self._arrays) is not None:
+                    self._columns, is_shared = arrays.shown()
+                    if not is_shared:
+                        self._arrays = None  # readers have copies, which count from here on
+        return self._columns
 
     def arrays(self) -> Arrays | None:
         """The columns as they are kept; None if they cannot be, or are rows."""
-        if self._arrays is None:
-            with _turning_to_rows:
-                found = self._given if self._more is None else self._show()
-                found = self._shown if found is None else found
-                if found is not None:
-                    self._arrays = found if isinstance(found, Arrays) else arrays_of(found)
-        return self._arrays
+        arrays = self._arrays
+        if arrays is None or arrays.more is not None:
+            columns = self.columns()
+            arrays = None if columns is None else arrays_of(columns)
+            self._arrays = None if self.rows is not None else arrays
+        return arrays
 
-    def names(self) -> Set[str]:
-        given = self._given
-        return given.keys() if type(given) is dict else (self.columns() or {}).keys()
+    def names(self) -> Set[str] | None:
+        if (columns := self._columns) is not None:
+            return columns.keys()
+        arrays = self.arrays()
+        return None if arrays is None else {path_of(key)[0] for key in arrays.forms}
 
     def apart(self) -> "_Block":
-        """A block of its own over the same arrays.
-
-        Raises:
-            DataError: They are rows.
-        """
-        with _turning_to_rows:
-            columns = self._shown if self._given is None else self._given
-            if columns is None:
+        """Another block over the same arrays."""
+        with self._lock:
+            if self.rows is not None:
                 raise _handed_out()
-            return _Block(columns, self.length, self._more)
+            return _Block(self._columns, self._arrays, self.length)
 
     def to_rows(self) -> list[Row]:
-        with _turning_to_rows:
-            columns = self._show()
-            if columns is not None:
-                self.rows = _rows_of(columns, self.length)
-                self._shown = self._arrays = None
+        with self._lock:
+            if self.rows is None:
+                rows = _rows_of(self.columns() or {}, self.length)
+                self.rows = rows if self.rows is None else self.rows
+                self._columns = self._arrays = None
             return self.rows
+
+
+def _of_rows(method: Callable[..., Any]) -> Any:
+    """A list's method, which turns this container, and those among its arguments, into rows."""
+
+    @functools.wraps(method)
+    def call(self: "Columns", *args: Any, **kwargs: Any) -> Any:
+        for container in (self, *args):
+            if isinstance(container, Columns):
+                container._to_rows()
+        return method(self, *args, **kwargs)
+
+    return call
 
 
 class Columns(list[Any]):
@@ -136,13 +126,18 @@ class Columns(list[Any]):
     """
 
     def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Any] = ()) -> None:
+        self._parts: list[tuple[_Block, range]] | None = None
         if not isinstance(columns, Mapping):
             super().__init__(columns)
-            self._parts: list[tuple[_Block, range]] | None = None
             return
         super().__init__()
         length = _common_length(columns)
-        self._parts = [(_Block(dict(columns), length), range(length))]
+        own: dict[str, Any] | None = dict(columns)
+        arrays = None
+        if not _PLAIN.issuperset(map(type, columns.values())) and _has_indices(columns):
+            arrays = arrays_of(columns)
+            own = None if arrays else {k: tree_map(_gathered, col) for k, col in columns.items()}
+        self._parts = [(_Block(own, arrays, length), range(length))]
 
     @classmethod
     def _of(cls, parts: list[tuple[_Block, range]]) -> "Columns":
@@ -151,26 +146,17 @@ class Columns(list[Any]):
         return self
 
     @classmethod
-    def trusted(
-        cls,
-        columns: dict[str, Column] | Arrays,
-        length: int,
-        more: MoreColumns | None = None,
-    ) -> "Columns":
-        """A container of columns that are known to have this length; the dict is kept.
-
-        Args:
-            more: Makes further columns, once, when somebody asks for columns or rows.
-        """
-        self = cls.__new__(cls)
-        self._parts = [(_Block(columns, length, more), range(length))]
+    def trusted(cls, arrays: Arrays, length: int) -> "Columns":
+        """A container of arrays that are known to have this length."""
+        self = cls.__new__(cls)  # on the way of each sample: without another call
+        self._parts = [(_Block(None, arrays, length), range(length))]
         return self
 
     @classmethod
     def of_arrays(cls, columns: Mapping[str, AnyColumn], tensors: Set[str]) -> "Columns":
         """A container whose readers get tensors under these names, where arrays were given.
 
-        No tensor is made before somebody reads it.
+        No tensor is made before the first reader.
 
         Raises:
             DataError: Columns of different lengths, or none at all; a column that is no array of
@@ -209,27 +195,23 @@ class Columns(list[Any]):
 
     # ------------------------------------------------------------------ columns
 
-    def _columnar_parts(self) -> list[tuple[_Block, range]] | None:
-        parts = self._parts
-        if parts is None:
-            return None
-        if len(parts) == 1:
-            return None if parts[0][0].is_rows else parts
-        names = [None if block.is_rows else block.names() for block, _ in parts]
-        return parts if all(n is not None and n == names[0] for n in names) else None
-
     @property
     def is_columnar(self) -> bool:
-        """Whether nobody has asked for a row yet and all parts have the same columns."""
-        return self._columnar_parts() is not None
+        """Whether no row was asked for yet and all parts have the same columns."""
+        parts = self._parts
+        if parts is None:
+            return False
+        if len(parts) == 1:
+            return parts[0][0].rows is None
+        names = [block.names() for block, _ in parts]
+        return all(of_one is not None and of_one == names[0] for of_one in names)
 
     def columns_or_none(self) -> Mapping[str, Column] | None:
         """The arrays by name, only to be read; None if the data has become rows."""
-        parts = self._columnar_parts()
-        if not parts:
-            return None if parts is None else {}
+        if not self.is_columnar:
+            return None
         found = []
-        for block, span in parts:
+        for block, span in self._parts or ():
             columns = block.columns()
             if columns is None:  # another thread has just asked for rows
                 return None
@@ -237,7 +219,7 @@ class Columns(list[Any]):
             found.append(columns if is_whole else _select(columns, span))
         # What is joined is not kept: the blocks may be shared, and a row asked of another container
         # must not drift apart from a joined copy in this one.
-        return found[0] if len(found) == 1 else tree_join(_joined, found)
+        return found[0] if len(found) == 1 else tree_join(_joined, found) if found else {}
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -254,38 +236,39 @@ class Columns(list[Any]):
     def windows(self) -> Windows | None:
         """Arrays, and which rows of them these are, in steps of one: part by part, in order.
 
-        For who copies them anyway: a slice needs no views of its own for that, parts need not be
-        joined, and columns that are indices into another array are left so.
+        For copying: a slice needs no views for that, parts need not be joined, and columns that are
+        indices into another array stay so.
 
         Returns:
             ``None`` if the data has become rows, or a column cannot be an array of numbers.
         """
-        parts = self._parts or ()
+        parts = self._parts
+        if not parts or (len(parts) > 1 and not self.is_columnar):
+            return None
         found: Windows = []
-        for block, span in parts if len(parts) == 1 else self._columnar_parts() or ():
+        for block, span in parts:
             if span.step != 1:
-                block, span = _Block(self.columns, len(self)), range(len(self))
-                return None if (arrays := block.arrays()) is None else [(arrays, span)]
+                columns = self.columns_or_none()
+                return None if columns is None else Columns(columns).windows()
             if (arrays := block.arrays()) is None:
                 return None
             found.append((arrays, span))
-        return found or None
+        return found
 
     def apart(self) -> "Columns":
-        """The same rows in a container of its own, over the same arrays.
+        """The same rows in a separate container over the same arrays.
 
         If one of them becomes rows, and these are changed, the other stays columnar.
 
         Raises:
             DataError: The data has become rows.
         """
-        parts = self._columnar_parts()
-        if parts is None:
+        if not self.is_columnar or self._parts is None:
             raise _handed_out()
-        return Columns._of([(block.apart(), span) for block, span in parts])
+        return Columns._of([(block.apart(), span) for block, span in self._parts])
 
     def copied_rows(self) -> list[Row]:
-        """The rows as a list, to which nobody else can write: this container stays as it is."""
+        """The rows as a list that shares no row with this container, which stays as it is."""
         return list(self.apart() if self.is_columnar else self)
 
     def column(self, name: str) -> Column:
@@ -294,9 +277,8 @@ class Columns(list[Any]):
 
     def take(self, index: Index) -> "Columns":
         """Gather rows by an integer array, a boolean mask or a slice; the result is a copy."""
-        rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
-        columns = self.columns
-        return Columns({name: tree_map(_gather_by(rows), col) for name, col in columns.items()})
+        rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)].copy()
+        return Columns({name: tree_take(col, rows) for name, col in self.columns.items()})
 
     def with_columns(self, **columns: Column) -> "Columns":
         """A container with further or replaced columns; the others are shared."""
@@ -378,15 +360,13 @@ class Columns(list[Any]):
         super().extend(list(other))
 
     def copy(self) -> Any:
-        if self._parts is None:
-            return list(self)
-        return Columns._of(list(self._parts))
+        return list(self) if self._parts is None else Columns._of(list(self._parts))
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if self._parts and self.is_columnar:
-            return Columns({name: tree_map(_clone, col) for name, col in self.columns.items()})
+            return self.take(slice(None))
         return [copy.deepcopy(row, memo) for row in self]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -401,33 +381,33 @@ class Columns(list[Any]):
     def __repr__(self) -> str:
         if self._parts is None:
             return super().__repr__()
-        names = sorted({str(name) for block, _ in self._parts for name in block.names()})
+        names = sorted({str(name) for block, _ in self._parts for name in block.names() or ()})
         return f"<Columns of {len(self)} rows: {', '.join(names)}>"
 
     __hash__ = None
 
-
-def _rows_first(name: str) -> Callable[..., Any]:
-    method = getattr(list, name)
-
-    def call(self: Columns, *args: Any, **kwargs: Any) -> Any:
-        self._to_rows()
-        for arg in args:
-            if isinstance(arg, Columns):
-                arg._to_rows()
-        return method(self, *args, **kwargs)
-
-    call.__name__ = name
-    call.__doc__ = method.__doc__
-    return call
-
-
-for _name in (
-    *("__setitem__", "__delitem__", "__contains__", "__reversed__", "__mul__", "__rmul__"),
-    *("__imul__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
-    *("append", "insert", "pop", "remove", "reverse", "sort", "clear", "index", "count"),
-):
-    setattr(Columns, _name, _rows_first(_name))
+    __setitem__ = _of_rows(list.__setitem__)
+    __delitem__ = _of_rows(list.__delitem__)
+    __contains__ = _of_rows(list.__contains__)
+    __reversed__ = _of_rows(list.__reversed__)
+    __mul__ = _of_rows(list.__mul__)
+    __rmul__ = _of_rows(list.__rmul__)
+    __imul__ = _of_rows(list.__imul__)
+    __eq__ = _of_rows(list.__eq__)
+    __ne__ = _of_rows(list.__ne__)
+    __lt__ = _of_rows(list.__lt__)
+    __le__ = _of_rows(list.__le__)
+    __gt__ = _of_rows(list.__gt__)
+    __ge__ = _of_rows(list.__ge__)
+    append = _of_rows(list.append)
+    insert = _of_rows(list.insert)
+    pop = _of_rows(list.pop)
+    remove = _of_rows(list.remove)
+    reverse = _of_rows(list.reverse)
+    sort = _of_rows(list.sort)
+    clear = _of_rows(list.clear)
+    index = _of_rows(list.index)
+    count = _of_rows(list.count)
 
 
 def as_columns(data: object) -> Columns | None:
@@ -440,9 +420,7 @@ def as_columns(data: object) -> Columns | None:
         if data.is_columnar:
             return data
         data = list(data)
-    if not isinstance(data, list | tuple) or not data:
-        return None
-    if not all(isinstance(row, Mapping) for row in data):
+    if not isinstance(data, list | tuple) or not all(isinstance(row, Mapping) for row in data):
         return None
     try:
         return Columns.from_rows(data)
@@ -456,10 +434,15 @@ def as_columns(data: object) -> Columns | None:
 def _common_length(columns: Mapping[str, AnyColumn]) -> int:
     if not columns:
         raise DataError("columns need at least one name")
-    lengths = {name: tree_length(col) for name, col in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"columns must have one leading length, got {lengths}")
-    return next(iter(lengths.values()))
+    lengths = {tree_length(col) for col in columns.values()}
+    if len(lengths) > 1:
+        found = {name: tree_length(col) for name, col in columns.items()}
+        raise DataError(f"columns must have one leading length, got {found}")
+    return lengths.pop()
+
+
+def _has_indices(columns: Mapping[str, AnyColumn]) -> bool:
+    return any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns))
 
 
 def _rows_of(columns: Mapping[str, Column], length: int) -> list[Row]:
@@ -473,9 +456,7 @@ def _values_of(col: Column, length: int) -> Sequence[Any]:
         return col.unbind(0)
     if isinstance(col, Mapping):
         return _rows_of(col, length)
-    if isinstance(col, np.ndarray) and col.ndim > 1:
-        return list(col)
-    return col.tolist()
+    return list(col) if isinstance(col, np.ndarray) and col.ndim > 1 else col.tolist()
 
 
 def _handed_out() -> DataError:
@@ -484,22 +465,10 @@ def _handed_out() -> DataError:
 
 def _select(columns: Mapping[str, Column], span: range) -> dict[str, Column]:
     """The part of a block's columns that ``span`` names: views, unless it runs backwards."""
-
-    def pick(leaf: Leaf) -> Leaf:
-        if span == range(len(leaf)):
-            return leaf
-        if span.step > 0:
-            return leaf[span.start : span.stop : span.step]
-        return backwards(leaf)
-
-    backwards = _gather_by(np.arange(span.start, span.stop, span.step))
-
-    return {name: tree_map(pick, col) for name, col in columns.items()}
-
-
-def _gather_by(rows: np.ndarray) -> Callable[[Leaf], Leaf]:
-    """Copies these rows of a leaf."""
-    return lambda leaf: leaf[torch.from_numpy(rows) if isinstance(leaf, torch.Tensor) else rows]
+    index: Index = slice(span.start, span.stop, span.step)
+    if span.step < 0:
+        index = np.arange(span.start, span.stop, span.step)
+    return {name: tree_take(col, index) for name, col in columns.items()}
 
 
 def _slice_parts(
@@ -524,10 +493,8 @@ def _joined(leaves: Sequence[Any]) -> Leaf:
     return np.concatenate(leaves)
 
 
-def _clone(leaf: Leaf) -> Leaf:
-    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf.copy()
-
-
+#: Columns that are no mappings and name no rows of another array.
+_PLAIN = frozenset({torch.Tensor, np.ndarray, IdColumn})
 #: Columns that stay as they are in a batch of tensors.
 _READY = frozenset({torch.Tensor, IdColumn})
 
@@ -555,7 +522,7 @@ def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, C
 
 
 def stack(values: list[Any], path: str) -> Column:
-    """One column of what rows have under a name.
+    """One column of the values that rows have under a name.
 
     Raises:
         DataError: Types or shapes differ, or these are no tensors, arrays, numbers or mappings of
@@ -566,9 +533,8 @@ def stack(values: list[Any], path: str) -> Column:
     if any(type(value) is not kind for value in values):
         if all(isinstance(value, _NUMBER) and type(value) is not bool for value in values):
             return np.array(values)  # whole numbers among real ones
-        raise DataError(
-            f"column {path!r} mixes types: {sorted({type(v).__name__ for v in values})}"
-        )
+        kinds = sorted({type(value).__name__ for value in values})
+        raise DataError(f"column {path!r} mixes types: {kinds}")
     try:
         if isinstance(first, torch.Tensor):
             return torch.stack(values)
@@ -581,3 +547,32 @@ def stack(values: list[Any], path: str) -> Column:
     except (ValueError, RuntimeError, OverflowError) as error:
         raise DataError(f"column {path!r} does not stack: {error}") from error
     raise DataError(f"column {path!r} holds {kind.__name__}, not numbers, arrays or tensors")
+
+
+# ---------------------------------------------------------------------- plain dicts, for files
+
+_COLUMNS, _IDS = "__columns__", "__ids__"
+
+
+def packed(item: Any) -> Any:
+    """`item` with each `Columns` and `IdColumn` in it, or in a list of it, as a tagged dict."""
+    if isinstance(item, IdColumn):
+        return {_IDS: item.prefix, "numbers": item.numbers}
+    if isinstance(item, Columns) and item.is_columnar:
+        return {_COLUMNS: {name: tree_map(packed, col) for name, col in item.columns.items()}}
+    return [packed(value) for value in item] if isinstance(item, list) else item
+
+
+def unpacked(item: Any) -> Any:
+    """The inverse of `packed`."""
+    if isinstance(item, Mapping) and _IDS in item:
+        return IdColumn(item[_IDS], item["numbers"])
+    if isinstance(item, Mapping) and _COLUMNS in item:
+        return Columns({name: _unpacked_column(col) for name, col in item[_COLUMNS].items()})
+    return [unpacked(value) for value in item] if isinstance(item, list) else item
+
+
+def _unpacked_column(col: Any) -> Any:
+    if isinstance(col, Mapping) and _IDS not in col:
+        return {name: _unpacked_column(value) for name, value in col.items()}
+    return unpacked(col)

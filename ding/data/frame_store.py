@@ -5,10 +5,8 @@ from collections import deque
 
 import numpy as np
 
-from ding.data.arrays import StoredLeaf
-from ding.data.indexed_column import IndexedColumn
-from ding.data.preallocate import Preallocator
-from ding.data.recycler import Recycler
+from ding.data.arrays import IndexedColumn, StoredLeaf
+from ding.data.memory import Recycler, allocate
 
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
@@ -33,44 +31,35 @@ class FramePair:
         dtype: Of a frame.
         shape: Of a frame.
         name: Of the column, for errors and files.
-        preallocator: Where arrays come from.
+        folder: For memory-mapped files; None keeps frames in memory.
     """
 
     def __init__(
-        self,
-        capacity: int,
-        dtype: np.dtype,
-        shape: tuple[int, ...],
-        name: str,
-        preallocator: Preallocator,
+        self, capacity: int, dtype: np.dtype, shape: tuple[int, ...], name: str, folder: str | None
     ) -> None:
-        self._dtype, self._shape, self._name = dtype, shape, name
-        self._preallocator = preallocator
-        self._first = np.full(capacity, -1, np.int64)
-        self._second = np.full(capacity, -1, np.int64)
+        self._dtype, self._shape, self._name, self._folder = dtype, shape, name, folder
+        #: By row and by frame: slots of the two frames; number of references, and name.
+        self._first, self._second = np.full((2, capacity), -1)
+        self._users = self._names = np.zeros(0, np.int64)
+        self._frames = np.zeros((0, *shape), dtype)
         self._recycler = Recycler()
         self._named: dict[int, int] = {}
         #: Slots of frames without names that rows ended with.
         self._ends: deque[int] = deque(maxlen=_FARTHEST)
-        self._frames: np.ndarray
-        self._users: np.ndarray
-        self._names: np.ndarray
         self._free: list[int] = []
         self._used = 0
         # One frame per row, and some for the ends of trajectories.
         self._allocate_frames(capacity + capacity // 8 + 64)
 
-    def _allocate_frames(self, room: int, kept: int = 0) -> None:
+    def _allocate_frames(self, room: int) -> None:
         """Make room for frames, more where trajectories are so short that rows share few of them;
-        the first `kept` of those that are stored stay."""
-        frames = self._preallocator.empty((room, *self._shape), self._dtype, self._name)
+        those that are stored stay."""
+        frames = allocate((room, *self._shape), self._dtype, self._name, self._folder)
         users, names = np.zeros(room, np.int64), np.full(room, -1)
-        if kept:
-            frames[:kept] = self._frames[:kept]
-            users[:kept], names[:kept] = self._users[:kept], self._names[:kept]
+        kept = len(self._frames)
+        frames[:kept], users[:kept], names[:kept] = self._frames, self._users, self._names
         # Not before all is there: another thread may be reading.
         self._frames, self._users, self._names = frames, users, names
-        self._room = room
 
     @property
     def frame_count(self) -> int:
@@ -144,8 +133,8 @@ class FramePair:
         kept = max(len(self._free) - n, 0)
         free, self._free = self._free[kept:], self._free[:kept]
         first, self._used = self._used, self._used + n - len(free)
-        while self._used > self._room:
-            self._allocate_frames(self._room + self._room // 2, first)
+        while self._used > len(self._frames):
+            self._allocate_frames(len(self._frames) * 3 // 2)
         slots = np.array([*free, *range(first, self._used)], np.int64)
         self._frames[slots] = source if n == len(source) else source[index]
         self._names[slots] = -1
@@ -170,20 +159,19 @@ class FramePair:
 
 
 def _over_one_source(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed]:
-    if _share_source(first, second):
-        return first, second  # type: ignore[return-value]
-    once = frames_once(first, second)
-    if once is not None:
-        return once
-    return _over(np.concatenate([_array(first), _array(second)]), np.arange(2 * len(first)))
-
-
-def _share_source(first: StoredLeaf, second: StoredLeaf) -> bool:
-    return (
+    if (
         isinstance(first, IndexedColumn)
         and isinstance(second, IndexedColumn)
-        and first.has_source_of(second)
-    )
+        and _same_memory(first.source, second.source)
+    ):
+        return first, second
+    once = frames_once(first, second)
+    return once or _over(np.concatenate([_array(first), _array(second)]), np.arange(2 * len(first)))
+
+
+def _same_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    mine, theirs = a.__array_interface__, b.__array_interface__
+    return all(mine[fact] == theirs[fact] for fact in ("data", "shape", "strides", "typestr"))
 
 
 def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
@@ -199,14 +187,18 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
     same_kind = first.dtype == second.dtype and first.shape == second.shape
     if not same_kind or size < MIN_FRAME_BYTES or n < 2:
         return None
-    if _share_source(first, second):
-        assert isinstance(first, IndexedColumn)
-        assert isinstance(second, IndexedColumn)
+    if (
+        isinstance(first, IndexedColumn)
+        and isinstance(second, IndexedColumn)
+        and _same_memory(first.source, second.source)
+    ):
         both = np.concatenate([first.index, second.index])
         named, index = np.unique(both, return_inverse=True)
         return _over(first.source[named], index.reshape(-1))
     obs, next_obs = _array(first), _array(second)
-    a, b = _words_of(obs), _words_of(next_obs)
+    a, b = bytes_of(obs), bytes_of(next_obs)
+    if a.shape[1] % 8 == 0:  # compared eight at a time
+        a, b = a.view(np.uint64), b.view(np.uint64)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
         # The first two rows tell, unless both end trajectories.
         if any((b[i] == a[i + step]).all() for i in range(min(2, n - step))):
@@ -233,9 +225,3 @@ def _array(leaf: StoredLeaf) -> np.ndarray:
 def bytes_of(rows: np.ndarray) -> np.ndarray:
     """The bytes of an array ``[n, ...]``, uint8 ``[n, row_bytes]``."""
     return np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
-
-
-def _words_of(frames: np.ndarray) -> np.ndarray:
-    """The bytes of each frame, eight at a time if they can be."""
-    raw = bytes_of(frames)
-    return raw.view(np.uint64) if raw.shape[1] % 8 == 0 else raw

@@ -3,33 +3,20 @@ the buffers over it.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
+from ding.data.arrays import Item, Items, MoreColumns, State
 from ding.data.column_store import ColumnStore
-from ding.data.columns import Columns, MoreColumns, as_columns
-from ding.data.kinds import Item, Items, State
-from ding.data.packing import packed, unpacked
-from ding.data.preallocate import Preallocator
+from ding.data.columns import Columns, as_columns, packed, unpacked
+from ding.data.row_journal import RowJournal
 from ding.utils.errors import DataError
 
 #: Slots that rows are written to, each named once: int64 ``[n]``, or a range of consecutive ones.
 Slots: TypeAlias = np.ndarray | range
-
-
-class Journal(Protocol):
-    """Keeps rows of a ring in files: `ding.data.row_journal.RowJournal`."""
-
-    def extend(self, ring: "Ring") -> list[dict[str, Any]]: ...
-
-    def read(
-        self, entries: Sequence[Any]
-    ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]: ...
-
-    def adopt(self, entries: Sequence[Any], layout: object) -> None: ...
 
 
 class Ring:
@@ -50,7 +37,7 @@ class Ring:
         numbers: Number of the row in each slot, int64 ``[capacity]``; -1 for an empty slot.
         total: Number of the next row.
         count: Number of slots that hold a row.
-        journal: Where rows are kept that are not in a state, while one is taken or loaded.
+        journal: Keeps rows of columns in files while a state is taken or loaded.
     """
 
     def __init__(
@@ -63,12 +50,11 @@ class Ring:
         if int(capacity) != capacity or capacity < 1:
             raise DataError(f"replay_buffer_size must be a positive integer, got {capacity!r}")
         self.capacity = int(capacity)
-        self._preallocator = Preallocator(memmap_path)
+        self._memmap_path = memmap_path
         self._deepcopy = deepcopy
         self._columnar = columnar
-        self.journal: Journal | None = None
+        self.journal: RowJournal | None = None
         self.total = 0  # no number is given twice, also after `clear`
-        self._writing: Slots | None = None
         self.clear()
 
     def clear(self) -> None:
@@ -78,9 +64,7 @@ class Ring:
         self.numbers = np.full(self.capacity, -1)
         self.count = 0
         self._head = 0  # the slot after the one that was written last
-        self._in_turn = True  # each row was written to the slot after the one before
-        self._has_gaps = False  # slots are empty between the rows of a ring in turn
-        self._is_prefix = True  # the first `count` slots are the ones that hold rows
+        self._in_turn = True  # the rows by age are the `count` slots before the head
         self._occupied: np.ndarray | None = None
 
     @property
@@ -114,19 +98,17 @@ class Ring:
         else:
             where = np.asarray(slots)
             first, end = -1, int(slots[-1]) + 1
-        self._writing = slots
-        try:
-            if self._objects is not None or not self._write_columns(where, rows):
-                self._write_objects(slots, rows)
-            if first != self._head:
-                self._in_turn = (self._in_turn or not self.count) and self._follows(slots, n)
-            if self.count < self.capacity:
-                self._note_filled(slots, where)
-            self.numbers[where] = self.total if n == 1 else np.arange(self.total, self.total + n)
-            self.total += n
-            self._head = end % self.capacity
-        finally:
-            self._writing = None
+        if self._objects is not None or not self._write_columns(where, rows):
+            self._write_objects(slots, rows)
+        if first != self._head and self._in_turn:
+            expected = (self._head + np.arange(n)) % self.capacity
+            self._in_turn = bool((np.asarray(slots) == expected).all())
+        if self.count < self.capacity:
+            self.count += int(np.count_nonzero(self.numbers[where] < 0))
+            self._occupied = None
+        self.numbers[where] = self.total if n == 1 else np.arange(self.total, self.total + n)
+        self.total += n
+        self._head = end % self.capacity
 
     def _write_columns(self, where: slice | np.ndarray, rows: Items) -> bool:
         windows = None
@@ -142,19 +124,13 @@ class Ring:
         if windows is None:
             return False
         if self._store is None:
-            self._store = ColumnStore(self.capacity, windows[0][0], self._preallocator)
+            self._store = ColumnStore(self.capacity, windows[0][0], self._memmap_path)
         if len(windows) == 1:
             return self._store.write(where, *windows[0])
-        stop = 0
-        for arrays, span in windows:
-            start, stop = stop, stop + len(span)
-            if isinstance(where, slice):
-                part: slice | np.ndarray = slice(where.start + start, where.start + stop)
-            else:
-                part = where[start:stop]
-            if not self._store.write(part, arrays, span):
-                return False
-        return True
+        slots = np.arange(where.start, where.stop) if isinstance(where, slice) else where
+        ends = np.cumsum([len(span) for _, span in windows])
+        parts = zip(windows, np.split(slots, ends[:-1]))
+        return all(self._store.write(part, *window) for window, part in parts)
 
     def _write_objects(self, slots: Slots, rows: Sequence[Item]) -> None:
         if self._objects is None:
@@ -176,28 +152,11 @@ class Ring:
                 objects[slot] = row
         self._store, self._objects = None, objects
 
-    def _note_filled(self, slots: Slots, where: slice | np.ndarray) -> None:
-        fresh = int(np.count_nonzero(self.numbers[where] < 0))
-        if fresh:
-            self.count += fresh
-            last = slots[-1] if type(slots) is range else int(np.max(slots))
-            is_full = self.count == self.capacity
-            self._is_prefix = is_full or (self._is_prefix and last < self.count)
-            self._has_gaps = self._has_gaps and not is_full
-            self._occupied = None
-
-    def _follows(self, slots: Slots, n: int) -> bool:
-        """Whether these are the slots after the last one."""
-        head = int(slots[0]) if n == self.capacity or not self.count else self._head
-        expected = (head + np.arange(n)) % self.capacity
-        return bool((np.asarray(slots) == expected).all())
-
     def drop(self, slots: np.ndarray) -> None:
         """Empty slots that hold rows, each named once."""
         self.numbers[slots] = -1
         self.count -= len(slots)
-        self._is_prefix, self._occupied = self.count == 0, None
-        self._has_gaps = self.count > 0
+        self._in_turn, self._occupied = False, None
         if self._objects is not None:
             for slot in slots.tolist():
                 self._objects[slot] = None
@@ -212,22 +171,21 @@ class Ring:
 
     def nth(self, index: np.ndarray) -> np.ndarray:
         """Of the slots that hold rows, those of these places."""
-        return index if self._is_prefix else self.slots()[index]
+        is_prefix = self._in_turn and self._head == self.count
+        return index if is_prefix or self.count == self.capacity else self.slots()[index]
 
     def by_age(self) -> np.ndarray:
         """Slots that hold rows, the oldest row first."""
-        if not self._in_turn:
-            slots = self.slots()
-            return slots[np.argsort(self.numbers[slots])]
-        if not self._has_gaps:
-            return self.of_age(np.arange(self.count))
-        slots = (np.arange(self.capacity) + self._head) % self.capacity
-        return slots[self.numbers[slots] >= 0]
+        return self.of_age(np.arange(self.count))
 
     def of_age(self, ages: np.ndarray) -> np.ndarray:
         """Slots of rows by their places, counted from the oldest row on."""
-        if self._has_gaps or not self._in_turn:
-            return self.by_age()[ages]
+        if not self._in_turn:
+            slots = self.slots()
+            slots = slots[np.argsort(self.numbers[slots])]
+            before_head = (self._head - self.count + np.arange(self.count)) % self.capacity
+            self._in_turn = bool((slots == before_head).all())
+            return slots[ages]
         return (self._head - self.count + ages) % self.capacity
 
     def take(self, slots: np.ndarray, facts: MoreColumns | None = None) -> Columns | Items:
@@ -240,10 +198,10 @@ class Ring:
         if self._objects is None:
             if self._store is None:
                 return []
-            return Columns.trusted(self._store.take(slots), len(slots), facts)
+            return Columns.trusted(self._store.take(slots, facts), len(slots))
         items = self._take_objects(slots)
         if facts is not None:
-            for item, more in zip(items, Columns.trusted(facts(), len(slots))):
+            for item, more in zip(items, Columns(facts())):
                 item.update(more)
         return items
 
@@ -278,21 +236,26 @@ class Ring:
             "slots": slots,
             "numbers": self.numbers[slots],
             "head": self._head,
-            "in_turn": self._in_turn,
             "total": self.total,
             "layout": None,
             "rows": None,
             "journal": None,
             "objects": None,
         }
+        store = self._store
         if self._objects is not None:
             state["objects"] = [packed(self._objects[slot]) for slot in slots.tolist()]
-        elif self._store is not None:
-            state["layout"] = self._store.layout()
+        elif store is not None:
+            state["layout"] = store.layout()
             if self.journal is None:
-                state["rows"] = self._store.raw(slots)
+                state["rows"] = store.raw(slots)
             else:
-                state["journal"] = self.journal.extend(self)
+                state["journal"] = self.journal.extend(
+                    store.version,
+                    state["numbers"],
+                    store.row_bytes,
+                    lambda ages: store.raw(slots[ages]),
+                )
         return state
 
     def load_state_dict(self, state: State) -> np.ndarray:
@@ -309,23 +272,19 @@ class Ring:
         self.numbers[slots] = np.asarray(state["numbers"])[first:]
         self.count, self.total = n, int(state["total"])
         self._head = int(state["head"]) if same else n % self.capacity
-        self._in_turn = bool(state["in_turn"]) if same else True
-        self._is_prefix = bool((slots < n).all())
-        newest = (self._head - 1 - np.arange(n)) % self.capacity
-        self._has_gaps = bool((self.numbers[newest] < 0).any())
+        self._in_turn = False  # until it is looked up
         if state["objects"] is not None:
             self._objects = [None] * self.capacity
             for slot, item in zip(slots.tolist(), state["objects"][first:]):
                 self._objects[slot] = unpacked(item)
         elif state["layout"] is not None:
-            self._store = ColumnStore.of_layout(state["layout"], self.capacity, self._preallocator)
-            self._load_rows(state, slots)
+            self._store = ColumnStore.of_layout(state["layout"], self.capacity, self._memmap_path)
+            self._load_rows(self._store, state, slots)
         elif n:
             raise DataError(f"the state has {n} rows, of which 0 are stored")
         return slots
 
-    def _load_rows(self, state: State, slots: np.ndarray) -> None:
-        assert self._store is not None
+    def _load_rows(self, store: ColumnStore, state: State, slots: np.ndarray) -> None:
         numbers = self.numbers[slots]
         if state["journal"] is None:
             pieces = iter([(np.asarray(state["numbers"]), state["rows"])])
@@ -339,44 +298,12 @@ class Ring:
             at = np.searchsorted(numbers, written)
             at[at == len(numbers)] = 0
             rows = np.flatnonzero(numbers[at] == written) if len(numbers) else np.arange(0)
-            self._store.write_raw(slots[at[rows]], raw, len(written), rows)
+            store.write_raw(slots[at[rows]], raw, len(written), rows)
             found += len(rows)
         if found != len(slots):
             raise DataError(f"the state has {len(slots)} rows, of which {found} are stored")
         if self.journal is not None and state["journal"] is not None:
-            self.journal.adopt(state["journal"], self.layout)
-
-    @property
-    def layout(self) -> object:
-        """What rows look like: another object when those that are stored are changed."""
-        return None if self._store is None else self._store.version
-
-    @property
-    def row_bytes(self) -> int:
-        """Size of a stored row."""
-        return 0 if self._store is None else self._store.row_bytes
-
-    def safe_ages(self) -> range:
-        """Places by age of rows that will be here for a while, if rows are written as before."""
-        if not self._in_turn:
-            return range(0)
-        spare = self.capacity // 4 - (self.capacity - self.count)
-        return range(min(max(spare, 0), self.count), self.count)
-
-    def raw_rows(self, slots: np.ndarray) -> dict[str, np.ndarray]:
-        """A copy of rows as bytes."""
-        if self._store is None:
-            raise DataError("the ring was cleared")
-        return self._store.raw(slots)
-
-    def still_holds(self, slots: np.ndarray, numbers: np.ndarray) -> bool:
-        """Whether slots hold the rows of these numbers, and nothing is being written to them.
-
-        Rows that were copied before that, while another thread may have written, are whole.
-        """
-        writing = self._writing  # first: what was written since has another number
-        is_free = writing is None or not np.isin(slots, np.asarray(writing)).any()
-        return is_free and bool((self.numbers[slots] == numbers).all())
+            self.journal.adopt(state["journal"], store.version)
 
 
 def _detached(item: Item) -> Item:

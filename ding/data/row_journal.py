@@ -9,15 +9,14 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from ding.data.ring import Ring
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
-from ding.utils.errors import CheckpointError, CheckpointWriteError, DataError
+from ding.utils.errors import CheckpointError, DataError
 
 #: Entry of a file: the numbers of its rows.
 _NUMBERS = "numbers"
@@ -25,7 +24,9 @@ _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
 #: A file's rows take about this much at most; smaller files are merged up to the other size.
 _MAX_BYTES = 64 << 20
 _MERGE_BYTES = 8 << 20
-_COPY_LATER_BYTES = 4 << 20
+
+#: Columns of rows as bytes, by name.
+Raw = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Segment:
     """A file with all rows of the numbers ``start`` to ``stop`` that were stored when it was made.
 
     Attributes:
-        rows: How many these are.
+        rows: Number of rows in it.
         n_bytes: Their size.
     """
 
@@ -44,34 +45,11 @@ class Segment:
     n_bytes: int
 
 
-@dataclass(frozen=True)
-class _Later:
-    """Rows that are copied when they are written, as they are not replaced for long."""
-
-    ring: Ring
-    layout: object
-    slots: np.ndarray
-    numbers: np.ndarray
-
-    def copied(self) -> dict[str, np.ndarray]:
-        raw = self.ring.raw_rows(self.slots)
-        same = self.ring.still_holds(self.slots, self.numbers)
-        if self.ring.layout is not self.layout or not same:
-            raise CheckpointWriteError(
-                "rows of the replay buffer were replaced while they were saved; the save before is "
-                "unchanged"
-            )
-        return {**raw, _NUMBERS: self.numbers}
-
-
 class RowJournal:
     """Keeps the files of one ring.
 
-    Large pieces of rows that will not be replaced soon are copied when they are written, which
-    may be in another thread while the ring is in use.
-
     Args:
-        folder: Where they are; made when there is something to write.
+        folder: For the files; made when there is something to write.
     """
 
     def __init__(self, folder: str) -> None:
@@ -79,59 +57,58 @@ class RowJournal:
         self._segments: list[Segment] = []
         self._layout: object = None
         self._last: set[str] = set()
-        self._pending: dict[str, dict[str, np.ndarray] | _Later] = {}
+        self._pending: dict[str, Raw] = {}
 
-    # ------------------------------------------------------------------ out
+    def extend(
+        self, layout: object, numbers: np.ndarray, row_bytes: int, raw: Callable[[np.ndarray], Raw]
+    ) -> list[dict[str, Any]]:
+        """Copy the rows that are in no file, to be written by `write`.
 
-    def extend(self, ring: Ring) -> list[dict[str, Any]]:
-        """Take the rows that are in no file, to be written by `write`; the segments of all rows."""
-        if ring.layout is not self._layout:
-            self._segments, self._layout = [], ring.layout
-        slots = ring.by_age()
-        numbers = ring.numbers[slots]
+        Args:
+            layout: What rows look like; after a change of it all rows are written again.
+            numbers: Of all rows, int64 ``[n]``, ascending.
+            row_bytes: Size of a row.
+            raw: Copies rows by their places in `numbers`.
+
+        Returns:
+            The segments of all rows, plain data.
+        """
+        if layout is not self._layout:
+            self._segments, self._layout = [], layout
         kept = _worth_keeping(self._segments, numbers)
         # Of the rows by age, those that no segment holds.
         is_new = np.ones(len(numbers), bool)
         for segment in kept:
             is_new[slice(*np.searchsorted(numbers, (segment.start, segment.stop)))] = False
         ages = np.flatnonzero(is_new)
-        safe = ring.safe_ages()
-        step = max(_MAX_BYTES // max(ring.row_bytes, 1), 1)
+        step = max(_MAX_BYTES // max(row_bytes, 1), 1)
         # Pieces end where a segment is kept between their rows.
         ends = np.flatnonzero(np.diff(ages) > 1) + 1
         for run in np.split(ages, ends):
             for at in range(0, len(run), step):
                 piece = run[at : at + step]
                 name = f"rows-{secrets.token_hex(8)}.safetensors"
-                n_bytes = len(piece) * ring.row_bytes
-                later = _Later(ring, ring.layout, slots[piece], numbers[piece])
-                may_wait = piece[0] in safe and n_bytes >= _COPY_LATER_BYTES
-                self._pending[name] = later if may_wait else later.copied()
+                self._pending[name] = {**raw(piece), _NUMBERS: numbers[piece]}
                 start, stop = numbers[piece[[0, -1]]].tolist()
-                kept.append(Segment(start, stop + 1, name, len(piece), n_bytes))
+                kept.append(Segment(start, stop + 1, name, len(piece), len(piece) * row_bytes))
         self._segments = sorted(kept, key=lambda segment: segment.start)
         return [asdict(segment) for segment in self._segments]
 
     def write(self) -> None:
-        """Write what was taken, before the state that names it is written.
+        """Write what `extend` copied, before the state that names it is written.
 
         Raises:
-            CheckpointWriteError: A file cannot be written, or rows were overwritten; what was taken
-                is taken again.
+            CheckpointWriteError: A file cannot be written; all rows are copied again next time.
         """
         try:
-            for name in list(self._pending):
-                raw = self._pending[name]
-                raw = raw.copied() if isinstance(raw, _Later) else raw
+            while self._pending:
+                name, raw = next(iter(self._pending.items()))
                 write_tensors(os.path.join(self._folder, name), raw, {}, True)
                 del self._pending[name]
         except BaseException:
-            self._forget()
+            self._segments, self._layout = [], None
+            self._pending.clear()
             raise
-
-    def _forget(self) -> None:
-        self._segments, self._layout = [], None
-        self._pending.clear()
 
     def remove_unused(self) -> None:
         """Remove the files that are in neither of the last two states that were written."""
@@ -142,9 +119,7 @@ class RowJournal:
                 if name not in used and _NAME.fullmatch(name):
                     os.remove(os.path.join(self._folder, name))
 
-    # ------------------------------------------------------------------ in
-
-    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, Raw]]:
         """The numbers of the rows, int64 ``[n]``, and the rows, of each segment of a state.
 
         Raises:
@@ -156,15 +131,14 @@ class RowJournal:
             try:
                 if not _NAME.fullmatch(segment.file):
                     raise DataError("no such file is ever written")
-                raw, _ = read_tensors(path)
-                numbers: Any = raw.pop(_NUMBERS, None)
-                if numbers is None:
+                raw: Any = read_tensors(path)[0]
+                if _NUMBERS not in raw:
                     raise DataError("it has no numbers of rows")
             except (OSError, DataError) as error:
                 raise CheckpointError(
                     f"cannot read the replay buffer's rows from {path}: {error}"
                 ) from error
-            yield numbers, raw  # type: ignore[misc]
+            yield raw.pop(_NUMBERS), raw
 
     def adopt(self, entries: Sequence[Any], layout: object) -> None:
         """Go on with the files of a state that was loaded into a ring of that layout."""
@@ -174,24 +148,19 @@ class RowJournal:
 
 
 def _worth_keeping(segments: Sequence[Segment], numbers: np.ndarray) -> list[Segment]:
-    """Segments whose rows need not be written again.
-
-    Args:
-        numbers: Of the rows that are stored now, ascending.
-    """
+    """Segments whose rows need not be written again, given the numbers of all rows."""
     bounds = [(segment.start, segment.stop) for segment in segments]
     here = np.diff(np.searchsorted(numbers, np.array(bounds, np.int64).reshape(-1, 2)))[:, 0]
     kept = [(segment, n) for segment, n in zip(segments, here.tolist()) if n]
     # Rows that were replaced take at most as much room as the others.
     if sum(segment.rows for segment, _ in kept) > 2 * len(numbers):
         kept = [(segment, n) for segment, n in kept if 2 * n >= segment.rows]
-    found = [segment for segment, _ in kept]
     # The last small files are written again together with the new rows: they stay few.
     new = len(numbers) - sum(n for _, n in kept)
     while kept:
-        last, n = kept.pop()
+        last, n = kept[-1]
         if last.n_bytes >= _MERGE_BYTES or last.rows > 2 * new:
             break
-        found.pop()
+        kept.pop()
         new += n
-    return found
+    return [segment for segment, _ in kept]

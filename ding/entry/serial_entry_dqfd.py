@@ -8,7 +8,7 @@ from easydict import EasyDict
 
 from ding.config.complete import Strict
 from ding.data import Columns
-from ding.data.kinds import Item, Items
+from ding.data.arrays import Item, Items
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import Cut, as_samples, load_expert, play, read_transitions
 from ding.entry.run.serial import SerialRun

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from ding.data.recycler import Recycler
+from ding.data.memory import Recycler
 
 SHAPE, DTYPE = (64, 8192), np.dtype(np.uint8)
 

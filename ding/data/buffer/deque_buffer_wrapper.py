@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ding.data.arrays import IdColumn, Items, State
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
-from ding.data.id_column import IdColumn
-from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
 
@@ -43,11 +42,6 @@ class DequeBufferWrapper(PrioritisedBuffer):
             "replay_buffer_idx": np.empty(0, np.int64),
         }
     )
-
-    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
-        """Store one item, or each item of a list. The oldest items make room."""
-        with self._lock:
-            self._store(data)
 
     def sample(
         self, size: int, cur_learner_iter: int = 0, sample_range: slice | None = None

@@ -1,13 +1,71 @@
-"""What a buffer tells about its data: throughput, and the use, priority and age of samples."""
+"""A buffer's log: throughput, refusals, and the use, priority and age of samples."""
 
+import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from logging import Logger
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
+from ding.utils.log_helper import build_logger
+from ding.utils.log_writer import ScalarWriter
+
+
+class BufferLog:
+    """Text lines and scalars of one buffer; nothing is opened before there is something to write.
+
+    Args:
+        tb_logger: Writer of scalars that stays open at the end, or None to make one.
+        exp_name: Folder of the run.
+        name: Name of the buffer.
+    """
+
+    def __init__(self, tb_logger: ScalarWriter | None, exp_name: str | None, name: str) -> None:
+        self._writer, self._owns_writer = tb_logger, tb_logger is None
+        self._folder = os.path.join(exp_name or ".", "log", name)
+        self._name = name
+        #: In tags: the ids of a parallel run's buffers end at random; curves of two runs have one
+        #: name.
+        self.group = re.sub(r"_[0-9a-f]{8}$", "", name)
+        self._text: Logger | None = None
+        self._refused = ""
+
+    def info(self, line: str) -> None:
+        """A detail; its figures are among the scalars too."""
+        self._logger().debug(line)
+
+    def refuse(self, what: str, reason: str) -> None:
+        """Say why something was not done, once until `served`."""
+        if self._refused != what:
+            self._refused = what
+            self._logger().warning("%s: %s refused: %s", self._name, what, reason)
+
+    def served(self, what: str) -> None:
+        if self._refused == what:
+            self._refused = ""
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        if self._writer is None:
+            _, self._writer = build_logger(self._folder, self._name, need_text=False)
+        assert self._writer is not None
+        self._writer.add_scalar(tag, value, step)
+
+    def close(self) -> None:
+        """Close what was opened here; flush what was given."""
+        writer, self._writer, self._text = self._writer, None, None
+        end = getattr(writer, "close" if self._owns_writer else "flush", None)
+        if end is not None:
+            end()
+
+    def _logger(self) -> Logger:
+        if self._text is None:
+            self._text, _ = build_logger(self._folder, self._name, need_tb=False)
+        assert self._text is not None
+        return self._text
 
 
 class SampledDataAttrMonitor(LoggedModel[BaseTime]):
@@ -54,7 +112,7 @@ _REDUCE: dict[str, Callable[[Any], Any]] = {"max": np.max, "min": np.min, "avg":
 
 
 def summarise_samples(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What `SampledDataAttrMonitor` tells of these samples, each with its columns."""
+    """The figures of `SampledDataAttrMonitor` over these samples, each with its columns."""
     columns = {column for column, _ in _FIGURES.values()}
     values = {name: np.concatenate([sample[name] for sample in samples]) for name in columns}
     figures = _FIGURES.items()
@@ -76,13 +134,13 @@ class PeriodicThruputMonitor:
         push_data_count: Items that came in this period.
         sample_data_count: Items that went out in samples in this period.
         remove_data_count: Items that left in this period.
-        valid_count: Items that are there.
+        valid_count: Items that can be sampled.
     """
 
     def __init__(self, name: str, cfg: EasyDict, logger: object, tb_logger: object) -> None:
         self.name = name
-        self._line = getattr(logger, "info", _ignore)
-        self._add_scalar = getattr(tb_logger, "add_scalar", _ignore)
+        self._line = getattr(logger, "info", None)
+        self._add_scalar = getattr(tb_logger, "add_scalar", None)
         self._period = float(cfg.seconds)
         self._begin = time.monotonic()
         self._due = self._begin + self._period
@@ -110,14 +168,12 @@ class PeriodicThruputMonitor:
             "remove_count": self.remove_data_count,
             "valid_count": self.valid_count,
         }
-        elapsed = now - self._due + self._period
-        facts = ", ".join(f"{key} {value}" for key, value in counts.items())
-        self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")
-        for key, value in counts.items():
-            self._add_scalar(f"{self.name}_sec/{key}", value, int(now - self._begin))
+        if self._line is not None:
+            elapsed = now - self._due + self._period
+            facts = ", ".join(f"{key} {value}" for key, value in counts.items())
+            self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")
+        if self._add_scalar is not None:
+            for key, value in counts.items():
+                self._add_scalar(f"{self.name}_sec/{key}", value, int(now - self._begin))
         self.push_data_count = self.sample_data_count = self.remove_data_count = 0
         self._due = now + self._period
-
-
-def _ignore(*_: object) -> None:
-    pass

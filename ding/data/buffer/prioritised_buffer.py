@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ding.data.arrays import Item, Items, State, id_numbers
 from ding.data.buffer.ring_buffer import RingBuffer
-from ding.data.id_column import id_numbers
-from ding.data.kinds import Item, Items, State
 from ding.data.priorities import Priorities, checked_priorities
 from ding.data.ring import Slots
 from ding.utils.errors import DataError

@@ -1,22 +1,22 @@
-"""What the buffers over one ring share: lock, log, throughput, files, and their end."""
+"""What every replay buffer offers, and what the buffers over one ring share."""
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, TypeGuard
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import BufferLog
-from ding.data.buffer.interface import IBuffer
-from ding.data.buffer.monitors import PeriodicThruputMonitor
+from ding.data.arrays import Item, Items, State
+from ding.data.buffer.monitors import BufferLog, PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.columns import Columns
 from ding.data.draw import Draw
-from ding.data.kinds import Item, Items, State
 from ding.data.ring import Ring, Slots
 from ding.data.row_journal import RowJournal
+from ding.utils.class_config import Configurable
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import DataError, require_entries
 from ding.utils.file_helper import read_file, save_file
@@ -26,6 +26,46 @@ from ding.utils.log_writer import ScalarWriter
 ItemTest: TypeAlias = Callable[[Items], np.ndarray]
 
 _LOAD_CHUNK = 1024
+
+
+class IBuffer(Configurable, ABC):
+    """A store of training data that batches are drawn from."""
+
+    @abstractmethod
+    def push(self, data: Items | Item, cur_collector_envstep: int) -> None:
+        """Store one item, or each item of a list (``Columns`` are a list of rows)."""
+
+    @abstractmethod
+    def update(self, info: Mapping[str, Any]) -> None:
+        """Take in what learning found out about sampled items, such as their priorities."""
+
+    @abstractmethod
+    def sample(self, batch_size: int, cur_learner_iter: int) -> Items | None:
+        """`batch_size` items, or None when there are too few."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all items."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of items that can be sampled."""
+
+    @abstractmethod
+    def save_data(self, file_name: str) -> None:
+        """Write the items into a file."""
+
+    @abstractmethod
+    def load_data(self, file_name: str) -> None:
+        """Push the items of a file that `save_data` wrote."""
+
+    @abstractmethod
+    def state_dict(self) -> State:
+        """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
+
+    @abstractmethod
+    def load_state_dict(self, _state_dict: State) -> None:
+        """Go on where the buffer that gave this state stopped."""
 
 
 class RingBuffer(IBuffer):
@@ -41,6 +81,8 @@ class RingBuffer(IBuffer):
 
     #: Whether uniform rows are kept as columns.
     _columnar = True
+    #: What a state holds at least.
+    _entries: tuple[str, ...] = ("ring", "push_count", "draw")
 
     def __init__(
         self,
@@ -72,10 +114,12 @@ class RingBuffer(IBuffer):
         self._closed = False
 
     def _set_up(self) -> None:
-        """Make what a kind of buffers has besides."""
+        """Make the further parts of a kind of buffers."""
 
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
+
+    # ------------------------------------------------------------------ items
 
     def place(self, n: int) -> Slots:
         """Where the next n items go: here the oldest ones make room.
@@ -89,6 +133,11 @@ class RingBuffer(IBuffer):
         """
         return self._ring.next_slots(n)
 
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
+        """Store one item, or each item of a list. The oldest items make room."""
+        with self._lock:
+            self._store(data)
+
     def _store(self, data: Items | Item) -> tuple[Slots, np.ndarray | None]:
         """Push one item, or each item of a list.
 
@@ -101,7 +150,7 @@ class RingBuffer(IBuffer):
         if type(slots) is not range:
             slots, kept = _of_last_items(np.asarray(slots), total, self._ring.capacity)
         if kept is not None:
-            items = items.take(kept) if _is_columnar(items) else [items[i] for i in kept.tolist()]
+            items = taken(items, kept)
             self._ring.total += total - len(kept)
         if self._remover is not None:
             written = np.asarray(slots, np.int64)
@@ -127,15 +176,54 @@ class RingBuffer(IBuffer):
         """Number of items that can be sampled."""
         return self._ring.count
 
+    @property
+    def replay_buffer_size(self) -> int:
+        """Number of items that fit."""
+        return self._ring.capacity
+
+    @property
+    def push_count(self) -> int:
+        """Number of items that were pushed since the buffer was made or cleared."""
+        return self._push_count
+
     def item_facts(self) -> dict[str, np.ndarray]:
-        """What is known of the items that are there, the oldest first.
+        """What is known of the stored items, the oldest first.
 
         Returns:
-            ``number``, counted over all items that were ever pushed, int64 [n], ascending; and what
-            a kind of buffers knows besides.
+            ``number``, counted over all items that were ever pushed, int64 [n], ascending; and
+            further facts of a kind of buffers.
         """
         with self._lock:
             return {"number": self._ring.numbers[self._ring.by_age()]}
+
+    def remove_if(self, test: ItemTest) -> None:
+        """Remove the items for which a test is true."""
+        with self._lock:
+            slots = self._ring.slots()
+            if len(slots):
+                self._remove(slots[test(self._ring.take(slots))])
+
+    def _remove(self, slots: np.ndarray) -> None:
+        if len(slots):
+            self._discard(slots)
+            self._ring.drop(slots)
+            self._monitor.note(removed=len(slots))
+
+    def _discard(self, slots: np.ndarray) -> None:
+        """Queue the files of items that are about to leave."""
+        if self._remover is not None and not self._ring.is_columnar:
+            for item in self._ring.peek(slots):
+                self._remover.add_used_data(item)
+
+    def _enough(self, size: int, available: int, least: float) -> bool:
+        """Whether there are `least` items to sample; if not, say so in the log."""
+        if available >= max(least, 1):
+            self._log.served("sample")
+            return True
+        self._log.refuse("sample", f"{size} asked for, {available} there")
+        return False
+
+    # ------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Start removing the files of used data, if that is enabled."""
@@ -160,43 +248,6 @@ class RingBuffer(IBuffer):
             self._remover.close(wait)
         self._monitor.close()
         self._log.close()
-
-    @property
-    def replay_buffer_size(self) -> int:
-        """Number of items that fit."""
-        return self._ring.capacity
-
-    @property
-    def push_count(self) -> int:
-        """Number of items that were pushed since the buffer was made or cleared."""
-        return self._push_count
-
-    def remove_if(self, test: ItemTest) -> None:
-        """Let items leave, wherever they are."""
-        with self._lock:
-            slots = self._ring.slots()
-            if len(slots):
-                self._remove(slots[test(self._ring.take(slots))])
-
-    def _remove(self, slots: np.ndarray) -> None:
-        if len(slots):
-            self._discard(slots)
-            self._ring.drop(slots)
-            self._monitor.note(removed=len(slots))
-
-    def _enough(self, size: int, available: int, least: float) -> bool:
-        """Whether there are `least` items to sample; if not, say so in the log."""
-        if available >= max(least, 1):
-            self._log.served("sample")
-            return True
-        self._log.refuse("sample", f"{size} asked for, {available} there")
-        return False
-
-    def _discard(self, slots: np.ndarray) -> None:
-        """Queue the files of items that are about to leave."""
-        if self._remover is not None and not self._ring.is_columnar:
-            for item in self._ring.peek(slots):
-                self._remover.add_used_data(item)
 
     # ------------------------------------------------------------------ files and state
 
@@ -229,7 +280,6 @@ class RingBuffer(IBuffer):
             self.push(ring.take(slots[at : at + _LOAD_CHUNK]), -1)
 
     def state_dict(self) -> State:
-        """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
         with self._lock:
             return {
                 "ring": self._ring.state_dict(),
@@ -238,7 +288,7 @@ class RingBuffer(IBuffer):
             }
 
     def load_state_dict(self, _state_dict: State) -> None:
-        """Go on where the buffer stood that gave this state.
+        """Go on where the buffer that gave this state stopped.
 
         Raises:
             CheckpointError: It is no state of such a buffer.
@@ -246,6 +296,17 @@ class RingBuffer(IBuffer):
         require_entries(type(self).__name__, _state_dict, self._entries)
         with self._lock:
             self._load(_state_dict)
+
+    def _load(self, state: State) -> np.ndarray:
+        """Restore a state.
+
+        Returns:
+            Slots of the rows that are here now, the oldest first: of the last ones of the state.
+        """
+        slots = self._ring.load_state_dict(state["ring"])
+        self._push_count = int(state["push_count"])
+        self._draw.load_state_dict(state["draw"])
+        return slots
 
     @contextlib.contextmanager
     def rows_in(self, journal: RowJournal) -> Iterator[None]:
@@ -260,23 +321,12 @@ class RingBuffer(IBuffer):
             finally:
                 self._ring.journal = None
 
-    #: What a state holds at least.
-    _entries: tuple[str, ...] = ("ring", "push_count", "draw")
 
-    def _load(self, state: State) -> np.ndarray:
-        """Restore a state.
-
-        Returns:
-            Slots of the rows that are here now, the oldest first: of the last ones of the state.
-        """
-        slots = self._ring.load_state_dict(state["ring"])
-        self._push_count = int(state["push_count"])
-        self._draw.load_state_dict(state["draw"])
-        return slots
-
-
-def _is_columnar(items: Items) -> TypeGuard[Columns]:
-    return isinstance(items, Columns) and items.is_columnar
+def taken(items: Items, index: np.ndarray) -> Items:
+    """The items of these places, columns as columns."""
+    if isinstance(items, Columns) and items.is_columnar:
+        return items.take(index)
+    return [items[i] for i in index.tolist()]
 
 
 def _of_last_items(

@@ -5,20 +5,6 @@ import time
 from easydict import EasyDict
 
 
-def _faded(name: str, doc: str) -> property:
-    """A count of a controller, as it is by now."""
-
-    def get(self: "ThruputController") -> float:
-        self._fade()
-        return float(getattr(self, name))
-
-    def put(self: "ThruputController", count: float) -> None:
-        self._fade()
-        setattr(self, name, count)
-
-    return property(get, put, doc=doc)
-
-
 class ThruputController:
     """Says whether a push or a sample would leave the allowed ratio of items pushed to sampled.
 
@@ -39,29 +25,46 @@ class ThruputController:
 
     def can_push(self, push_size: int) -> tuple[bool, str]:
         """Whether `push_size` more items may come in, and if not, why."""
-        self._fade()
-        if self._max == float("inf") or self._sampled < 1e-6:
+        if self._max == float("inf") or self.history_sample_count < 1e-6:
             return True, ""
         rate = (self._pushed + push_size) / self._sampled
-        if rate <= self._max:
-            return True, ""
-        return False, f"push/sample ratio would be {rate:.3g}, above the limit {self._max:.3g}"
+        allowed = rate <= self._max
+        why = f"push/sample ratio would be {rate:.3g}, above the limit {self._max:.3g}"
+        return allowed, "" if allowed else why
 
     def can_sample(self, sample_size: int) -> tuple[bool, str]:
         """Whether `sample_size` more items may go out, and if not, why."""
-        self._fade()
         if self._min <= 0 or sample_size == 0:
             return True, ""
-        rate = self._pushed / (self._sampled + sample_size)
-        if rate >= self._min:
-            return True, ""
-        return False, f"push/sample ratio would be {rate:.3g}, below the limit {self._min:.3g}"
+        rate = self.history_push_count / (self._sampled + sample_size)
+        allowed = rate >= self._min
+        why = f"push/sample ratio would be {rate:.3g}, below the limit {self._min:.3g}"
+        return allowed, "" if allowed else why
 
     def close(self) -> None:
         """Nothing runs in the background."""
 
-    history_push_count = _faded("_pushed", "Items pushed, the recent ones for the most part.")
-    history_sample_count = _faded("_sampled", "Items sampled, likewise.")
+    @property
+    def history_push_count(self) -> float:
+        """Items pushed, the recent ones for the most part."""
+        self._fade()
+        return self._pushed
+
+    @history_push_count.setter
+    def history_push_count(self, count: float) -> None:
+        self._fade()
+        self._pushed = count
+
+    @property
+    def history_sample_count(self) -> float:
+        """Items sampled, likewise."""
+        self._fade()
+        return self._sampled
+
+    @history_sample_count.setter
+    def history_sample_count(self, count: float) -> None:
+        self._fade()
+        self._sampled = count
 
     def _fade(self) -> None:
         now = time.monotonic()

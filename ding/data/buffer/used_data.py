@@ -1,4 +1,4 @@
-"""Removing the files of data that nobody will read again."""
+"""Removing the files of data that no reader will ask for again."""
 
 import logging
 import queue
@@ -13,7 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 class UsedDataRemover:
-    """Removes the file ``data['data_id']`` of each item given to it, in a thread of its own."""
+    """Removes the file ``data['data_id']`` of each item given to it, in a separate thread."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -28,22 +28,15 @@ class UsedDataRemover:
             self._thread.start()
 
     def close(self, wait: bool = True) -> None:
-        """Remove what is queued and end the thread; a disk that hangs is not waited for long.
-
-        Args:
-            wait: Whether to wait for the files that are queued.
-        """
+        """End the thread, by default after the files that are queued, within some seconds."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
         self._queue.put(None)
         if wait:
             thread.join(durations.USED_DATA_CLOSE)
-            if thread.is_alive():
-                _logger.warning(
-                    "files of used data are still being removed after %g s; some may be left",
-                    durations.USED_DATA_CLOSE,
-                )
+            if thread.is_alive():  # a disk that hangs
+                _logger.warning("some files of used data may be left: removing them takes too long")
 
     def add_used_data(self, data: Any) -> None:
         """Queue an item's file; an item without ``data_id`` has none."""
@@ -54,6 +47,5 @@ class UsedDataRemover:
         while (path := self._queue.get()) is not None:
             try:
                 remove_file(path)
-            except Exception as error:  # of names that are none, too: the next ones are waited for
-                # The run goes on with a file too many; who looks at the disk finds the cause.
+            except Exception as error:  # thread edge; the run goes on with a file too many
                 self.errors = [*self.errors[-15:], error]

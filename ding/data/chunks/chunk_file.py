@@ -7,12 +7,9 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ding.data.arrays import arrays_of, nested, path_of, shown
+from ding.data.arrays import IdColumn, IndexedColumn, Row, arrays_of, nested, path_of, shown
 from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
-from ding.data.id_column import IdColumn
-from ding.data.indexed_column import IndexedColumn
-from ding.data.kinds import Row
 from ding.torch_utils.tensor_file import (
     Buffer,
     Leaf,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ding.data.arrays import State
 from ding.data.columns import Columns
-from ding.data.kinds import State
 from ding.data.ring import Ring
 from ding.data.row_journal import RowJournal
 from ding.utils.errors import CheckpointError, DataError

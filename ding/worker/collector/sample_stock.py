@@ -3,7 +3,7 @@
 import numpy as np
 
 from ding.data import Columns
-from ding.data.packing import packed, unpacked
+from ding.data.columns import packed, unpacked
 from ding.worker.collector.steps import Samples, State, Tree
 
 

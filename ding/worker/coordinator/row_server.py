@@ -5,9 +5,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from ding.data.arrays import Items, State
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
-from ding.data.kinds import Items, State
 from ding.utils.errors import ChunkError, DataError
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews

@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays
+from ding.data.arrays import Arrays, IdColumn, IndexedColumn, Item, Items, State
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
-from ding.data.id_column import IdColumn
-from ding.data.indexed_column import IndexedColumn
-from ding.data.kinds import Item, Items, State
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters, is_stale
 from ding.utils.errors import DataError
@@ -132,7 +129,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         priorities = columns.get("priority")
         kept = {name: column for name, column in columns.items() if name not in _OWN}
         self._store(
-            Columns.trusted(kept, len(batch)),
+            Columns(kept),
             priorities=None if priorities is None else checked_priorities(priorities, len(batch)),
             iters=iters,
         )

@@ -3,7 +3,7 @@
 from easydict import EasyDict
 
 from ding.data.buffer.deque_buffer_wrapper import DequeBufferWrapper as DequeBufferWrapper
-from ding.data.buffer.interface import IBuffer as IBuffer
+from ding.data.buffer.ring_buffer import IBuffer as IBuffer
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import BUFFER_REGISTRY
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays, Form, Key, StoredLeaf, path_of
+from ding.data.arrays import Arrays, Form, Items, Key, State, StoredLeaf, path_of
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
-from ding.data.kinds import Items, State
 from ding.utils import durations
 from ding.utils.errors import ChunkError, ConfigError, DataError
 from ding.worker.coordinator.chunk_store import parse_meta

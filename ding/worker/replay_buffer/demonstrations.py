@@ -7,8 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import Columns
-from ding.data.id_column import IdColumn, id_numbers
-from ding.data.kinds import Item, Items, State
+from ding.data.arrays import IdColumn, Item, Items, State, id_numbers
 from ding.utils.errors import DataError, require_entries
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer

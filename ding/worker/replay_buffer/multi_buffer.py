@@ -6,7 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.data.kinds import Item, Items, State
+from ding.data.arrays import Item, Items, State
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import require_entries
 from ding.utils.registry_factory import BUFFER_REGISTRY

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ding.data.arrays import Items, State
 from ding.data.buffer.ring_buffer import RingBuffer
-from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
 
@@ -23,11 +23,6 @@ class NaiveReplayBuffer(RingBuffer):
         # Folder for memory-mapped files, for data larger than memory.
         memmap_path=None,
     )
-
-    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
-        """Store one item, or each item of a list. The oldest items make room."""
-        with self._lock:
-            self._store(data)
 
     def sample(
         self,

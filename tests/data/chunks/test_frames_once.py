@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
+from ding.data.arrays import IndexedColumn
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk
-from ding.data.indexed_column import IndexedColumn
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
 from ding.utils.errors import ChunkError
 

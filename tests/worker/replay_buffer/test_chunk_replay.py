@@ -9,7 +9,7 @@ from easydict import EasyDict
 from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
-from ding.data.indexed_column import IndexedColumn
+from ding.data.arrays import IndexedColumn
 from ding.policy.dqn import DQNPolicy
 from ding.reward_model import BaseRewardModel
 from ding.utils import BUFFER_REGISTRY, REWARD_MODEL_REGISTRY

@@ -1,0 +1,75 @@
+"""Memory for big arrays: taken only as they fill up, or in files, or used again."""
+
+import ctypes
+import os
+import tempfile
+import weakref
+from collections import deque
+from typing import cast
+
+import numpy as np
+
+#: Smaller arrays come from the allocator's own pools.
+_BIG = 1 << 18
+_KEPT = 4
+
+
+def allocate(
+    shape: tuple[int, ...], dtype: np.dtype, name: str, folder: str | None = None
+) -> np.ndarray:
+    """An uninitialised array.
+
+    Args:
+        name: Of the column, for errors and files.
+        folder: For a memory-mapped file, for data larger than memory. The file's name is removed as
+            soon as it is mapped, so that its disk space is free again when the array is gone,
+            however the process ends.
+
+    Raises:
+        MemoryError: Names the column and its size.
+        OSError: The file cannot be made.
+    """
+    n_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if folder is None or not n_bytes:
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError as error:
+            raise MemoryError(
+                f"replay buffer column {name!r} needs {n_bytes / 1e9:.1f} GB: make "
+                f"replay_buffer_size smaller, or set memmap_path to a folder on a disk"
+            ) from error
+    os.makedirs(folder, exist_ok=True)
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    handle, file = tempfile.mkstemp(prefix=f"{safe}.", suffix=".bin", dir=folder)
+    os.close(handle)
+    try:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
+    finally:
+        os.remove(file)
+
+
+class Recycler:
+    """Arrays to write a batch into, whose memory is used again when their last user releases it.
+
+    Fresh pages cost more than the copying. Views of an array, and tensors made of it, hold its
+    memory as well: what a caller still holds, in any form, never changes.
+    """
+
+    def __init__(self) -> None:
+        self._free: deque[np.ndarray] = deque(maxlen=_KEPT)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+        """An uninitialised array, or None where it is not worth it."""
+        size = int(np.prod(shape)) * dtype.itemsize
+        if size < _BIG:
+            return None
+        memory = np.empty(0, np.uint8)
+        while self._free and len(memory) != size:
+            memory = self._free.pop()
+        if len(memory) != size:
+            memory = np.empty(size, np.uint8)
+        # What numpy and torch make of it refer to the lease, and to nothing behind it: the memory
+        # is free when the lease dies, and no sooner.
+        lease = (ctypes.c_char * size).from_buffer(memory.data)
+        weakref.finalize(lease, self._free.append, memory).atexit = False
+        return np.frombuffer(cast("memoryview", lease), dtype).reshape(shape)
