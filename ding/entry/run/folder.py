@@ -1,4 +1,4 @@
-"""The folder of a run: taken from start to end, its files of facts, and what its end is told by."""
+"""The folder of a run: taken from start to end, its files of facts, and the report of its end."""
 
 import contextlib
 import importlib.util
@@ -72,7 +72,7 @@ def clean_run_folder(exp_name: str) -> None:
 
 @contextlib.contextmanager
 def taken_folder(exp_name: str) -> Iterator[None]:
-    """A run's folder, which is there and this process's alone; half-written files are removed.
+    """A run's folder, made and locked; half-written files are removed.
 
     Raises:
         ConfigError: It cannot be written, or another process runs in it.
@@ -100,11 +100,7 @@ def naming_errors(what: str, hint: str = "") -> Iterator[None]:
 def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
     """Take a serial run's folder; ``cfg.exp_name`` is its name from then on.
 
-    A new run gets a folder of its own: where there is one already the time is appended, which is
-    said. One whose start failed is free.
-
-    Args:
-        cfg: Compiled config.
+    Where there is one already, a new run's name gets the time appended.
 
     Yields:
         What is to be called when everything fits: a resumed run's config is written then.
@@ -143,7 +139,7 @@ _DIST_CONFIG = "total_config.py"
 
 @dataclass(frozen=True)
 class EndReport:
-    """A run, for what is to be said of it.
+    """The report of a run's end.
 
     Attributes:
         mode: Of the command line: ``serial``, ``parallel``, ...; ``dist`` if its parts were
@@ -175,41 +171,32 @@ class EndReport:
         hint = "  (after: pip install tensorboard)" if missing else ""
         yield f"  curves      tensorboard --logdir {shlex.quote(self.exp_name)}{hint}"
 
-    @property
-    def _config(self) -> str:
-        return os.path.join(self.exp_name, CONFIG_FILE)
-
     def _evaluating(self, checkpoint: str) -> str:
-        runs = runs_as_it_is(self._config)
+        config = os.path.join(self.exp_name, CONFIG_FILE)
+        runs = runs_as_it_is(config)
         if runs and not self.given:
             return f"ding eval {shlex.quote(self.exp_name)} -s {self.seed}"
-        whole = repr(self._config) if runs else "(main_config, create_config)"
+        whole = repr(config) if runs else "(main_config, create_config)"
         named = "".join(f", {name}={name}" for name in self.given)
         call = f"ding.entry.eval({whole}, seed={self.seed}{named}, load_path={checkpoint!r})"
         return f"in Python: {call}"
 
     def _resuming(self) -> str:
-        config = self._config
-        if self.mode == "dist":
-            config = os.path.join(self.exp_name, _DIST_CONFIG)
-        elif self.mode not in _PARALLEL and not (
+        is_dist = self.mode == "dist"
+        config = os.path.join(self.exp_name, _DIST_CONFIG if is_dist else CONFIG_FILE)
+        if self.mode not in _PARALLEL and not (
             self.mode and runs_as_it_is(config) and not self.given
         ):
             return (
                 f"in Python: the same call, with exp_name={self.exp_name!r} and "
                 "policy.learn.resume_training=True in the config"
             )
-        mode = "dist -M coordinator" if self.mode == "dist" else self.mode
+        mode = "dist -M coordinator" if is_dist else self.mode
         return f"ding -m {mode} -c {shlex.quote(config)} -s {self.seed}{self.limits} --resume"
 
 
 def print_ending(main: Mapping[str, Any], ending: Ending, mode: str) -> None:
-    """Print the report of a run of several processes; its last line is how the run ended.
-
-    Args:
-        main: The compiled main config.
-        mode: ``parallel`` or ``dist``.
-    """
+    """Print the report of a run of several processes; its last line is how the run ended."""
     report = EndReport(main["exp_name"], main["seed"], mode)
     best = record_or_empty(report.exp_name).best_return
     say("\n".join([*report.next_steps(ending), report.verdict(ending, best)]))

@@ -124,11 +124,6 @@ _MOST = 2000
 def check_shared_paths(config: EasyDict) -> None:
     """Refuse folders for data and weights in which files of users, or of other runs, would be.
 
-    Links are followed to where they lead.
-
-    Args:
-        config: Compiled parallel config.
-
     Raises:
         ConfigError: One is, contains or is contained in what it may not; names key and value.
     """

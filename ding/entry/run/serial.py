@@ -13,7 +13,6 @@ from ding.entry.components import (
     optimizer_options,
 )
 from ding.entry.run.folder import EndReport
-from ding.entry.run.serial_callbacks import SerialCallbacks
 from ding.entry.run.signals import Interrupt, Stopping, StopSignal
 from ding.entry.run.state import (
     SerialStateKeeper,
@@ -23,8 +22,17 @@ from ding.entry.run.state import (
     state_path,
 )
 from ding.entry.run.watch import RunWatch
-from ding.utils import durations
-from ding.utils.callbacks import Callbacks, Collected, Evaluated, RunStarted
+from ding.utils import broadcast_object_list, durations, get_rank, get_world_size
+from ding.utils.callbacks import (
+    Callbacks,
+    CheckpointSaved,
+    Collected,
+    EpisodeDone,
+    Evaluated,
+    RunFinished,
+    RunMoment,
+    RunStarted,
+)
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
@@ -39,13 +47,8 @@ class SerialRun:
     """Knows when to stop, shows how it goes, and keeps what resuming needs.
 
     Args:
-        parts: What is trained.
-        log: The run folder.
-        console: The display.
-        stop: The signals.
-        watch: Told what the run is at.
         begin: Called when everything fits, before anything in the run's folder is changed.
-        callbacks: Told what happens, and asked whether to go on.
+        callbacks: Called on rank 0 with what happens; all ranks end when one of them asks for it.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
 
@@ -83,7 +86,10 @@ class SerialRun:
         self._eps: float | None = None
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
-        self._callbacks = SerialCallbacks(callbacks, parts)
+        self._callbacks, self._request = callbacks, ""
+        if callbacks and not get_rank():
+            parts.collector.on_episode = parts.evaluator.on_episode = self._episode
+            parts.learner.on_checkpoint = lambda path: self._tell(CheckpointSaved, path=path)
         parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
         parts.evaluator.before_step = lambda: self._before_step(0.0)
 
@@ -97,9 +103,6 @@ class SerialRun:
         Args:
             prepare: What comes before the first round, if the run is a new one.
             one_round: One round of collecting and learning.
-
-        Returns:
-            How it ended, which is in the run folder, too.
 
         Raises:
             EnvError: An environment failed; what was learned is saved.
@@ -122,14 +125,11 @@ class SerialRun:
             if interrupt.cause is not None:
                 self._fail(interrupt.cause)
                 raise interrupt.cause from None
-        except EnvError as error:
+        except (EnvError, CallbackError) as error:
             # A signal to the whole process group ends the environments' processes as well.
-            if self._stop.number is None:
+            if self._stop.number is None or isinstance(error, CallbackError):
                 self._fail(error)
                 raise
-        except CallbackError as error:
-            self._fail(error)
-            raise
         except Exception as error:  # of the policy: its state may not be worth keeping
             self.conclude(_failed_by(error))
             raise
@@ -139,11 +139,7 @@ class SerialRun:
         return self._finish()
 
     def collect(self, settings: dict[str, Any]) -> Any:
-        """Collect what the policy's next round of learning takes.
-
-        Args:
-            settings: Keyword arguments of the policy's ``forward``.
-        """
+        """Collect for the next round of learning; `settings` go to the policy's ``forward``."""
         self._eps = settings.get("eps")
         self._watch.stepping()
         parts = self._parts
@@ -154,7 +150,7 @@ class SerialRun:
         self._watch.rest()
         # Battles: the samples of each player, and their episodes.
         batches = data[0] if isinstance(data, tuple) else [data]
-        self._callbacks.tell(Collected, sample_count=sum(map(len, batches)))
+        self._tell(Collected, sample_count=sum(map(len, batches)))
         return data
 
     def learn(self, batch: Any) -> None:
@@ -168,15 +164,21 @@ class SerialRun:
     # ------------------------------------------------------------------ start
 
     def _start(self) -> None:
-        """Load what is to be gone on from; nothing in the folder is changed before that fits."""
+        """Load what a resumed run continues from; only if it fits the folder is changed."""
         parts = self._parts
         parts.learner.call_hook("before_run")
-        self._check_statistics()
+        checkpoint = parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
+        normalises = getattr(parts.collector_env, "normalises", False)
+        if checkpoint and normalises and parts.policy._get_attribute("env_statistics") is None:
+            self.warn(
+                "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
+                "the policy acts on other inputs than it has learned from"
+            )
         if not has_schedule(parts.policy):
             # A checkpoint that training begins with brings its learning rate, too.
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
         resumes = parts.cfg.policy.learn.get("resume_training", False)
-        changed = self._resume() if resumes else []
+        changed = self._resume(checkpoint) if resumes else []
         self._begin()
         self._log.begin()
         self._note_inexact()
@@ -194,7 +196,7 @@ class SerialRun:
                 f"resumed at iteration {parts.learner.train_iter}, "
                 f"environment step {parts.collector.envstep}"
             )
-        self._callbacks.tell(RunStarted, config=parts.cfg)
+        self._tell(RunStarted, config=parts.cfg)
 
     def _note_inexact(self) -> None:
         """Say where a run with this seed, or one that is resumed, is not the same run again."""
@@ -239,12 +241,14 @@ class SerialRun:
                 self.warn(f"{line}: a resumed run begins with a new one")
                 self._log.note(resume_inexact="; ".join(self._inexact))
 
-    def _resume(self) -> list[str]:
-        """Take up the run's last state or a checkpoint of it; what the config has changed."""
+    def _resume(self, checkpoint: Any) -> list[str]:
+        """Load the run's last state or a checkpoint of it; what the config has changed."""
         parts, changed = self._parts, []
-        checkpoint = parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
-        if checkpoint and self._names_the_policy(checkpoint):
-            # A policy's checkpoint holds counters; buffer and RNG begin anew.
+        own = os.path.join(os.path.abspath(parts.cfg.exp_name), "ckpt", "")
+        is_own = isinstance(checkpoint, str) and os.path.abspath(checkpoint).startswith(own)
+        # One from elsewhere is where the run once began, unless it has no state.
+        if checkpoint and (is_own or not os.path.exists(state_path(parts.cfg.exp_name))):
+            # A policy's checkpoint holds counters, and neither buffer nor random numbers.
             parts.collector.envstep = parts.learner.collector_envstep
         else:
             changed = load_run_state(parts, self._keeper.journal, self.warn)
@@ -258,32 +262,34 @@ class SerialRun:
         load_best_result(parts, self.warn)
         return changed
 
-    def _check_statistics(self) -> None:
-        parts = self._parts
-        if (
-            parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
-            and getattr(parts.collector_env, "normalises", False)
-            and parts.policy._get_attribute("env_statistics") is None
-        ):
-            self.warn(
-                "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
-                "the policy acts on other inputs than it has learned from"
-            )
-
-    def _names_the_policy(self, checkpoint: Any) -> bool:
-        """Whether to go on from a policy's checkpoint rather than from the run's last state.
-
-        One from elsewhere is where the run once began, unless there is no such state.
-        """
-        own = os.path.join(os.path.abspath(self._parts.cfg.exp_name), "ckpt", "")
-        is_own = isinstance(checkpoint, str) and os.path.abspath(checkpoint).startswith(own)
-        return is_own or not os.path.exists(state_path(self._parts.cfg.exp_name))
-
     # ------------------------------------------------------------------ rounds
+
+    def _tell(self, kind: type[RunMoment], **facts: Any) -> None:
+        if self._callbacks and not get_rank():
+            self._callbacks.tell(kind(*self._now, **facts))
+
+    @property
+    def _now(self) -> tuple[str, int, int]:
+        parts = self._parts
+        return parts.cfg.exp_name, parts.collector.envstep, parts.learner.train_iter
+
+    def _episode(
+        self, source: str, env_id: int, returned: float, length: int, env_step: int, train_iter: int
+    ) -> None:
+        self._log.episode(source, env_id, returned, length, env_step, train_iter)
+        run = self._parts.cfg.exp_name, env_step, train_iter
+        self._callbacks.tell(EpisodeDone(*run, source, env_id, float(returned), length))
+
+    def _agree(self) -> None:
+        """Read what callbacks have asked for; all ranks call it at the same place."""
+        requests = [self._callbacks.request]
+        if self._callbacks and get_world_size() > 1:
+            broadcast_object_list(requests, src=0)
+        self._request = requests[0]
 
     def _goes_on(self) -> bool:
         """Whether there is to be another round."""
-        self._callbacks.agree()
+        self._agree()
         ends = self._has_reason_to_end or self._limit_reached
         if ends or self._console.is_due:
             self._show()
@@ -304,7 +310,7 @@ class SerialRun:
     @property
     def _has_reason_to_end(self) -> bool:
         """Whether something ends it before its limits."""
-        return bool(self._converged or self._stop.number or self._callbacks.request)
+        return bool(self._converged or self._stop.number or self._request)
 
     @property
     def _limit_reached(self) -> bool:
@@ -333,14 +339,14 @@ class SerialRun:
         self._show()
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
-        self._callbacks.tell(
+        self._tell(
             Evaluated,
             result=parts.evaluator.last,
             returns=tuple(episode_returns(info)),
             # Results may be anything; a better one takes the place of the one before.
             is_best=parts.evaluator.best is not best_before,
         )
-        self._callbacks.agree()
+        self._agree()
 
     def _before_step(self, grace: float) -> None:
         if self._stop.number is not None:
@@ -375,7 +381,14 @@ class SerialRun:
                 and not self._has_reason_to_end
                 and self._evaluated_iter != parts.learner.train_iter
             ):
-                problems.append(self._evaluate_last())
+                self._watch.enter("train")
+                try:
+                    self._evaluate()  # the policy as it is now
+                except Stopping:
+                    pass
+                except Interrupt as interrupt:
+                    if interrupt.cause is not None:
+                        problems.append(f"not evaluated: {interrupt.cause}")
         except CallbackError as error:
             self._fail(error)
             raise
@@ -384,19 +397,8 @@ class SerialRun:
         self.conclude(ending)
         return ending
 
-    def _evaluate_last(self) -> str | None:
-        """Judge the policy as it is now; what was wrong if that could not be done."""
-        self._watch.enter("train")
-        try:
-            self._evaluate()
-        except Stopping:
-            pass
-        except Interrupt as interrupt:
-            return None if interrupt.cause is None else f"not evaluated: {interrupt.cause}"
-        return None
-
     def _fail(self, error: EnvError | CallbackError) -> None:
-        """It was not the policy that failed: what it has learned is worth keeping."""
+        """Save what the policy has learned: it was not the policy that failed."""
         self._watch.enter("save")
         self._keeper.save()
         self._console.close(self.conclude(_failed_by(error)))
@@ -406,10 +408,9 @@ class SerialRun:
         self._keeper.save()
 
     def conclude(self, ending: Ending) -> str:
-        """Note in the run folder how the run ended; from here on its parts are only closed.
+        """Note in the run folder how the run ended, and return what is to be printed of it.
 
-        Returns:
-            What is to be printed of it.
+        From here on its parts are only closed.
         """
         facts = {
             "best_return": _number(self._parts.evaluator.best),
@@ -417,11 +418,20 @@ class SerialRun:
             "train_iter": self._parts.learner.train_iter,
         }
         self._log.finish(ending.status, ending.reason, **facts)
-        problem = self._callbacks.finished(ending, facts["best_return"])
+        problem = ""
+        if self._callbacks and not get_rank():
+            moment = RunFinished(*self._now, *ending, facts["best_return"])
+            problem = self._callbacks.end(moment)
         if problem:
             ending = ending.because(f"{ending.reason}; {problem}")
             self._log.note(reason=ending.reason)
-        self.report = self._report(ending)
+        parts = self._parts
+        limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
+        left = {} if self._limit_reached else limits
+        options = "".join(f" {name} {value:.0f}" for name, value in left.items() if value < 1e10)
+        report = EndReport(parts.cfg.exp_name, parts.cfg.seed, parts.mode, parts.given, options)
+        verdict = report.verdict(ending, facts["best_return"])
+        self.report = "\n".join([verdict, *report.next_steps(ending)])
         self._watch.enter("close", self.report)
         return self.report
 
@@ -435,20 +445,11 @@ class SerialRun:
             return Ending("converged", f"mean return {last:.4g} reached stop_value {goal:g}")
         if self._stop.ending is not None:
             return self._stop.ending
-        if self._callbacks.request:
-            return Ending("finished", self._callbacks.request)
+        if self._request:
+            return Ending("finished", self._request)
         if parts.collector.envstep >= self._max_env_step:
             return Ending("finished", f"reached max_env_step {self._max_env_step:g}")
         return Ending("finished", f"reached max_train_iter {self._max_train_iter:g}")
-
-    def _report(self, ending: Ending) -> str:
-        parts = self._parts
-        limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
-        left = {} if self._limit_reached else limits
-        options = "".join(f" {name} {value:.0f}" for name, value in left.items() if value < 1e10)
-        report = EndReport(parts.cfg.exp_name, parts.cfg.seed, parts.mode, parts.given, options)
-        verdict = report.verdict(ending, _number(parts.evaluator.best))
-        return "\n".join([verdict, *report.next_steps(ending)])
 
 
 def _failed_by(error: Exception) -> Ending:

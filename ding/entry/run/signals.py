@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: asked once, a run ends at the next good moment; asked twice, at once."""
+"""SIGINT and SIGTERM: the first ends a run in good order, the second at once."""
 
 import contextlib
 import os
@@ -32,10 +32,10 @@ class Stopping(Exception):
 
 
 class StopSignal:
-    """Takes signals over while it is entered, in the main thread only.
+    """Handles signals while it is entered, in the main thread only.
 
-    What a signal raises may be lost where it comes, in a destructor or in an import that catches
-    everything. One that is entered inside another one raises again what that one has heard.
+    What a signal raises may be lost, in a destructor or in an import that catches everything: one
+    that is entered inside another one raises again what that one has received.
 
     Args:
         numbers: Which; SIGINT and SIGTERM by default.
@@ -67,11 +67,7 @@ class StopSignal:
         return None if self.number is None else Ending.by_signal(self.number)
 
     def check(self, grace: float) -> None:
-        """Stop here if a signal came ``grace`` seconds ago.
-
-        Raises:
-            Stopping: One did.
-        """
+        """Raise `Stopping` if a signal came ``grace`` seconds ago."""
         if self.number is not None and time.monotonic() - self.came >= grace:
             raise Stopping(self.name)
 
@@ -154,7 +150,7 @@ class RunStop(StopSignal):
         """Have the main thread leave what it is at; another thread asks for it."""
         if self._main is not None:
             self._interrupt = Interrupt(cause)
-            # A signal ends sleeps and waits, too. This one means nothing to anybody else.
+            # A signal ends sleeps and waits, too. This one has no other use here.
             signal.pthread_kill(self._main, signal.SIGURG)
 
     def __enter__(self) -> "RunStop":
@@ -183,8 +179,8 @@ class RunStop(StopSignal):
 def heard_at_once(stop: StopSignal) -> Iterator[None]:
     """Let a signal reach the main thread even in a call that never returns to the interpreter.
 
-    A signal ends such a call, unless it came just before: its handler is called between two
-    instructions, and the next one may be the call. So it is sent again until it was heard.
+    A signal ends such a call, unless it came just before it; so it is sent again until it was
+    handled.
     """
     main = threading.get_ident()
     end_read, end_write = os.pipe()
@@ -210,10 +206,7 @@ def heard_at_once(stop: StopSignal) -> Iterator[None]:
 
 @contextlib.contextmanager
 def woken_by_signals() -> Iterator[int]:
-    """A descriptor from which the numbers of signals can be read as soon as they have come.
-
-    Elsewhere than in the main thread none ever come: they are the caller's business.
-    """
+    """A descriptor for the numbers of signals as they come; only the main thread gets any."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     is_main = threading.current_thread() is threading.main_thread()

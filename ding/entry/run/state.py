@@ -1,4 +1,4 @@
-"""All that a serial run needs to go on as if it had never stopped, and when it is saved."""
+"""All that a serial run needs to resume as if it had never stopped, and when it is saved."""
 
 import contextlib
 import copy
@@ -27,7 +27,7 @@ from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
 
 logger = logging.getLogger(__name__)
 
-#: The state before; it is taken up if the last one is damaged.
+#: The state before; it is loaded if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
 #: Where a run is and how it goes on; these change with every resume.
 _PLACES = ("exp_name", "policy.learn.resume_training", "policy.learn.learner.hook")
@@ -45,19 +45,22 @@ def rows_path(exp_name: str) -> str:
 
 def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
     """Policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds, as a copy:
-    training may go on before it is written.
+    training may continue before it is written.
 
-    Episodes that are running are not in it: they start anew.
-
-    Args:
-        journal: The one of the saves before, so that rows that it has are not written again.
+    Running episodes are not in it; rows that the journal has are not written again.
     """
     buffer = parts.replay_buffer
     own = {name: part for name, part in _stateful(parts).items() if part is not buffer}
+    kind, keys, *generator = np.random.get_state()
     state = {
         "policy": to_device(dict(parts.learner.policy.state_dict()), "cpu"),
         **{name: part.state_dict() for name, part in own.items()},
-        "rng": _rng_state(),
+        "rng": {
+            "python": random.getstate(),
+            "numpy": (kind, np.asarray(keys), *generator),
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        },
         "optimizer_options": parts.built_options,
         "config": _config_facts(parts.cfg),
     }
@@ -80,18 +83,15 @@ def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -
     """
     journal.write()
     path = state_path(exp_name)
-    _keep(path, os.path.join(os.path.dirname(path), PREVIOUS_NAME))
-    save_file(path, state)
-    journal.remove_unused()
-
-
-def _keep(path: str, previous: str) -> None:
-    """Let the state before stay, under another name; the journal keeps its rows as well."""
+    previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
     temporary = temporary_name(previous)
-    # A file system without hard links keeps the newest state alone.
+    # The state before is kept, and its rows in the journal; only the newest one on a file system
+    # without hard links.
     with contextlib.suppress(OSError):
         os.link(path, temporary)
         put_in_place(temporary, previous)
+    save_file(path, state)
+    journal.remove_unused()
 
 
 def load_run_state(
@@ -99,13 +99,12 @@ def load_run_state(
     journal: RowJournal | None = None,
     warn: Callable[[str], None] = logger.warning,
 ) -> list[str]:
-    """Take up the state that `write_run_state` wrote into the same run folder.
+    """Load the state that `write_run_state` wrote into the same run folder.
+
+    If it is damaged, and the one before is not, that one takes its place.
 
     Args:
-        journal: For the saves to come, so that rows that are there are not written again.
-        warn: Told which state is damaged.
-
-    If it is damaged, and the one before is not, it goes on from that one, which takes its place.
+        journal: For the saves to come, so that rows that it has are not written again.
 
     Returns:
         What the config has changed since; it holds from now on.
@@ -163,10 +162,8 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
 
 
 def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:
-    """Let the evaluator know the result of the ``ckpt_best`` that is in the run folder.
-
-    It may be newer than the run's state, and no worse policy may replace it.
-    """
+    """Set the evaluator's best result to that of ``ckpt_best``, which may be newer than the state:
+    no worse policy may replace it."""
     path = os.path.join(parts.cfg.exp_name, "ckpt", "ckpt_best.pth.tar")
     if not os.path.exists(path):
         return
@@ -191,10 +188,9 @@ def _stateful(parts: Components) -> dict[str, Any]:
 
 
 def own_states(parts: Components) -> dict[str, tuple[Any, OwnState]]:
-    """Parts and hooks of users' classes, with what these add to ours.
+    """Parts and hooks of users' classes, with what these add to ours; first called before training.
 
-    To be called before training begins. A class that defines ``state_dict`` itself keeps what it
-    wants to keep.
+    A class that defines ``state_dict`` itself settles what it keeps.
     """
     if not parts.own_states:
         learner: Any = parts.learner
@@ -223,16 +219,6 @@ def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
     return facts
 
 
-def _rng_state() -> dict[str, Any]:
-    kind, keys, position, has_gauss, gauss = np.random.get_state()
-    return {
-        "python": random.getstate(),
-        "numpy": (kind, np.asarray(keys), position, has_gauss, gauss),
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
-    }
-
-
 def _set_rng_state(state: dict[str, Any]) -> None:
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
@@ -249,12 +235,8 @@ MAX_SHARE = 0.01
 class SerialStateKeeper(StateSaver[dict[str, Any]]):
     """Saves the run's state when enough was learned, or time has passed, and the best policies.
 
-    Training stands still only while the state is copied; a thread writes it. Rows of the replay
-    buffer that are on disk already are not written again.
-
-    Args:
-        parts: What is saved.
-        warn: Shows a line to the user.
+    Training waits only while the state is copied; a thread writes it. Rows of the replay buffer
+    that are on disk already are not written again.
 
     Attributes:
         problem: What could not be saved the last time, and why; ``None`` if all could.
@@ -265,7 +247,10 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         self.problem: str | None = None
         self.journal = RowJournal(rows_path(parts.cfg.exp_name))
         self._parts, self._warn = parts, warn
-        self._freq = _save_freq(parts.cfg.policy.learn.learner.hook)
+        freq = parts.cfg.policy.learn.learner.hook.get("save_ckpt_after_iter")
+        if isinstance(freq, dict):
+            freq = freq.get("ext_args", {}).get("freq", 1)
+        self._freq: float = freq or math.inf
         self._unsaved_best: tuple[str, dict[str, Any]] | None = None
         self._warned_of_cost = False
         own_states(parts)
@@ -302,7 +287,7 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         if get_rank():
             return
         super().save()
-        if self.error is None:
+        if self.error is None and self._unsaved_best is not None:
             self._guarded("the best policy", self._retry_best)
 
     def _taken(self) -> dict[str, Any]:
@@ -342,13 +327,13 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         self._guarded("the last checkpoint", lambda: self._parts.learner.call_hook("after_run"))
 
     def _retry_best(self) -> None:
-        if self._unsaved_best is not None:
-            name, state = self._unsaved_best
-            path = os.path.join(self._parts.cfg.exp_name, "ckpt", name)
-            save_file(path, state)
-            self._unsaved_best = None
-            if (on_checkpoint := getattr(self._parts.learner, "on_checkpoint", None)) is not None:
-                on_checkpoint(path)
+        assert self._unsaved_best is not None
+        name, state = self._unsaved_best
+        path = os.path.join(self._parts.cfg.exp_name, "ckpt", name)
+        save_file(path, state)
+        self._unsaved_best = None
+        if (on_checkpoint := getattr(self._parts.learner, "on_checkpoint", None)) is not None:
+            on_checkpoint(path)
 
     def _guarded(self, what: str, save: Callable[[], object]) -> None:
         try:
@@ -359,10 +344,3 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
     def _fail(self, what: str, error: Exception) -> None:
         self.problem = f"could not save {what}: {str(error).partition(';')[0]}"
         self._warn(f"could not save {what}: {error}")
-
-
-def _save_freq(hooks: Any) -> float:
-    value = hooks.get("save_ckpt_after_iter")
-    if isinstance(value, dict):
-        value = value.get("ext_args", {}).get("freq", 1)
-    return value or math.inf

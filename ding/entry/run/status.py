@@ -1,4 +1,4 @@
-"""How a parallel run is going, as its coordinator tells, or how it ended: ``ding status``."""
+"""How a parallel run is going, as its coordinator reports, or how it ended: ``ding status``."""
 
 import contextlib
 import os
@@ -21,11 +21,7 @@ _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "add
 
 
 def report(exp_name: str, as_json: bool = False) -> str:
-    """The facts of a run, for a human.
-
-    Args:
-        exp_name: The run's folder.
-        as_json: All facts, for a program.
+    """The facts of a run as lines, or all of them as JSON.
 
     Raises:
         RunError: There is no such run, or it does not answer.
@@ -35,7 +31,11 @@ def report(exp_name: str, as_json: bool = False) -> str:
     if address is not None:
         try:
             status = ask_status(address, exp_name)
-            return strict_json.dumps(status, indent=2) if as_json else _lines_of(status)
+            if as_json:
+                return strict_json.dumps(status, indent=2)
+            return "\n".join(map(printable, _running(status)))
+        except (AttributeError, TypeError, ValueError, KeyError) as error:
+            problem = f"what answers is not a coordinator of this version: {error!r}"
         except RunError as error:
             problem = str(error)
     try:
@@ -48,14 +48,6 @@ def report(exp_name: str, as_json: bool = False) -> str:
     if record.status == "running":
         raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
     return strict_json.dumps(record.facts, indent=2) if as_json else _ended(exp_name, record)
-
-
-def _lines_of(status: Mapping[str, Any]) -> str:
-    try:
-        lines = _running(status)
-    except (AttributeError, TypeError, ValueError, KeyError) as error:
-        raise RunError(f"what answers is not a coordinator of this version: {error!r}") from error
-    return "\n".join(map(printable, lines))
 
 
 def _ended(exp_name: str, record: RunRecord) -> str:
@@ -112,18 +104,17 @@ def _running(status: Mapping[str, Any]) -> list[str]:
 def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
     name, worker = item
     rates = [f"{_number(worker[key])} {unit}" for key, unit in _RATES if worker.get(key)]
+    # What it waits for, with the shares of its time.
+    shares = sorted((worker.get("wait_shares") or {}).items(), key=lambda item: -item[1])
+    waits = [f"{what} {share:.0%}" for what, share in shares if share >= 0.01]
     return (
         *(name, str(worker.get("state")), worker.get("task_id") or "-"),
-        *(f"{_number(worker.get('since_s'))} s", _waits(worker)),
+        *(
+            f"{_number(worker.get('since_s'))} s",
+            ", ".join(waits) or worker.get("waits_for") or "-",
+        ),
         *(", ".join(rates) or "-", str(worker.get("address"))),
     )
-
-
-def _waits(worker: Mapping[str, Any]) -> str:
-    """What a worker waits for, with the shares of its time."""
-    shares = sorted((worker.get("wait_shares") or {}).items(), key=lambda item: -item[1])
-    texts = [f"{what} {share:.0%}" for what, share in shares if share >= 0.01]
-    return ", ".join(texts) or worker.get("waits_for") or "-"
 
 
 _RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))
@@ -136,12 +127,7 @@ def _number(value: Any) -> str:
 
 
 def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
-    """Whether it is that run's coordinator that has an address, and not another program by now.
-
-    Args:
-        address: A `coordinator_address`.
-        exp_name: The run's folder.
-    """
+    """Whether a `coordinator_address` is still that of the run's coordinator."""
     process = address.get("process")
     if isinstance(process, dict) and still_runs(process):
         return True
@@ -153,13 +139,9 @@ def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
 
 
 def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[str, Any]:
-    """What a coordinator tells of its run.
+    """The status that the coordinator at a `coordinator_address` reports.
 
-    On this machine plain HTTP is enough; a coordinator elsewhere wants a certificate of the run.
-
-    Args:
-        address: A `coordinator_address`.
-        exp_name: The run's folder, with its key; not needed on this machine.
+    On this machine plain HTTP is enough; one elsewhere needs the key of the run's folder.
 
     Raises:
         RunError: There is no answer, or it is none of a coordinator.
@@ -183,14 +165,11 @@ def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[
 
 
 def live_status(exp_name: str) -> dict[str, Any] | None:
-    """What the coordinator of a run tells, ``None`` if there is none that answers."""
+    """The status that the coordinator of a run reports, ``None`` if there is none that answers."""
     address = coordinator_address(exp_name)
-    if address is None:
-        return None
-    try:
-        return ask_status(address, exp_name)
-    except RunError:
-        return None
+    with contextlib.suppress(RunError):
+        return None if address is None else ask_status(address, exp_name)
+    return None
 
 
 def _folder_name(exp_name: Any) -> str:

@@ -1,9 +1,11 @@
 """Looks after the main thread of a serial run: what hangs is reported, left, and ended."""
 
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import select
+import signal
 import sys
 import threading
 import time
@@ -11,7 +13,6 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ding.entry.run.held_interpreter import HeldInterpreter
 from ding.entry.run.signals import RunStop, woken_by_signals
 from ding.utils import durations
 from ding.utils.disk_writes import stalled_write
@@ -20,6 +21,44 @@ from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import ReportingThread
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
+
+
+class HeldInterpreter:
+    """Ends the process with a traceback where the interpreter is held for too long.
+
+    Code in C that never returns and keeps the interpreter's lock stops every thread, so that
+    `faulthandler`, whose timer needs no lock, is all that can end it. The state is the last one
+    that was saved.
+
+    Args:
+        limit: Seconds from the last `arm` to the end; infinity never ends it.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._paused = False
+
+    def arm(self) -> None:
+        """Start the timer again; not in the main thread once `pause` handles a signal."""
+        with self._lock:
+            if not self._paused and self._limit < float("inf"):
+                faulthandler.dump_traceback_later(
+                    self._limit, exit=True, file=sys.__stderr__ or sys.stderr
+                )
+
+    def disarm(self) -> None:
+        with self._lock:
+            self._paused = True
+            faulthandler.cancel_dump_traceback_later()
+
+    def pause(self, number: int, frame: object) -> None:
+        """Handle SIGTSTP (Ctrl-Z): the timer would go on while the process is stopped."""
+        self.disarm()
+        handler = signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)  # stopped here, until SIGCONT
+        signal.signal(number, handler)
+        self._paused = False
 
 
 class Watched(Protocol):
@@ -37,18 +76,15 @@ class Watched(Protocol):
 class RunWatch:
     """A thread that knows what the main thread is at, and since when.
 
-    A signal ends a run within seconds whatever it is at: a step or an update that does not come
-    back is left by an `Interrupt`; a main thread that cannot be reached, in code that never
-    returns to the interpreter, is done without: the state is saved and the process ended from
-    here. If that code keeps the interpreter's lock not even this thread runs: then `faulthandler`
-    ends the process after the time that an environment may take. An environment that takes longer
-    than it may ends the run in the same ways.
+    A signal ends a run within seconds: a step or an update that does not return is left by an
+    `Interrupt`; where code never returns to the interpreter, the state is saved and the process
+    ended from here. If that code keeps the interpreter's lock not even this thread runs: then
+    `HeldInterpreter` ends the process after the time that an environment may take. An environment
+    that exceeds its time ends the run in the same ways.
 
     Args:
-        stop: The signals.
         manager_cfg: Config of the env managers: ``step_timeout``, ``reset_timeout``.
         env_num: Environments in each of them.
-        log: The run folder.
 
     Attributes:
         run: What is watched; ``None`` as long as its parts are being built.
@@ -124,10 +160,9 @@ class RunWatch:
         self._steps.rest()
 
     def enter(self, phase: str, report: str = "") -> None:
-        """The run comes to another phase.
+        """Begin a phase: ``train``, ``save`` or ``close``.
 
         Args:
-            phase: ``train``, ``save`` or ``close``.
             report: What is to be printed if the components do not close.
         """
         self.rest()
@@ -144,7 +179,10 @@ class RunWatch:
             if self._end_read in readable:
                 return
             if readable:
-                self._note_signal(os.read(self._alarm, 64))
+                numbers = os.read(self._alarm, 64)
+                first = next((number for number in numbers if number in SIGNALS), None)
+                if self._stop.signalled is None and first is not None:
+                    self._stop.signalled, self._signalled_at = first, time.monotonic()
             if self._stop.is_master:
                 self._held.arm()
             now = time.monotonic()
@@ -161,11 +199,6 @@ class RunWatch:
         longest = durations.ENV_LIMIT
         limits = [longest if value is None else value for value in self._limits.values()]
         return self._env_num * sum(limits) if any(self._limits.values()) else longest
-
-    def _note_signal(self, numbers: bytes) -> None:
-        first = next((number for number in numbers if number in SIGNALS), None)
-        if self._stop.signalled is None and first is not None:
-            self._stop.signalled, self._signalled_at = first, time.monotonic()
 
     def _look_at_signal(self, elapsed: float, now: float) -> None:
         assert self._stop.signalled is not None
@@ -184,13 +217,11 @@ class RunWatch:
         if elapsed >= durations.MAIN_THREAD_LOST:
             self._end(ending, save=self._phase == "train")
         limit = durations.LEAVE_STEP if self._update_since is None else durations.LEAVE_UPDATE
-        if self._stop.busy and self._phase == "train" and elapsed >= limit and self._is_stuck(now):
-            self._stop.leave()
-
-    def _is_stuck(self, now: float) -> bool:
-        """Whether the main thread has been at one step or update since the signal came."""
-        since = self._update_since or self._steps.since
-        return since is not None and now - since >= durations.LEAVE_STEP
+        if self._stop.busy and self._phase == "train" and elapsed >= limit:
+            since = self._update_since or self._steps.since
+            # At one step or update since the signal came.
+            if since is not None and now - since >= durations.LEAVE_STEP:
+                self._stop.leave()
 
     def _look_for_hang(self, now: float) -> None:
         if self._left is not None:
@@ -253,12 +284,10 @@ class RunWatch:
         return self._env_num * sum(limits.values())
 
     def _look_at_close(self, now: float) -> None:
-        in_haste = self._stop.signalled is not None or self._left is not None
-        began = (
-            0.0
-            if self._stop.signalled is None
-            else self._signalled_at + durations.CLOSE_LIMIT - durations.CLOSE_LOOK
-        )
+        in_haste, began = self._left is not None, 0.0
+        if self._stop.signalled is not None:
+            in_haste = True
+            began = self._signalled_at + durations.CLOSE_LIMIT - durations.CLOSE_LOOK
         if in_haste and now - max(self._phase_since, began) >= durations.CLOSE_LOOK:
             self._leave_process(self._report)
 

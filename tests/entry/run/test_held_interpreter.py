@@ -11,7 +11,7 @@ from tests.children import start_python, wait_for
 
 SCRIPT = """
 import os, signal, sys, threading, time
-from ding.entry.run.held_interpreter import HeldInterpreter
+from ding.entry.run.watch import HeldInterpreter
 from tests.entry import hanging
 
 os.setpgrp()
