@@ -166,9 +166,6 @@ class SilentConnection:
     def __init__(self) -> None:
         self.last_seen, self.lost = time.monotonic(), threading.Event()
 
-    def seen(self) -> None:
-        self.last_seen = time.monotonic()
-
     def lose(self, cause: str) -> bool:
         self.is_connected = False
         self.lost.set()

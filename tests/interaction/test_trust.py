@@ -362,7 +362,7 @@ def test_tasks_answers_and_heartbeats_go_through():
         assert not slave.lost
 
 
-def test_a_bug_in_a_view_is_logged_once_and_counted(caplog, monkeypatch):
+def test_a_bug_in_a_view_is_logged_once(caplog, monkeypatch):
     caplog.set_level("INFO")
     monkeypatch.setattr(DoingSlave, "_peer_token", lambda *_: {}["nothing"])
     with DoingSlave() as slave:
@@ -370,4 +370,3 @@ def test_a_bug_in_a_view_is_logged_once_and_counted(caplog, monkeypatch):
             url = f"http://127.0.0.1:{slave.port}/connect"
             assert requests.post(url, headers=HEADERS, timeout=10).status_code == 500
     assert len([record for record in caplog.records if record.exc_info]) == 1
-    assert any("4 requests failed: KeyError at " in r.getMessage() for r in caplog.records)

@@ -1,8 +1,7 @@
 """One connection of a client: its requests become calls of a WSGI application.
 
-The standard library parses requests and speaks WSGI (`http.server`, `wsgiref`). This module adds
-connections that stay open, bodies that are read when the application asks for them, and limits on
-size and time.
+The standard library parses requests and speaks WSGI. This module adds connections that stay open,
+bodies that are read when the application asks for them, and limits on size and time.
 """
 
 import io
@@ -20,8 +19,7 @@ from wsgiref.simple_server import WSGIRequestHandler
 from ding.interaction.config import MAX_HEAD, MAX_HEAD_LINES
 from ding.utils import durations
 
-from ._deadline_socket import DeadlineSocket
-from .tls import HANDSHAKE_BYTE
+from .tls import HANDSHAKE_BYTE, DeadlineSocket
 
 _logger = logging.getLogger(__name__)
 
@@ -102,13 +100,12 @@ class HttpHandler(WSGIRequestHandler):
             self._on_busy(False)
 
     def note_authentic(self) -> None:
-        """The application knows the client."""
         if not self._is_authentic:
             self._is_authentic = True
             self._on_authentic()
 
     def flush(self) -> None:
-        """Send what was written; an answer has its own time, however late it is."""
+        """Send what was written; sending has its own time."""
         self.connection.settimeout(durations.HEAD_TIMEOUT)
         self.wfile.flush()
 
@@ -133,7 +130,7 @@ class HttpHandler(WSGIRequestHandler):
         return self.client_address[0]
 
     def _read_fields(self) -> bool:
-        """Read the lines of the head for `parse_request`; returns whether they are few enough."""
+        """Read the head for `parse_request`; returns whether its lines are few enough."""
         head, lines = bytearray(), 0
         while True:
             line = self._stream.readline(MAX_HEAD + 1)
@@ -146,29 +143,24 @@ class HttpHandler(WSGIRequestHandler):
                 return True
 
     def _answer(self) -> None:
-        length = self._body_length()
-        if length is None:
-            return
+        """Call the application, unless the length of the body is refused."""
+        lengths = set(self.headers.get_all("Content-Length", ["0"]))
+        text = lengths.pop().strip()
+        if self.headers.get("Transfer-Encoding"):
+            return self.send_error(411)
+        if lengths or not (text.isascii() and text.isdigit()) or len(text) > 18:
+            return self.send_error(400, "Bad Content-Length")
+        length = int(text)
+        if length > self.server.max_body:
+            self.send_error(413, f"The body may have {self.server.max_body} bytes")
+            _Body(self._stream, length, self.connection, None).discard(DISCARD_LIMIT)
+            return None
         expects = self.headers.get("Expect", "").lower() == "100-continue"
         body = _Body(self._stream, length, self.connection, self.wfile if expects else None)
         _Call(self, body).run(self.server.app)  # type: ignore[arg-type]
         self.flush()
         if not body.discard(KEEP_LIMIT if not self.close_connection else DISCARD_LIMIT):
             self.close_connection = True
-
-    def _body_length(self) -> int | None:
-        """Bytes of the body, or ``None`` if the request was refused."""
-        lengths = set(self.headers.get_all("Content-Length", ["0"]))
-        text = lengths.pop().strip()
-        if self.headers.get("Transfer-Encoding"):
-            self.send_error(411)
-        elif lengths or not (text.isascii() and text.isdigit()) or len(text) > 18:
-            self.send_error(400, "Bad Content-Length")
-        elif int(text) > self.server.max_body:
-            self.send_error(413, f"The body may have {self.server.max_body} bytes")
-            _Body(self._stream, int(text), self.connection, None).discard(DISCARD_LIMIT)
-        else:
-            return int(text)
         return None
 
 
@@ -216,12 +208,7 @@ class _Call(SimpleHandler):
 
 
 class _Body(io.RawIOBase):
-    """The body of a request, read from its connection when the application asks for it.
-
-    Attributes:
-        left: Bytes that were not read.
-        is_broken: Whether its sender has gone, or is too slow.
-    """
+    """The body of a request, read from its connection when the application asks for it."""
 
     def __init__(
         self,
@@ -230,7 +217,8 @@ class _Body(io.RawIOBase):
         connection: DeadlineSocket | ssl.SSLSocket,
         waiting: io.BufferedIOBase | None,
     ) -> None:
-        self.left, self.is_broken = length, False
+        self.left = length  # bytes that were not read
+        self.is_broken = False  # its sender has gone, or is too slow
         self._stream, self._connection, self._waiting = stream, connection, waiting
         self._begun = False
 

@@ -73,14 +73,7 @@ def get_values_from_response(
 
 
 class ResponsibleException(Exception):
-    """An error of a view that its caller is told of.
-
-    Args:
-        code: Error code in the body.
-        message: What the caller is told.
-        data: Further facts, JSON.
-        status_code: HTTP status.
-    """
+    """An error of a view that becomes its answer, with these fields and HTTP status."""
 
     def __init__(
         self,
@@ -101,11 +94,7 @@ class ResponsibleException(Exception):
 def responsible(
     classes: Iterable[type[ResponsibleException]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorates a view: exceptions of these classes become answers.
-
-    Args:
-        classes: Every `ResponsibleException` if not given.
-    """
+    """Decorates a view: exceptions of these classes (all if not given) become answers."""
     caught = (ResponsibleException,) if classes is None else tuple(classes)
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:

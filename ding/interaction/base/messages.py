@@ -8,8 +8,8 @@
     PUT    /slave/task/complete   {"task": {"id": "<uuid>"}, "result": ...}
     PUT    /slave/task/fail       {"task": {"id": "<uuid>"}, "result": ..., "message": "..."}
 
-Read are also addresses without ``http://``, and fields that stand in ``master`` or ``task`` instead
-of beside it. ``message`` and the data of connecting and disconnecting may be missing.
+Read are also addresses without ``http://``, and fields that are in ``master`` or ``task`` instead
+of next to it. ``message`` and the data of connecting and disconnecting may be missing.
 """
 
 from collections.abc import Mapping
@@ -26,14 +26,13 @@ _Read = TypeVar("_Read", bound="_Message")
 
 def _is_address(text: str) -> bool:
     try:
-        split_http_address(text)
+        return bool(split_http_address(text))
     except ValueError:
         return False
-    return True
 
 
 class _Message:
-    #: The object beside whose fields further ones may stand.
+    #: The object next to which further fields may be.
     _inner: ClassVar[str] = ""
 
     @classmethod
@@ -43,41 +42,30 @@ class _Message:
         Raises:
             BadMessageError: It is none of this kind.
         """
-        body = json_object(parsed_json(content))
+        body = json_object(parsed_json(content or b"{}"))
         return from_json(cls, {**body, **json_object(body.get(cls._inner) or {})})
 
 
 @dataclass(frozen=True)
 class ConnectMessage(_Message):
-    """A master asks a slave to work for it.
-
-    Attributes:
-        address: Where the master gets answers.
-        data: What the master tells of itself.
-    """
+    """A master asks a slave to work for it, and to send its answers to an address."""
 
     _inner = "master"
     address: Annotated[str, Rule(_is_address, "[http[s]://]host[:port][/path]")]
     data: Mapping[str, object] = field(default_factory=dict)
 
-    @staticmethod
-    def body(address: str) -> dict[str, object]:
-        return {"master": {"address": with_scheme(address)}, "data": {}}
+    def body(self) -> dict[str, object]:
+        return {"master": {"address": with_scheme(self.address)}, "data": self.data}
 
 
 @dataclass(frozen=True)
 class DisconnectMessage(_Message):
-    """A master lets a slave go; the body may be empty."""
+    """A master disconnects; the body may be empty."""
 
     data: Mapping[str, object] = field(default_factory=dict)
 
-    @staticmethod
-    def body() -> dict[str, object]:
-        return {"data": {}}
-
-    @classmethod
-    def parse(cls, content: bytes) -> "DisconnectMessage":
-        return super().parse(content or b"{}")
+    def body(self) -> dict[str, object]:
+        return {"data": self.data}
 
 
 @dataclass(frozen=True)
@@ -88,19 +76,13 @@ class TaskMessage(_Message):
     id: UUID
     data: Mapping[str, object] = field(default_factory=dict)
 
-    @staticmethod
-    def body(task_id: UUID, data: Mapping[str, object]) -> dict[str, object]:
-        return {"task": {"id": str(task_id)}, "data": data}
+    def body(self) -> dict[str, object]:
+        return {"task": {"id": str(self.id)}, "data": self.data}
 
 
 @dataclass(frozen=True)
 class AnswerMessage(_Message):
-    """A slave tells how its task ended.
-
-    Attributes:
-        result: object JSON.
-        message: Why it failed.
-    """
+    """How a slave's task ended: its result (JSON), and a message if it has failed."""
 
     _inner = "task"
     id: UUID

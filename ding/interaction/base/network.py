@@ -1,4 +1,4 @@
-"""Addresses, and a client that keeps its connection and tries again after passing failures."""
+"""Addresses, and a client that keeps its connections and tries again after passing failures."""
 
 import ipaddress
 import json
@@ -20,9 +20,15 @@ from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 from ding.utils.system_helper import NO_NETWORK, get_ip
 
-from ._deadline_socket import DeadlineSocket, DeadlineTlsSocket
 from .common import translate_dict_func
-from .tls import cause_of, client_context, is_strangers, server_name
+from .tls import (
+    DeadlineSocket,
+    DeadlineTlsSocket,
+    cause_of,
+    client_context,
+    is_strangers,
+    server_name,
+)
 
 DEFAULT_RETRIES = 5
 #: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
@@ -79,53 +85,35 @@ class _Distrust(Exception):
     """As `NotAuthenticError`, on its way through ``urllib3``, which wraps every `OSError`."""
 
 
-class _Adapter(HTTPAdapter):
-    """Connects within bounds, and to parts of a run by TLS if there is a key.
+def _adapter(key: str | None, role: str) -> HTTPAdapter:
+    """What connects within bounds, and to parts of a run by TLS if there is a key.
 
     For ``urllib3`` the scheme stays ``http``: what it does to the TLS context of an ``https``
     connection (loading the authorities of the Web) would let strangers in.
-
-    Args:
-        key: The run's key.
-        role: What the servers are: ``master`` or ``slave``.
     """
 
-    def __init__(self, key: str | None = None, role: str = "") -> None:
-        self._key, self._role = key, role
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        pool = _pool(self._key, self._role)
-        self.poolmanager.pool_classes_by_scheme = {"http": pool, "https": HTTPSConnectionPool}
-
-
-def _pool(key: str | None, role: str) -> type[HTTPConnectionPool]:
     class Connection(HTTPConnection):
-        """Reads an answer, all of it, within its bounds."""
-
         def _new_conn(self) -> socket.socket:
-            plain = DeadlineSocket.of(super()._new_conn())
-            connection = plain if key is None else _secured(plain, key, role, int(self.port or 0))
-            connection.allow(MAX_ANSWER + MAX_HEAD)
-            return connection
+            made: DeadlineSocket | DeadlineTlsSocket = DeadlineSocket.of(super()._new_conn())
+            if key is not None:
+                name = server_name(role, int(self.port or 0))
+                try:
+                    made = client_context(key).wrap_socket(made, server_hostname=name)  # type: ignore[assignment]
+                except OSError as error:
+                    made.close()
+                    if is_strangers(error):
+                        raise _Distrust(cause_of(error)) from error
+                    raise
+            made.allow(MAX_ANSWER + MAX_HEAD)
+            return made
 
     class Pool(HTTPConnectionPool):
         ConnectionCls = Connection
 
-    return Pool
-
-
-def _secured(plain: DeadlineSocket, key: str, role: str, port: int) -> DeadlineTlsSocket:
-    try:
-        secured = client_context(key).wrap_socket(plain, server_hostname=server_name(role, port))
-    except OSError as error:
-        plain.close()
-        if is_strangers(error):
-            raise _Distrust(cause_of(error)) from error
-        raise
-    assert isinstance(secured, DeadlineTlsSocket)
-    return secured
+    adapter = HTTPAdapter()
+    pools = {"http": Pool, "https": HTTPSConnectionPool}
+    adapter.poolmanager.pool_classes_by_scheme = pools
+    return adapter
 
 
 class HttpEngine:
@@ -173,7 +161,7 @@ class HttpEngine:
         self._session = requests.Session()
         self._session.trust_env = False
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter(key, role))
+            self._session.mount(scheme, _adapter(key, role))
         self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
         # Threads share the session, and cookies are the one thing in it that answers change.
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -238,7 +226,7 @@ class HttpEngine:
         return self._has_key or not isinstance(err, SSLError)
 
     def _send(self, request: requests.PreparedRequest, span: float) -> requests.Response:
-        """Send a request once; its answer has been read, and is not too long."""
+        """Send a request once, and read its answer."""
         deadline = time.monotonic() + durations.CONNECT_TIMEOUT + span
         limits = (durations.CONNECT_TIMEOUT, span)
         try:
@@ -315,7 +303,7 @@ def get_http_engine_class(
 
     Args:
         headers: Functions that give the headers of each request (``None``: leave it out); called
-            with the arguments that the maker was called with.
+            with the arguments of the maker.
         data_processor: Applied to each body.
         http_error_gene: Makes the exception that is raised for an answer that is an error.
     """
@@ -346,11 +334,11 @@ def is_loopback(address: str | None) -> bool:
 
 
 def is_own_name(header: str, address: str, host: str) -> bool:
-    """Whether a ``Host`` header is no name that somebody else may have pointed at this server.
+    """Whether a ``Host`` header is no name that another site may have pointed at this server.
 
     Args:
-        header: What a client says it has asked.
-        address: Where the server tells others to reach it.
+        header: The header.
+        address: Where others reach the server.
         host: Where it listens.
     """
     try:
@@ -358,12 +346,9 @@ def is_own_name(header: str, address: str, host: str) -> bool:
     except ValueError:
         return False
     known = {"localhost", host.lower(), socket.gethostname().lower()}
-    return name in known | {split_http_address(address)[0]} or _is_number(name)
-
-
-def _is_number(host: str) -> bool:
+    if name in known | {split_http_address(address)[0]}:
+        return True
     try:
-        ipaddress.ip_address(host)
+        return bool(ipaddress.ip_address(name))
     except ValueError:
         return False
-    return True

@@ -18,11 +18,9 @@ cheroot 11.1       0                  not measured           0.9 ms      8.6 ms
 werkzeug 3.1       0                  not measured           25 ms       72 ms
 =================  =================  =====================  ==========  ==========
 
-Cheroot and werkzeug do the handshake in the thread that accepts connections (cheroot's issue
-748), uvicorn has no deadline for a head, waitress has no TLS, and gunicorn cannot be embedded.
-None limits connections in a way that known clients keep theirs, or answers plain HTTP (the page
-of a run) on a port with TLS. Behind an event loop, a request changes threads twice, which takes
-long where another thread computes.
+Cheroot and werkzeug do the handshake in the thread that accepts connections, uvicorn has no
+deadline for a head, waitress has no TLS, and gunicorn cannot be embedded. None answers plain HTTP
+(the page of a run) on a port with TLS, or lets known clients keep their connections in a flood.
 
 How the limits work: connections of unknown clients are few, and the oldest one of the host that has
 most of them makes room for a new one; a TLS handshake and a request have a deadline, in the
@@ -46,9 +44,8 @@ from ding.interaction.config import MAX_CONNECTIONS, MAX_STRANGERS, MIN_STRANGER
 from ding.utils import durations
 from ding.utils.errors import InteractionError, PortTakenError
 
-from ._deadline_socket import DeadlineSocket
 from ._http_handler import AUTHENTIC_KEY, HttpHandler
-from .tls import HANDSHAKE_BYTE, cause_of, is_strangers
+from .tls import HANDSHAKE_BYTE, DeadlineSocket, cause_of, is_strangers
 
 __all__ = ["AUTHENTIC_KEY", "HttpServer"]
 
@@ -95,9 +92,8 @@ class HttpServer:
         self._connections = _Connections()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name=f"http-{host}:{self.port}", daemon=True
-        )
+        name = f"http-{host}:{self.port}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def secure(self, context: ssl.SSLContext, on_stranger: Callable[[str, str], object]) -> None:
         """Speak TLS to clients that begin with it; call this before `start`.
@@ -188,7 +184,7 @@ class HttpServer:
                 self,
                 has_certificate,
                 on_authentic=lambda: self._connections.know(connection),
-                on_busy=connection.set_busy,
+                on_busy=lambda busy: setattr(connection, "is_busy", busy),
             )
         except OSError as err:
             _logger.debug("connection to %s: %s", address, err)
@@ -198,11 +194,7 @@ class HttpServer:
             self._connections.remove(connection)
 
     def _has_certificate(self, connection: "_Connection") -> bool:
-        """Whether the client begins with a TLS handshake, which is then complete.
-
-        Raises:
-            OSError: The handshake failed.
-        """
+        """Whether the client begins with a TLS handshake, which is then complete."""
         if self._tls is None:
             return False
         connection.socket.settimeout(durations.HEAD_TIMEOUT)
@@ -246,9 +238,6 @@ class _Connection:
         self.host = host
         self.is_busy = False  # with a request whose head is complete
 
-    def set_busy(self, busy: bool) -> None:
-        self.is_busy = busy
-
     def shut(self, how: int) -> None:
         with contextlib.suppress(OSError):  # its peer may have closed it
             self.socket.shutdown(how)
@@ -285,7 +274,6 @@ class _Connections:
         return secured
 
     def know(self, connection: _Connection) -> None:
-        """The client is known now."""
         with self._lock:
             self._strangers.pop(connection, None)
 

@@ -3,7 +3,7 @@
 import hmac
 import logging
 import threading
-from collections import Counter
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from http import HTTPStatus
@@ -87,8 +87,8 @@ class HttpService(ControllableService):
         self._channel = _or(channel, DEFAULT_CHANNEL)
         self._key = key
         self._self_token = random_token()
-        self._counts: Counter[str] = Counter()  # requests that had no good end, by the reason
-        self._count_lock = threading.Lock()
+        self._noted: set[str] = set()  # hosts of strangers, and places of bugs, that were logged
+        self._note_lock = threading.Lock()
         self._server: HttpServer | None = None
         self._handlers: Mapping[str, Handler] = {}
         self._shutting_down = threading.Event()
@@ -127,15 +127,8 @@ class HttpService(ControllableService):
             raise InteractionError(f"the service at {self.my_address} runs already")
         self._shutting_down.clear()
         self._handlers = {**self._routes(), **self._public_routes()}
-        self._server = HttpServer(
-            self._app,
-            self._host,
-            self._port,
-            self._max_body,
-            self._end,
-            self._die,
-            self._on_warning,
-        )
+        hooks = self._on_stop, self._die, self._on_warning
+        self._server = HttpServer(self._app, self._host, self._port, self._max_body, *hooks)
         if self._key is not None:
             context = server_context(self._key, self._role, self._ports())
             self._server.secure(context, self._note_stranger)
@@ -163,9 +156,7 @@ class HttpService(ControllableService):
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
         headers = {"Channel": str(self._channel), "Token": self._self_token}
         address = (host, self.port, False, "")
-        engine = make_engine(
-            headers, address, self._timeout, retries=0, key=self._key, role=self._role
-        )
+        engine = make_engine(headers, address, self._timeout, 0, key=self._key, role=self._role)
         try:
             return engine.request("GET", "ping").ok
         except requests.RequestException:
@@ -175,13 +166,6 @@ class HttpService(ControllableService):
 
     def _on_start(self) -> None:
         """Begin what else has to run; called when the port is there."""
-
-    def _end(self) -> None:
-        with self._count_lock:
-            repeated = {reason: count for reason, count in self._counts.items() if count > 1}
-        for reason, count in repeated.items():
-            _logger.info("the %s at port %d: %d requests %s", self._role, self.port, count, reason)
-        self._on_stop()
 
     def _on_stop(self) -> None:
         """End what else runs; called while requests are still answered, with a refusal."""
@@ -198,7 +182,13 @@ class HttpService(ControllableService):
 
     def _routes(self) -> Mapping[str, Handler]:
         """What it answers to peers, by method and path."""
-        return {"GET /ping": self._handle_ping, "DELETE /shutdown": self._handle_shutdown}
+
+        def shutdown(request: Request) -> str:
+            self._check_self(request)
+            self.shutdown()
+            return "shutting down"
+
+        return {"GET /ping": self._check_self, "DELETE /shutdown": shutdown}
 
     def _public_routes(self) -> Mapping[str, Handler]:
         """What it answers without channel and token; with a key, on this machine alone."""
@@ -218,30 +208,35 @@ class HttpService(ControllableService):
             raise ResponsibleException(message=status.phrase, status_code=status)
         self._check_open()
         if name in self._public_routes():
-            self._check_host(request)
+            header = request.headers.get("Host", "")
+            if not is_own_name(header, self.my_address, self._host):  # DNS rebinding
+                message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
+                raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
             return self._handlers[name](request)
-        if not self._is_certified(request):
-            raise self._uncertified(request)
-        self._check_channel(request)
+        self._check_certificate(request)
+        channel = request.headers.get("Channel")
+        if channel is None:
+            raise refusal(CheckCode.CHANNEL_MISSING, "header 'Channel' is missing")
+        if channel.strip() != str(self._channel):
+            raise refusal(CheckCode.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
         answer = self._handlers[name](request)
         # Without a key, anybody may come as far as this; what was accepted is not hostile.
         request.environ[AUTHENTIC_KEY]()
         return answer
 
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return self._respond(Request(environ))(environ, start_response)
-
-    def _respond(self, request: Request) -> Response:
+        request = Request(environ)
         try:
-            if not self._is_certified(request) and not is_loopback(request.remote_addr):
-                raise self._uncertified(request)
-            return self._reply(request)
+            if not is_loopback(request.remote_addr):
+                self._check_certificate(request)
+            response = self._reply(request)
         except ResponsibleException as error:
-            return error.get_response()
+            response = error.get_response()
         except HTTPException as error:  # a body that ends too early
-            return http_error_response(error)
+            response = http_error_response(error)
         except Exception as error:
-            return self._answer_bug(error)
+            response = self._answer_bug(error)
+        return response(environ, start_response)
 
     def _reply(self, request: Request) -> Response:
         answer = self.handle(request)
@@ -250,72 +245,49 @@ class HttpService(ControllableService):
         return success_response(answer)
 
     def _answer_bug(self, error: Exception) -> flask.Response:
-        if self._is_first(f"failed: {_place(error)}"):
-            _logger.exception("a request failed; further ones are counted", exc_info=error)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if self._is_first(f"{type(error).__name__} at {place.filename}:{place.lineno}"):
+            _logger.exception("a request failed; others like it are not logged", exc_info=error)
         if isinstance(error, MemoryError):
             self._on_death("there is no memory left for answering requests")
         response = failure_response(message=f"{type(error).__name__}: {error}")
         response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
         return response
 
-    def _handle_ping(self, request: Request) -> str:
-        self._check_self(request)
-        return "PONG"
-
-    def _handle_shutdown(self, request: Request) -> str:
-        self._check_self(request)
-        self.shutdown()
-        return "shutting down"
-
     def _check_open(self) -> None:
         if self._shutting_down.is_set():
             raise refusal(CheckCode.SHUTTING_DOWN, "shutting down", HTTPStatus.UNAUTHORIZED)
 
-    def _check_channel(self, request: Request) -> None:
-        channel = request.headers.get("Channel")
-        if channel is None:
-            raise refusal(CheckCode.CHANNEL_MISSING, "header 'Channel' is missing")
-        if channel.strip() != str(self._channel):
-            raise refusal(CheckCode.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
-
-    def _check_host(self, request: Request) -> None:
-        """Refuse a request to a name that is not this server's (DNS rebinding)."""
-        header = request.headers.get("Host", "")
-        if not is_own_name(header, self.my_address, self._host):
-            message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
-            raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
-
-    def _check_self(self, request: Request) -> None:
+    def _check_self(self, request: Request) -> str:
         if not same_secret(given(request, "Token", CheckCode.SELF_TOKEN_MISSING), self._self_token):
             message = "not the token of this service itself"
             raise refusal(CheckCode.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
+        return "PONG"
+
+    def _check_certificate(self, request: Request) -> None:
+        if self._key is not None and request.scheme != "https":
+            self._note_stranger(str(request.remote_addr), "it does not use TLS")
+            message = "this side has a run key: it needs TLS, and a certificate of the run"
+            raise refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
 
     def _peer_token(self, request: Request) -> str:
         """The token of a caller that has a certificate of the run, if this side has a key."""
         return given(request, "Token", self._peer_codes[0])
 
-    def _is_certified(self, request: Request) -> bool:
-        return self._key is None or request.scheme == "https"
-
-    def _uncertified(self, request: Request) -> ResponsibleException:
-        message = "this side has a run key: it needs TLS, and a certificate of the run"
-        self._note_stranger(str(request.remote_addr), "it does not use TLS")
-        return refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
-
     def _note_stranger(self, host: str, cause: str) -> None:
-        if len(self._counts) >= LOGGED_HOSTS and f"from {host} refused" not in self._counts:
+        if len(self._noted) >= LOGGED_HOSTS and host not in self._noted:
             host = "other hosts"
-        if self._is_first(f"from {host} refused"):
+        if self._is_first(host):
             self._on_warning(
                 f"the {self._role} at {self.my_address} refuses a connection from {host}, which "
                 f"has no proof of the run key: {cause}"
             )
 
     def _is_first(self, reason: str) -> bool:
-        """Count a request that had no good end; whether it is the first for this reason."""
-        with self._count_lock:
-            self._counts[reason] += 1
-            return self._counts[reason] == 1
+        with self._note_lock:
+            is_first = reason not in self._noted
+            self._noted.add(reason)
+        return is_first
 
 
 def make_engine(
@@ -385,15 +357,6 @@ def same_secret(given: str, expected: str) -> bool:
     """Compare in a time that tells nothing about where they differ."""
     encoded = (text.encode(errors="backslashreplace") for text in (given, expected))
     return hmac.compare_digest(*encoded)
-
-
-def _place(error: BaseException) -> str:
-    """Type of an error, and the line that raised it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "?" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-    return f"{type(error).__name__} at {where}"
 
 
 def _or(value: Any, default: Any) -> Any:

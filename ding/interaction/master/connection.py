@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 import weakref
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
@@ -34,23 +33,7 @@ from .task import Task, TaskResultType
 _logger = logging.getLogger(__name__)
 
 
-class _Connection(ControllableContext):
-    """Connects and disconnects as a context."""
-
-    @abstractmethod
-    def connect(self) -> None: ...
-
-    @abstractmethod
-    def disconnect(self) -> None: ...
-
-    def start(self) -> None:
-        self.connect()
-
-    def close(self) -> None:
-        self.disconnect()
-
-
-class SlaveConnection(_Connection):
+class SlaveConnection(ControllableContext):
     """Connects to one slave and gives it tasks.
 
     Args:
@@ -71,6 +54,7 @@ class SlaveConnection(_Connection):
     Attributes:
         name: What messages call the slave.
         known_as: As the argument ``name``.
+        tolerance: Seconds of silence after which it is lost; ``None``: as its master has it.
     """
 
     def __init__(
@@ -107,7 +91,6 @@ class SlaveConnection(_Connection):
         self._tasks: dict[UUID, Task] = {}
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
         self.last_seen = time.monotonic()
-        #: Seconds of silence after which the slave is lost; ``None``: as its master has it.
         self.tolerance: float | None = None
 
     @property
@@ -143,7 +126,7 @@ class SlaveConnection(_Connection):
                 role="slave",
             )
         try:
-            engine.request("POST", "connect", ConnectMessage.body(self._my_address))
+            engine.request("POST", "connect", ConnectMessage(self._my_address).body())
         except BaseException:
             self.lose("it could not be connected")
             raise
@@ -159,16 +142,27 @@ class SlaveConnection(_Connection):
         """
         self._disconnect()
 
+    start, close = connect, disconnect
+
     def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """A task for this slave, to be started."""
         engine = self._engine
         if engine is None or not self.is_connected:
             raise InteractionError(f"slave {self.name} is not connected; connect it first")
+
+        def open_task() -> None:
+            task = known()
+            assert task is not None  # it is being started
+            with self._lock:
+                if engine is not self._engine:
+                    raise InteractionError(f"slave {self.name} is not connected any more")
+                self._tasks[task.id] = task
+
         task = Task(
             engine,
             {} if data is None else data,
             # Not the task itself: in a cycle, its data would stay until the next collection.
-            before_task_start=lambda _: self._open_task(known(), engine),
+            before_task_start=lambda _: open_task(),
             error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
             submit=self._callbacks.submit,
         )
@@ -177,19 +171,14 @@ class SlaveConnection(_Connection):
 
     # What the master calls
 
-    def seen(self) -> None:
-        """The slave gave a sign of life."""
-        self.last_seen = time.monotonic()
-
     def end_task(self, kind: TaskResultType, answer: AnswerMessage) -> bool:
         """Note the slave's answer; whether it was waited for."""
         with self._lock:
             task = self._tasks.pop(answer.id, None)
         if task is None:
             return False
-        cause = None
-        if kind is TaskResultType.FAILED:
-            cause = answer.message or "the slave says that it failed"
+        has_failed = kind is TaskResultType.FAILED
+        cause = (answer.message or "the slave says that it failed") if has_failed else None
         task.end(kind, answer.result, cause)
         return True
 
@@ -210,20 +199,13 @@ class SlaveConnection(_Connection):
             self._on_end(self)
             return
         try:
-            body = DisconnectMessage.body()
+            body = DisconnectMessage().body()
             engine.request("DELETE", "disconnect", body, retries=0, timeout=timeout)
         except SlaveSlaveDisconnectionRefused:
             raise
         except (requests.RequestException, ResponseException) as err:
             _logger.info("slave %s did not say goodbye: %s", self.name, err)
         self.lose("the master has disconnected the slave")
-
-    def _open_task(self, task: Task | None, engine: HttpEngine) -> None:
-        assert task is not None  # it is being started
-        with self._lock:
-            if engine is not self._engine:
-                raise InteractionError(f"slave {self.name} is not connected any more")
-            self._tasks[task.id] = task
 
     def lose(self, cause: str) -> bool:
         """Give the slave up without asking it; whether it was connected."""
@@ -241,8 +223,8 @@ class SlaveConnection(_Connection):
         return was_connected
 
 
-class SlaveConnectionProxy(_Connection):
-    """A connection that tells of connecting and disconnecting.
+class SlaveConnectionProxy(ControllableContext):
+    """A connection that reports connecting and disconnecting.
 
     Args:
         after_connect: Called without arguments when it is connected.
@@ -277,6 +259,8 @@ class SlaveConnectionProxy(_Connection):
         """As `SlaveConnection.disconnect_now`."""
         self._connection.disconnect_now()
         self._after_disconnect()
+
+    start, close = connect, disconnect
 
     def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """As `SlaveConnection.new_task`."""

@@ -44,8 +44,7 @@ class Master(HttpService):
         key: The run's key. If given, slaves without a certificate of the run get no tasks.
         request_timeout: Seconds that a slave may take for an answer.
         max_body: Greatest size of a request's body in bytes.
-        on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
-            is logged if not given.
+        on_death: Called with the cause when the server cannot go on; logs it if not given.
     """
 
     _role = "master"
@@ -189,7 +188,7 @@ class Master(HttpService):
         connection = self._by_token.get(_digest(token))
         if connection is None or not (connection.is_open and same_secret(token, connection.token)):
             raise refusal(Code.SLAVE_TOKEN_INVALID, "no slave has this token", HTTPStatus.FORBIDDEN)
-        connection.seen()
+        connection.last_seen = time.monotonic()
         return connection
 
     def _handle_heartbeat(self, request: Request) -> str:
@@ -225,23 +224,20 @@ class Master(HttpService):
             earliest = now + self._tolerance
             for connection in filter(lambda one: one.is_connected, self._connections()):
                 if stalled:
-                    connection.seen()
+                    connection.last_seen = now
                 silent = now - connection.last_seen
                 tolerance = connection.tolerance or self._tolerance
                 if silent > tolerance:
                     cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
                     if connection.lose(cause):
-                        self._notice_loss(connection, cause)
+                        _logger.warning("slave %s is lost: %s", connection.name, cause)
+                        try:
+                            self._lost_connection(connection.known_as, cause)
+                        except Exception:
+                            _logger.exception("_lost_connection failed")
                 else:
                     earliest = min(earliest, connection.last_seen + tolerance)
             due = max(earliest, now + self._check_span)
-
-    def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
-        _logger.warning("slave %s is lost: %s", connection.name, cause)
-        try:
-            self._lost_connection(connection.known_as, cause)
-        except Exception:
-            _logger.exception("_lost_connection failed")
 
     def _on_stop(self) -> None:
         self._watch_ends.set()

@@ -43,7 +43,7 @@ _ENDED = frozenset({TaskStatus.START_FAILED, TaskStatus.COMPLETED, TaskStatus.FA
 
 
 class Task:
-    """Starts on a slave, ends once, and tells its callbacks.
+    """Starts on a slave, ends once, and calls its callbacks.
 
     Args:
         http_engine: Client to the slave.
@@ -52,7 +52,7 @@ class Task:
         before_task_start: Called with the id before the slave is asked.
         after_task_start: Called with the id when the slave has accepted.
         error_task_start: Called with the id and the error when it has not.
-        submit: Where callbacks are called; in the thread that ends the task if not given.
+        submit: Has callbacks called; in the thread that ends the task if not given.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class Task:
             raise InteractionError(f"task {self._id} was started before; make a new one")
         try:
             self._before_start(self._id)
-            message = TaskMessage.body(self._id, self._data)
-            self._engine.request("POST", "task/new", message)
+            message = TaskMessage(self._id, self._data)
+            self._engine.request("POST", "task/new", message.body())
         except Exception as err:
             if self._move(TaskStatus.STARTING, TaskStatus.START_FAILED):
                 self._cause = f"it could not be started: {type(err).__name__}: {err}"
@@ -153,7 +153,7 @@ class Task:
 
     def end(self, kind: TaskResultType, result: object, cause: str | None = None) -> None:
         """Note how it ended, and call the callbacks; only the first end counts."""
-        status = TaskStatus.COMPLETED if kind is TaskResultType.COMPLETED else TaskStatus.FAILED
+        status = TaskStatus[kind.name]
         with self._lock:
             if self._status in _ENDED:
                 return

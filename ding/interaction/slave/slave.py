@@ -20,7 +20,7 @@ from ding.interaction.base.messages import (
     DisconnectMessage,
     TaskMessage,
 )
-from ding.interaction.base.network import split_http_address
+from ding.interaction.base.network import HttpEngine, split_http_address
 from ding.interaction.base.service import (
     Handler,
     HttpService,
@@ -35,13 +35,16 @@ from ding.interaction.config import (
     MIN_HEARTBEAT_SPAN,
     SMALL_BODY,
 )
-from ding.interaction.exception.master import get_master_exception_by_error
+from ding.interaction.exception.master import (
+    MasterSystemShuttingDown,
+    MasterTaskDataInvalid,
+    get_master_exception_by_error,
+)
 from ding.interaction.exception.slave import SlaveErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 from ding.utils.system_helper import ReportingThread
 
-from ._session import MasterSession
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
@@ -50,17 +53,93 @@ _logger = logging.getLogger(__name__)
 TRACEBACK_LIMIT = 4000
 
 
-@dataclass
-class _Assignment:
-    """A task that was accepted.
+class _MasterSession:
+    """A connection to the master: beats until it is closed or lost, and carries answers.
 
-    Attributes:
-        answered: Whether somebody has undertaken to tell the master how it ended.
+    Args:
+        address: The master's address.
+        token: What the two know each other by.
+        engine: Client to the master, which is lost if that cannot reach it.
+        span: Seconds from beat to beat.
+        on_lost: Called once, with the cause, when the master is lost.
     """
 
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        engine: HttpEngine,
+        span: float,
+        on_lost: "Callable[[_MasterSession, Exception], object]",
+    ) -> None:
+        self.address, self.token = address, token
+        self._engine, self._span = engine, span
+        self._on_lost = on_lost
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self.heard = time.monotonic()  # the master's last sign of life
+        self.thread = ReportingThread(
+            self._beat, f"heartbeat-{address}", lambda cause: self._lose(InteractionError(cause))
+        )
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def close(self) -> bool:
+        """Stop beating; whether it was open. Does not wait."""
+        with self._lock:
+            was_open = not self.closed
+            self._closed.set()
+        self._engine.close()
+        return was_open
+
+    def answer(self, kind: str, message: AnswerMessage, *, last: bool = False) -> None:
+        """Send the master how a task ended; if it cannot be reached, it is lost.
+
+        Args:
+            kind: ``complete`` or ``fail``.
+            last: Try once only: there is no time for more.
+
+        Raises:
+            NotJsonError: The result cannot be written as JSON.
+        """
+        hasty: dict[str, Any] = dict(retries=0, timeout=durations.LAST_REQUEST) if last else {}
+        try:
+            self._engine.request("PUT", f"slave/task/{kind}", message.body(), **hasty)
+            self.heard = time.monotonic()
+        except NotJsonError:
+            raise
+        except (MasterTaskDataInvalid, MasterSystemShuttingDown) as err:
+            _logger.info("the answer to task %s is not taken: %s", message.id, err)
+        except Exception as err:
+            self._lose(err)
+
+    def _beat(self) -> None:
+        # Not at once: there are masters that know a slave only after it has answered to them.
+        due = time.monotonic() + self._span
+        while not self._closed.wait(max(0.0, due - time.monotonic())):
+            due = time.monotonic() + self._span
+            try:
+                self._engine.request("GET", "slave/heartbeat", timeout=max(2.0, self._span))
+                self.heard = time.monotonic()
+            except MasterSystemShuttingDown:
+                continue  # it is about to disconnect; if it does not, the next beats will fail
+            except Exception as err:
+                self._lose(err)
+
+    def _lose(self, err: Exception) -> None:
+        if self.close():
+            self._on_lost(self, err)
+
+
+@dataclass
+class _Assignment:
+    """A task that was accepted."""
+
     message: TaskMessage
-    session: MasterSession
-    answered: bool = False
+    session: _MasterSession
+    answered: bool = False  # or about to be: by the thread that works on it, or by the end
 
 
 class Slave(HttpService):
@@ -77,8 +156,7 @@ class Slave(HttpService):
         key: The run's key. If given, masters without a certificate of the run are refused.
         request_timeout: Seconds that the master may take for an answer.
         max_body: Greatest size of a request's body in bytes.
-        on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
-            is logged if not given.
+        on_death: Called with the cause when the server cannot go on; logs it if not given.
     """
 
     _role = "slave"
@@ -105,7 +183,7 @@ class Slave(HttpService):
         self._span = max(span, MIN_HEARTBEAT_SPAN)
         self._requests = threading.Lock()  # connecting, disconnecting and new tasks go one by one
         self._changed = threading.Condition()  # guards what follows
-        self._session: MasterSession | None = None
+        self._session: _MasterSession | None = None
         self._task: _Assignment | None = None
         self._last_task: UUID | None = None
         self._worker: threading.Thread | None = None
@@ -114,7 +192,7 @@ class Slave(HttpService):
     def master_silence(self) -> float | None:
         """Seconds since the master gave a sign of life; ``None`` without a master."""
         session = self._session
-        return None if session is None or session.closed else session.silence
+        return None if session is None or session.closed else time.monotonic() - session.heard
 
     # What subclasses may define
 
@@ -148,13 +226,13 @@ class Slave(HttpService):
             "POST /task/new": self._handle_task,
         }
 
-    def _check_master(self, request: Request) -> MasterSession:
+    def _check_master(self, request: Request) -> _MasterSession:
         token, session = self._peer_token(request), self._session
         if session is None or session.closed:
             raise refusal(Code.SLAVE_NOT_CONNECTED, "no master is connected")
         if not same_secret(token, session.token):
             raise refusal(Code.MASTER_TOKEN_INVALID, "wrong master token", HTTPStatus.FORBIDDEN)
-        session.heard()
+        session.heard = time.monotonic()
         return session
 
     def _handle_connect(self, request: Request) -> str:
@@ -178,11 +256,11 @@ class Slave(HttpService):
                 key=self._key,
                 role="master",
             )
-            session = MasterSession(message.address, token, engine, self._span, self._lost_master)
+            session = _MasterSession(message.address, token, engine, self._span, self._lost_master)
             with self._changed:
                 self._check_open()  # `_on_stop` may have looked for a session just before
                 self._session = session
-                session.start()
+                session.thread.start()
         return "connected"
 
     def _handle_disconnect(self, request: Request) -> str:
@@ -211,7 +289,7 @@ class Slave(HttpService):
                 self._changed.notify_all()
         return "accepted"
 
-    def _lost_master(self, session: MasterSession, err: Exception) -> None:
+    def _lost_master(self, session: _MasterSession, err: Exception) -> None:
         _logger.warning("lost the master at %s: %s", session.address, err)
         try:
             self._lost_connection(session.address, err)
@@ -240,16 +318,20 @@ class Slave(HttpService):
         deadline = time.monotonic() + durations.SLAVE_STOP
         if session is not None:
             session.close()
-            session.join(durations.SLAVE_STOP)
+            if session.thread is not threading.current_thread():
+                session.thread.join(durations.SLAVE_STOP)
         if self._worker is not None:
             self._worker.join(max(0.0, deadline - time.monotonic()))
             if self._worker.is_alive():
-                _logger.warning(
-                    "a task is still being worked on %g s after the end", durations.SLAVE_STOP
-                )
+                _logger.warning("a task is still worked on after %g s", durations.SLAVE_STOP)
 
     def _work(self) -> None:
-        while (task := self._next_task()) is not None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._task or self._shutting_down.is_set())
+                task = self._task
+            if task is None or self._shutting_down.is_set():
+                return
             kind, answer = "", None
             if not task.session.closed:
                 kind, answer = self._run(task.message)
@@ -262,11 +344,6 @@ class Slave(HttpService):
                 except NotJsonError as err:
                     task.session.answer("fail", _failure(task.message.id, err))
 
-    def _next_task(self) -> _Assignment | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._task or self._shutting_down.is_set())
-            return None if self._shutting_down.is_set() else self._task
-
     def _claim(self, task: _Assignment) -> bool:
         """Whether the caller is the one to tell the master how a task ended."""
         with self._changed:
@@ -278,7 +355,7 @@ class Slave(HttpService):
             return "complete", AnswerMessage(task.id, self._process_task(task.data))
         except TaskFail as err:
             return "fail", AnswerMessage(task.id, err.result, err.message)
-        except BaseException as err:
+        except BaseException as err:  # the edge of the work: reported to the master
             _logger.exception("task %s failed", task.id)
             return "fail", _failure(task.id, err)
 
