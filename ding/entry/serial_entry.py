@@ -15,7 +15,7 @@ from ding.entry.run.signals import Interrupt, RunStop, StopNow
 from ding.entry.run.watch import RunWatch
 from ding.entry.utils import random_collect
 from ding.policy import Policy
-from ding.torch_utils.threads import threads_that_fit
+from ding.torch_utils.model_helper import threads_that_fit
 from ding.utils import get_rank
 from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.console import Console

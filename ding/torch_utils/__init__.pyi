@@ -4,13 +4,14 @@ from .checkpoint_helper import (
     auto_checkpoint as auto_checkpoint,
     build_checkpoint_helper as build_checkpoint_helper,
 )
-from .data_helper import (
+from .cuda_fetcher import (
     CudaFetcher as CudaFetcher,
+)
+from .data_helper import (
     LogDict as LogDict,
     build_log_buffer as build_log_buffer,
     get_null_data as get_null_data,
     get_tensor_data as get_tensor_data,
-    one_hot as one_hot,
     same_shape as same_shape,
     squeeze as squeeze,
     tensor_to_list as tensor_to_list,
@@ -23,13 +24,11 @@ from .data_helper import (
     unsqueeze as unsqueeze,
     zeros_like as zeros_like,
 )
-from .dataparallel import (
-    DataParallel as DataParallel,
-)
 from .math_helper import (
     cov as cov,
 )
 from .model_helper import (
+    DataParallel as DataParallel,
     get_num_params as get_num_params,
 )
 from .network import (
@@ -45,6 +44,7 @@ from .network import (
     conv2d_block as conv2d_block,
     fc_block as fc_block,
     noise_block as noise_block,
+    one_hot as one_hot,
     resnet18 as resnet18,
 )
 from .nn_test_helper import (

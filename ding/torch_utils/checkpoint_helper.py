@@ -56,7 +56,7 @@ class CheckpointHelper:
         prefix_op: str | None = None,
         prefix: str | None = None,
     ) -> None:
-        """Save whatever is given, in one file.
+        """Save the given parts in one file.
 
         Args:
             dataset: Has ``state_dict()``, like ``collector_info``.
@@ -86,7 +86,7 @@ class CheckpointHelper:
         logger_prefix: str = "",
         state_dict_mask: list = [],
     ) -> None:
-        """Restore whatever is given.
+        """Restore the given parts.
 
         Args:
             lr_schduler: Stepped to the ``last_iter`` of the file.
@@ -99,23 +99,34 @@ class CheckpointHelper:
             CheckpointError: The file does not hold what was asked for, or does not fit the model.
         """
         checkpoint = read_file(load_path)
-        state = _renamed(_entry(checkpoint, "model", load_path), prefix_op, prefix)
-        missing, unexpected = _load_model(model, state, state_dict_mask, strict, load_path)
-        if missing or unexpected:
-            logger.warning(
-                "%s%s: not loaded %s, not in the model %s",
-                logger_prefix, load_path, missing, unexpected,
-            )  # fmt: skip
+
+        def entry(name: str) -> Any:
+            if isinstance(checkpoint, Mapping) and name in checkpoint:
+                return checkpoint[name]
+            held = [*checkpoint] if isinstance(checkpoint, Mapping) else type(checkpoint).__name__
+            raise CheckpointError(f"{load_path} holds no {name!r}, only {held}")
+
+        state = _renamed(entry("model"), prefix_op, prefix)
+        if state_dict_mask:
+            mask = tuple(state_dict_mask)
+            state = {key: value for key, value in state.items() if not key.startswith(mask)}
+        try:
+            found = model.load_state_dict(state, strict=strict and not state_dict_mask)
+        except RuntimeError as error:
+            raise CheckpointError(f"{load_path} does not fit the model: {error}") from error
+        if any(found):
+            what = f"{load_path}: not loaded %s, not in the model %s"
+            logger.warning(logger_prefix + what, *found)
         parts = {"optimizer": optimizer, "dataset": dataset, "collector_info": collector_info}
         for name, part in parts.items():
             if part is not None:
-                part.load_state_dict(_entry(checkpoint, name, load_path))
+                part.load_state_dict(entry(name))
         counters = {"last_iter": last_iter, "last_epoch": last_epoch, "last_frame": last_frame}
         for name, count in counters.items():
             if count is not None:
-                count.update(_entry(checkpoint, name, load_path))
+                count.update(entry(name))
         if lr_schduler is not None:
-            lr_schduler.step(_entry(checkpoint, "last_iter", load_path))
+            lr_schduler.step(entry("last_iter"))
         logger.info("%sloaded checkpoint %s", logger_prefix, load_path)
 
 
@@ -128,7 +139,7 @@ def auto_checkpoint(func: Callable) -> Callable:
     """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
 
     The owner's ``save_checkpoint()`` is called and the error goes on. SIGTERM is only caught in
-    the main thread and where nobody else handles it; its handling is put back at the end.
+    the main thread and where it has no other handler; its handling is restored at the end.
     """
 
     @functools.wraps(func)
@@ -162,24 +173,6 @@ def _sigterm_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _load_model(
-    model: torch.nn.Module, state: Mapping[str, Any], mask: list[str], strict: bool, path: str
-) -> Any:
-    if mask:
-        state = {key: value for key, value in state.items() if not key.startswith(tuple(mask))}
-    try:
-        return model.load_state_dict(state, strict=strict and not mask)
-    except RuntimeError as error:
-        raise CheckpointError(f"{path} does not fit the model: {error}") from error
-
-
-def _entry(checkpoint: Mapping[str, Any], name: str, path: str) -> Any:
-    if not isinstance(checkpoint, Mapping) or name not in checkpoint:
-        held = list(checkpoint) if isinstance(checkpoint, Mapping) else type(checkpoint).__name__
-        raise CheckpointError(f"{path} holds no {name!r}, only {held}")
-    return checkpoint[name]
 
 
 def _renamed(

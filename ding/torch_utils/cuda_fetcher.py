@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ding.torch_utils._tree import map_leaves
+from ding.torch_utils.data_helper import map_leaves
 from ding.utils import durations
 
 

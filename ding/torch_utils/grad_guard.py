@@ -13,128 +13,129 @@ _KINDS = ("value", "norm", "momentum", "momentum_norm")
 
 @dataclass(frozen=True)
 class GradLimit:
-    """When a gradient is too large.
+    """When a gradient is too large, and whether it is dropped then or scaled down.
 
     Attributes:
         kind: ``'value'``: an element's magnitude over ``value``. ``'norm'``: the norm of all
             gradients together over ``value``. ``'momentum'``: an element's magnitude over
             ``coef`` times the root of its running second moment. ``'momentum_norm'``: a
             parameter's gradient norm over ``coef`` times the norm of that root.
-        value: Limit of the two former.
-        coef: Factor of the two latter.
         norm_type: Order of the norm.
         timestep: Steps before the running moment is trusted.
     """
 
     kind: str
-    value: float | None
+    value: float
     coef: float
     norm_type: float
     timestep: int
+    drop: bool
 
-    @classmethod
-    def parse(
-        cls,
-        prefix: str,
-        type_: str | None,
-        value: float | None,
-        coef: float,
-        norm_type: float,
-        timestep: int,
-    ) -> "GradLimit | None":
-        """Build from options such as ``grad_clip_type='clip_norm'``; ``None`` means no limit.
 
-        Raises:
-            ValueError: An unknown type, or one that needs a value and has none.
-        """
-        if type_ is None:
-            return None
-        known = [f"{prefix}_{kind}" for kind in _KINDS]
-        if type_ not in known:
-            raise ValueError(f"got grad_{prefix}_type={type_!r}: expected None or one of {known}")
-        kind = type_.removeprefix(f"{prefix}_")
-        if kind in ("value", "norm") and value is None:
-            raise ValueError(f"grad_{prefix}_type={type_!r} needs {prefix}_value, got None")
-        return cls(kind, value, coef, norm_type, timestep)
+def limit_of(
+    verb: str, type_: str | None, value: float | None, coef: float, norm_type: float, timestep: int
+) -> list[GradLimit]:
+    """The limit of options such as ``grad_clip_type='clip_norm'``, if there is one.
+
+    Args:
+        verb: ``clip`` or ``ignore``.
+
+    Raises:
+        ValueError: An unknown type, or one that needs a value and has none.
+    """
+    if type_ is None:
+        return []
+    known = [f"{verb}_{kind}" for kind in _KINDS]
+    if type_ not in known:
+        raise ValueError(f"got grad_{verb}_type={type_!r}: expected None or one of {known}")
+    kind = type_.removeprefix(f"{verb}_")
+    if value is None and kind in ("value", "norm"):
+        raise ValueError(f"grad_{verb}_type={type_!r} needs {verb}_value, got None")
+    return [GradLimit(kind, value or 0.0, coef, norm_type, timestep, drop=verb == "ignore")]
 
 
 class GradGuard:
-    """Applies limits to the gradients of an optimiser.
+    """Applies limits to the gradients of an optimiser: first those that drop, then those that clip.
 
-    Args:
-        clip: Over this limit gradients are scaled or clamped down to it.
-        ignore: Over this limit gradients are zeroed.
-        error_if_nonfinite: Raise ``DataError`` on NaN or infinite gradients.
+    The options are those of `ding.torch_utils.Adam`; `GradLimit` explains them.
     """
 
     def __init__(
         self,
-        clip: GradLimit | None,
-        ignore: GradLimit | None,
+        grad_clip_type: str | None = None,
+        clip_value: float | None = None,
+        clip_coef: float = 5,
+        clip_norm_type: float = 2.0,
+        clip_momentum_timestep: int = 100,
+        grad_norm_type: float | None = None,
+        grad_ignore_type: str | None = None,
+        ignore_value: float | None = None,
+        ignore_coef: float = 5,
+        ignore_norm_type: float = 2.0,
+        ignore_momentum_timestep: int = 100,
         error_if_nonfinite: bool = False,
     ) -> None:
-        self._clip = clip
-        self._ignore = ignore
+        clip = (grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep)
+        ignore = (grad_ignore_type, ignore_value, ignore_coef, ignore_norm_type)
+        dropping = limit_of("ignore", *ignore, ignore_momentum_timestep)
+        self._limits = dropping + limit_of("clip", *clip)
         self._error_if_nonfinite = error_if_nonfinite
+        #: Order of the norm that optimisers report.
+        self.norm_type = 2.0 if grad_norm_type is None else grad_norm_type
 
     def __call__(self, optimizer: torch.optim.Optimizer) -> None:
-        """Change the gradients in place."""
-        if self._clip is None and self._ignore is None and not self._error_if_nonfinite:
+        """Change the gradients in place.
+
+        Raises:
+            DataError: NaN or infinite gradients, if that is asked for.
+        """
+        if not self._limits and not self._error_if_nonfinite:
             return
         grads = gradients(optimizer)
         with torch.no_grad():
             if self._error_if_nonfinite:
                 _check_finite(grads)
-            if self._ignore is not None:
-                self._apply(self._ignore, optimizer, grads, drop=True)
-            if self._clip is not None:
-                self._apply(self._clip, optimizer, grads, drop=False)
+            for limit in self._limits:
+                _apply(limit, optimizer, grads)
 
-    def _apply(
-        self,
-        limit: GradLimit,
-        optimizer: torch.optim.Optimizer,
-        grads: Sequence[torch.Tensor],
-        drop: bool,
-    ) -> None:
-        if limit.kind == "norm":
-            assert limit.value is not None
-            _limit_norm(grads, limit.value, limit.norm_type, drop)
-        elif limit.kind == "value":
-            assert limit.value is not None
-            for grad in grads:
-                _limit_elements(grad, limit.value, drop)
-        else:
-            for grad, moment in self._moments(optimizer, limit.timestep):
-                bound = moment.sqrt().mul_(limit.coef)
-                if limit.kind == "momentum":
-                    _limit_elements(grad, bound, drop)
-                else:
-                    _limit_norm([grad], float(bound.norm(limit.norm_type)), limit.norm_type, drop)
 
-    def _moments(
-        self, optimizer: torch.optim.Optimizer, timestep: int
-    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        for group in optimizer.param_groups:
-            for param in group["params"]:
-                state = optimizer.state.get(param)
-                if param.grad is None or not state or int(state["step"]) < timestep:
-                    continue
-                # Adam's name for it, and RMSprop's
-                moment = state["exp_avg_sq"] if "exp_avg_sq" in state else state["square_avg"]
-                decay = group["betas"][1] if "betas" in group else group["alpha"]
-                # Both start at zero and are biased towards it.
-                yield param.grad, moment / (1 - decay ** int(state["step"]))
+def _apply(
+    limit: GradLimit, optimizer: torch.optim.Optimizer, grads: Sequence[torch.Tensor]
+) -> None:
+    if limit.kind == "norm":
+        _limit_norm(grads, limit.value, limit)
+    elif limit.kind == "value":
+        for grad in grads:
+            _limit_elements(grad, limit.value, limit.drop)
+    else:
+        for grad, moment in _moments(optimizer, limit.timestep):
+            bound = moment.sqrt().mul_(limit.coef)
+            if limit.kind == "momentum":
+                _limit_elements(grad, bound, limit.drop)
+            else:
+                _limit_norm([grad], float(bound.norm(limit.norm_type)), limit)
+
+
+def _moments(
+    optimizer: torch.optim.Optimizer, timestep: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Gradients with their running second moments."""
+    for group in optimizer.param_groups:
+        for param in group["params"]:
+            state = optimizer.state.get(param)
+            if param.grad is None or not state or int(state["step"]) < timestep:
+                continue
+            # Adam's name for it, and RMSprop's
+            moment = state["exp_avg_sq"] if "exp_avg_sq" in state else state["square_avg"]
+            decay = group["betas"][1] if "betas" in group else group["alpha"]
+            # Both start at zero and are biased towards it.
+            yield param.grad, moment / (1 - decay ** int(state["step"]))
 
 
 def gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """The gradients of all parameters that have one."""
-    return [
-        param.grad
-        for group in optimizer.param_groups
-        for param in group["params"]
-        if param.grad is not None
-    ]
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    return [param.grad for param in params if param.grad is not None]
 
 
 def total_norm(grads: Sequence[torch.Tensor], norm_type: float = 2.0) -> float:
@@ -159,11 +160,11 @@ def _limit_elements(grad: torch.Tensor, bound: float | torch.Tensor, drop: bool)
         grad.clamp_(-bound, bound)
 
 
-def _limit_norm(grads: Sequence[torch.Tensor], bound: float, norm_type: float, drop: bool) -> None:
-    norm = total_norm(grads, norm_type)
+def _limit_norm(grads: Sequence[torch.Tensor], bound: float, limit: GradLimit) -> None:
+    norm = total_norm(grads, limit.norm_type)
     if norm > bound:
         for grad in grads:
-            grad.mul_(0.0 if drop else bound / (norm + 1e-6))
+            grad.mul_(0.0 if limit.drop else bound / (norm + 1e-6))
 
 
 def _check_finite(grads: Sequence[torch.Tensor]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ding.torch_utils.fused_adam import FusedAdam
-from ding.torch_utils.grad_guard import GradGuard, GradLimit, gradients, total_norm
+from ding.torch_utils.grad_guard import GradGuard, gradients, total_norm
 from ding.torch_utils.pcgrad import PCGrad
 
 __all__ = [
@@ -59,21 +59,10 @@ class _Guarded(torch.optim.Optimizer):
     """What the optimisers below add to torch's."""
 
     _guard: GradGuard
-    _norm_type: float
-
-    def _install(
-        self, clip: tuple, ignore: tuple, grad_norm_type: float | None, error_if_nonfinite: bool
-    ) -> None:
-        self._guard = GradGuard(
-            GradLimit.parse("clip", *clip),
-            GradLimit.parse("ignore", *ignore),
-            error_if_nonfinite,
-        )
-        self._norm_type = 2.0 if grad_norm_type is None else grad_norm_type
 
     def get_grad(self) -> float:
         """Norm of all current gradients, before clipping."""
-        return total_norm(gradients(self), self._norm_type)
+        return total_norm(gradients(self), self._guard.norm_type)
 
     def _guarded_step(self, update: Callable, closure: Callable | None) -> Any:
         loss = None
@@ -104,7 +93,7 @@ class _Guarded(torch.optim.Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         # torch's own leaves out all but its own attributes.
-        return {**super().__getstate__(), "_guard": self._guard, "_norm_type": self._norm_type}
+        return {**super().__getstate__(), "_guard": self._guard}
 
 
 class Adam(torch.optim.Adam, _Guarded):
@@ -113,12 +102,16 @@ class Adam(torch.optim.Adam, _Guarded):
     Args:
         optim_type: ``'adam'`` (weight decay is part of the gradient) or ``'adamw'`` (weights
             decay apart from it).
-        grad_clip_type: ``None``, ``'clip_value'``, ``'clip_norm'``, ``'clip_momentum'`` or
-            ``'clip_momentum_norm'``; ``GradLimit`` tells what each means, and what
-            ``clip_value``, ``clip_coef``, ``clip_norm_type`` and ``clip_momentum_timestep`` are.
-        grad_norm_type: Order of the norm that ``get_grad`` returns, 2 by default.
-        grad_ignore_type: The same as ``'ignore_…'``: what is over the limit is zeroed.
-        error_if_nonfinite: Raise ``DataError`` on NaN or infinite gradients.
+        limits: ``grad_clip_type`` (``None``, ``'clip_value'``, ``'clip_norm'``,
+            ``'clip_momentum'`` or ``'clip_momentum_norm'``; `GradLimit` explains each) with
+            ``clip_value``, ``clip_coef=5``, ``clip_norm_type=2.0`` and
+            ``clip_momentum_timestep=100``; the same as ``grad_ignore_type='ignore_…'`` with
+            ``ignore_value`` and so on, which zeroes what is over the limit; ``grad_norm_type``,
+            order of the norm that ``get_grad`` returns, 2 by default; and ``error_if_nonfinite``,
+            which raises ``DataError`` on NaN or infinite gradients.
+
+    Raises:
+        ValueError: An unknown type, or a limit without its value.
     """
 
     _fused: FusedAdam | None = None
@@ -132,21 +125,11 @@ class Adam(torch.optim.Adam, _Guarded):
         weight_decay: float = 0,
         amsgrad: bool = False,
         optim_type: str = "adam",
-        grad_clip_type: str | None = None,
-        clip_value: float | None = None,
-        clip_coef: float = 5,
-        clip_norm_type: float = 2.0,
-        clip_momentum_timestep: int = 100,
-        grad_norm_type: float | None = None,
-        grad_ignore_type: str | None = None,
-        ignore_value: float | None = None,
-        ignore_coef: float = 5,
-        ignore_norm_type: float = 2.0,
-        ignore_momentum_timestep: int = 100,
-        error_if_nonfinite: bool = False,
+        **limits: Any,
     ) -> None:
         if optim_type not in ("adam", "adamw"):
             raise ValueError(f"got optim_type={optim_type!r}: expected 'adam' or 'adamw'")
+        guard = GradGuard(**limits)
         params = _read_groups(params)
         super().__init__(
             params,
@@ -157,23 +140,12 @@ class Adam(torch.optim.Adam, _Guarded):
             amsgrad=amsgrad,
             fused=True if _can_fuse(params) else None,
         )
+        self._guard = guard
         if optim_type == "adamw":
             # Taken from torch's hands: it would add the decay to the gradient.
             for group in self.param_groups:
                 group["decoupled_decay"] = group.pop("weight_decay")
                 group["weight_decay"] = 0
-        self._install(
-            (grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep),
-            (
-                grad_ignore_type,
-                ignore_value,
-                ignore_coef,
-                ignore_norm_type,
-                ignore_momentum_timestep,
-            ),
-            grad_norm_type,
-            error_if_nonfinite,
-        )
 
     @_unprofiled
     def step(self, closure: Callable | None = None) -> Any:
@@ -181,7 +153,7 @@ class Adam(torch.optim.Adam, _Guarded):
 
 
 class RMSprop(torch.optim.RMSprop, _Guarded):
-    """``torch.optim.RMSprop`` with limits on the gradient; arguments as in ``Adam``."""
+    """``torch.optim.RMSprop`` with limits on the gradient; ``limits`` as in `Adam`."""
 
     def __init__(
         self,
@@ -192,19 +164,9 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
-        grad_clip_type: str | None = None,
-        clip_value: float | None = None,
-        clip_coef: float = 5,
-        clip_norm_type: float = 2.0,
-        clip_momentum_timestep: int = 100,
-        grad_norm_type: float | None = None,
-        grad_ignore_type: str | None = None,
-        ignore_value: float | None = None,
-        ignore_coef: float = 5,
-        ignore_norm_type: float = 2.0,
-        ignore_momentum_timestep: int = 100,
-        error_if_nonfinite: bool = False,
+        **limits: Any,
     ) -> None:
+        guard = GradGuard(**limits)
         super().__init__(
             params,
             lr=lr,
@@ -215,18 +177,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
             centered=centered,
             foreach=True,
         )
-        self._install(
-            (grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep),
-            (
-                grad_ignore_type,
-                ignore_value,
-                ignore_coef,
-                ignore_norm_type,
-                ignore_momentum_timestep,
-            ),
-            grad_norm_type,
-            error_if_nonfinite,
-        )
+        self._guard = guard
 
     @_unprofiled
     def step(self, closure: Callable | None = None) -> Any:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from ding.torch_utils.threads import threads_that_fit
+from ding.torch_utils.model_helper import threads_that_fit
 
 
 @pytest.fixture(autouse=True)

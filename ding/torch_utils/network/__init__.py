@@ -1,17 +1,18 @@
 """Building blocks of networks."""
 
 from ding.torch_utils.network.activation import build_activation
+from ding.torch_utils.network.entities import ScatterConnection, Transformer
 from ding.torch_utils.network.nn_module import (
     MLP,
+    NoiseLinearLayer,
     build_normalization,
     conv2d_block,
     fc_block,
+    noise_block,
     one_hot,
+    set_noise_mode,
 )
-from ding.torch_utils.network.noise import NoiseLinearLayer, noise_block, set_noise_mode
 from ding.torch_utils.network.res_block import ResBlock, ResFCBlock, ResNet, resnet18
-from ding.torch_utils.network.scatter_connection import ScatterConnection
-from ding.torch_utils.network.transformer import Transformer
 
 __all__ = [
     "MLP",

@@ -17,7 +17,7 @@ from ding.envs import (
     get_vec_env_setting,
 )
 from ding.policy import Policy, create_policy
-from ding.torch_utils.threads import fit_threads
+from ding.torch_utils.model_helper import fit_threads
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.worker.collector.steps import Config

@@ -15,7 +15,7 @@ from ding.data.chunks import SharedFolder, read_chunk
 from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
-from ding.torch_utils.threads import fit_threads
+from ding.torch_utils.model_helper import fit_threads
 from ding.utils import EasyTimer, durations, get_data_decompressor, get_task_uid, read_file
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
