@@ -1,14 +1,16 @@
 """Drives the core: a thread for each worker does what the core decides."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
-from ding.worker.messages import Kind, Task
+from ding.worker.messages import CloseTask, Kind, Request, StartTask, Task, TrainRequest
 from ding.worker.seams import Arrival, Awaited, Control
 
 from ._commander_tasks import section
@@ -16,21 +18,20 @@ from ._types import Config
 from .core import Core
 from .run_events import Callbacks, RunEvents, events_of
 from .turn import Turn
-from .worker_session import Leave, Limit, Move, WorkerSession
+from .worker_session import Leave, Move, WorkerSession
 from .worker_thread import WorkerThread
 
 
 class CommCoordinator:
-    """Gives tasks to the workers that its control lets come; implements `Arrivals`.
+    """Gives tasks to the workers that its control finds; implements `Arrivals`.
 
     Args:
-        cfg: The compiled config; ``cfg.system.coordinator`` has the spans in seconds that workers
-            have for their answers, and what `HttpWorkers` reads.
+        cfg: The compiled config; ``cfg.system.coordinator`` has the seconds that workers have for
+            their answers, and what `HttpWorkers` reads.
         callback_fn: The coordinator; or functions, see `CALLBACKS`.
-        logger: Where it tells what it does.
-        status: What those are told who ask the control for the run's status.
+        status: Returns what ``ding status`` shows.
         control: The way to the workers; by HTTP if not given.
-        turn: Is taken for each call of the core; its own if not given.
+        turn: Is taken for each call of the core; a new one if not given.
 
     Attributes:
         core: Decides what each worker does next.
@@ -50,12 +51,12 @@ class CommCoordinator:
         self.events: RunEvents = (
             events_of(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
         )
-        self.limits: Mapping[Limit, float] = {
-            "step": float(own.get("step_timeout", durations.STEP_TIMEOUT)),
-            "start": float(own.get("start_timeout", durations.START_TIMEOUT)),
-            "close": float(own.get("close_timeout", durations.CLOSE_TIMEOUT)),
-            "learn": float(own.get("learn_timeout", durations.LEARN_TIMEOUT)),
+        self._step_limit = float(own.get("step_timeout", durations.STEP_TIMEOUT))
+        self._limits: dict[type, float] = {
+            StartTask: float(own.get("start_timeout", durations.START_TIMEOUT)),
+            CloseTask: float(own.get("close_timeout", durations.CLOSE_TIMEOUT)),
         }
+        self._learn_limit = float(own.get("learn_timeout", durations.LEARN_TIMEOUT))
         self._logger, self._status = logger, status
         if control is None:
             workers = HttpWorkers(own)
@@ -65,19 +66,16 @@ class CommCoordinator:
         self.core = Core(self.events, max(len(own.get("collector") or {}), int(started)))
         self._turn = Turn() if turn is None else turn
         self._threads: dict[WorkerSession, WorkerThread] = {}
+        self._task_ended = threading.Condition()
 
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to let workers come; does not wait for them.
-
-        Raises:
-            PortTakenError: Another program listens on the port.
-        """
+        """Begin to accept workers; a `PortTakenError` if another program listens on the port."""
         self._control.start(self)
 
     def close(self) -> None:
-        """Let all workers go, within seconds."""
+        """Release all workers, within seconds."""
         with self._turn:
             self.core.is_closing = True
             for session in self.core.workers.values():
@@ -118,24 +116,26 @@ class CommCoordinator:
         return is_sent
 
     def assign(self, schedule: Callable[[Core, float], None]) -> None:
-        """Let tasks be given to the workers of the core."""
+        """Call `schedule` to give tasks to the workers of the core."""
         with self._turn:
             schedule(self.core, time.monotonic())
             self._wake()
 
     def close_tasks(self, timeout: float) -> bool:
-        """Let all open tasks end; whether they have within so many seconds."""
-        deadline = time.monotonic() + timeout
+        """Let all open tasks end; whether they have within ``timeout`` seconds."""
         with self._turn:
             self.core.close_tasks()
             self._wake()
-            threads = [*self._threads.values()]
-        return all(thread.wait_done(deadline - time.monotonic()) for thread in threads)
+            workers = [*self._threads]
+        with self._task_ended:
+            return self._task_ended.wait_for(
+                lambda: not any(worker.is_open for worker in workers), timeout
+            )
 
     # ------------------------------------------------------------------ workers
 
     def sessions(self) -> list[WorkerSession]:
-        """Those of the workers that have come."""
+        """The workers that have come."""
         return list(self.core.workers.values())
 
     def workers(self) -> list[WorkerSession | Awaited]:
@@ -146,21 +146,30 @@ class CommCoordinator:
         found.update({session.name: session for session in self.sessions()})
         return list(found.values())
 
-    # ------------------------------------------------------------------ what workers' threads do
+    # ------------------------------------------------------------------ for workers' threads
 
     def next(self, worker: WorkerSession, given: object) -> Move:
-        """What is to be done for a worker; a worker that left is released."""
+        """What is to be done for a worker; one that left is released."""
         with self._turn:
             move = self.core.next(worker, given, time.monotonic())
             self._wake()
         if isinstance(move, Leave):
             if move.cause is not None:
-                # First, so that it is awaited as soon as its session is not known any more.
+                # First, so that it is awaited as soon as its session is forgotten.
                 self._control.release(worker.arrival, move.cause)
             with self._turn:
                 self.core.left(worker)
                 del self._threads[worker]
+        if not worker.is_open:
+            with self._task_ended:
+                self._task_ended.notify_all()
         return move
+
+    def _limit(self, request: Request[Any]) -> float:
+        """Seconds that a worker has for its answer."""
+        if isinstance(request, TrainRequest) and request.rows is not None:
+            return self._learn_limit  # it is answered when it has been trained on
+        return self._limits.get(type(request), self._step_limit)
 
     def _wake(self) -> None:
         """Wake the threads of sessions that have something to decide."""
@@ -169,22 +178,20 @@ class CommCoordinator:
             if worker in self._threads:
                 self._threads[worker].wake()
 
-    # ------------------------------------------------------------------ what the control tells
+    # ------------------------------------------------------------------ for the control
 
     def came(self, arrival: Arrival) -> None:
-        """Begin a session with a worker."""
         with self._turn:
             session = self.core.came(arrival, time.monotonic())
             self._wake()
             if session is not None:
                 thread = self._threads[session] = WorkerThread(
-                    session, self.next, self.limits, self.fatal
+                    session, self.next, self._limit, self.fatal
                 )
         if session is not None:
             thread.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
-        """Tell the session with a worker that it is gone, and why."""
         session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
             with self._turn:
@@ -192,13 +199,10 @@ class CommCoordinator:
                 self._wake()
 
     def status(self) -> Mapping[str, object]:
-        """What ``ding status`` shows."""
         return self._status()
 
     def warn(self, source: str, text: str) -> None:
-        """One line for the user, from ``source``."""
         self.events.warn(source, text)
 
     def fatal(self, cause: str) -> None:
-        """End the run with its cause."""
         self.events.fatal(cause)

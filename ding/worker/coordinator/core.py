@@ -37,15 +37,15 @@ class Core:
     the answer, the loss, or nothing when it is time. One driver may call at a time.
 
     Args:
-        events: The run: gives answers to what workers ask for, and takes in what they report.
+        events: The run: has what workers ask for, and takes in what they report.
         configured: Collectors of the config; the run is notified of those beyond.
 
     Attributes:
         workers: The current session of each worker, by its name.
         woken: Sessions that have something to decide before the time that they wait for.
         is_closing: Whether the run is over.
-        gather: Seconds for which a collector's news waits for more: the longer, the more of them
-            there are, so that the questions to all together stay as many.
+        gather: Seconds for which a collector's news waits for more; it grows with their number, so
+            that the number of questions to all of them does not.
     """
 
     def __init__(self, events: RunEvents, configured: int = 0) -> None:
@@ -76,12 +76,8 @@ class Core:
         return session
 
     def next(self, worker: WorkerSession, given: object | WorkerFailed | None, now: float) -> Move:
-        """What is to be done for a worker.
-
-        Args:
-            given: The answer to the request that was returned last, or why there is none; ``None``
-                if that was not a request.
-        """
+        """What is to be done for a worker, ``given`` the answer to the request that was returned
+        last, or why there is none."""
         worker.now, worker.gather = now, self.gather
         try:
             if isinstance(given, WorkerFailed):
@@ -98,19 +94,15 @@ class Core:
             worker.become("gone")
             if worker.ended is not None:
                 move = Leave(None)
-        self._wake_watchers(worker)
-        if worker.topic is not None:
-            self._watchers.setdefault(worker.topic, set()).add(worker)
-        return move
-
-    def _wake_watchers(self, worker: WorkerSession) -> None:
-        """Wake those who wait for what a worker has changed."""
-        for topic in worker.changed:
+        for topic in worker.changed:  # wake those who wait for that
             for watcher in self._watchers.pop(topic, ()):
                 if watcher.topic == topic:
                     watcher.topic = None
                     self.woken.add(watcher)
         worker.changed.clear()
+        if worker.topic is not None:
+            self._watchers.setdefault(worker.topic, set()).add(worker)
+        return move
 
     def left(self, worker: WorkerSession) -> None:
         """A worker whose session is over was released."""
@@ -122,12 +114,10 @@ class Core:
             self.events.worker_left(worker.name)
         self.events.workers_changed()
 
-    def lost(self, worker: WorkerSession, cause: str) -> bool:
-        """A worker is lost; a request that is open fails. Returns whether that is news."""
-        is_news = worker.lost is None and worker.state != "gone"
+    def lost(self, worker: WorkerSession, cause: str) -> None:
+        """A worker is lost; a request that is open fails."""
         worker.lost = worker.lost or cause
         self.woken.add(worker)
-        return is_news
 
     def end(self, worker: WorkerSession, cause: str) -> None:
         """End a session without releasing its worker."""
@@ -135,7 +125,7 @@ class Core:
         self.woken.add(worker)
 
     def free(self, kind: Kind) -> int:
-        """How many workers of that kind have nothing to do."""
+        """How many workers of that kind are free."""
         return self._pool.free(kind)
 
     def present(self, kind: Kind) -> int:
@@ -164,10 +154,6 @@ class Core:
 
     # ------------------------------------------------------------------ a worker's life
 
-    def _is_current(self, worker: WorkerSession) -> bool:
-        """Whether the worker was not replaced."""
-        return self.workers.get(worker.name) is worker
-
     def _count_collectors(self) -> None:
         """Notify the run of collectors beyond those of the config that came or left."""
         present = self.present("collector")
@@ -182,8 +168,7 @@ class Core:
             tell()
 
     def _live(self, worker: WorkerSession) -> Steps[str | None]:
-        """Give it tasks until it is lost or shall end; returns the cause, ``None`` if the worker is
-        not to be released."""
+        """Give it tasks until it is lost or shall end; returns the cause to release it for."""
         try:
             worker.resources = yield from self._ask_resources(worker)
         except WorkerFailed as err:
@@ -191,14 +176,14 @@ class Core:
             if worker.ended is None and not isinstance(err, WorkerBusy):
                 self.events.failed_worker(TaskFailure(worker.name, err.cause, lost=True))
             return err.cause
-        if self._is_current(worker):
+        if self.workers.get(worker.name) is worker:
             self._present[worker.kind].add(worker)
             _logger.info("%s at %s is connected", worker.name, worker.arrival.where)
             self._count_collectors()
         while True:
             worker.become("idle")
             worker.waits_for = "task"
-            if worker.gone is None and self._is_current(worker):
+            if worker.gone is None and self.workers.get(worker.name) is worker:
                 self._pool.update(worker.kind, worker.name, worker.resources.as_json())
                 self.events.workers_changed()
             while not (worker.next_task or worker.gone):
@@ -219,11 +204,7 @@ class Core:
                 yield from worker.pause(rest, until_close=False)
 
     def _ask_resources(self, worker: WorkerSession) -> Steps[Resources]:
-        """What the worker has, once it has ended what it did before.
-
-        Raises:
-            WorkerFailed: It has not, or gives nonsense.
-        """
+        """What the worker has, once it has ended what it did before."""
         deadline = worker.now + durations.WORKER_END
         while True:
             try:
@@ -234,7 +215,7 @@ class Core:
                     raise
 
     def _do(self, worker: WorkerSession, task: Task) -> Steps[str | None]:
-        """Work on a task; returns why the worker is of no use any more."""
+        """Work on a task; returns why the worker is lost, if it is."""
         job = _JOBS[worker.kind](task, worker, self.events)
         try:
             yield from self._go_through(worker, job)

@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
-#: What a collector tells of its progress, and what its report calls that.
+#: What a collector reports of its progress, and what its report at the end calls that.
 _COUNTS = {
     "cur_episode": "real_episode_count",
     "cur_sample": "sample_count",
@@ -49,7 +49,7 @@ class Job(ABC):
 
     Args:
         task: The task.
-        worker: Who does it; the job keeps what is known of it up to date.
+        worker: Does it; the job keeps what is known of it up to date.
         events: The run.
     """
 
@@ -59,6 +59,7 @@ class Job(ABC):
         self.task, self._worker, self._events = task, worker, events
         self.task_id = worker.task_id = str(task["task_id"])
         self.buffer_id = str(task.get("buffer_id") or "")
+        self._ours = worker.resources.ours
         worker.waits_for, worker.info, worker.is_eval = None, {}, False
         self._strays = 0
 
@@ -67,19 +68,10 @@ class Job(ABC):
         """The buffer that the task puts into, or draws from."""
         return self._events.learner_buffer(self.buffer_id)
 
-    @property
-    def ours(self) -> bool:
-        """Whether the worker speaks all messages."""
-        return self._worker.resources.ours
-
     def start(self) -> Steps[None]:
         resources = self._worker.resources.as_json()
         own = {f"{self.kind}_id": self._worker.name, "resource_info": resources}
-        yield from self._worker.ask(StartTask(self.kind, {**self._task(), **own}))
-
-    def _task(self) -> Task:
-        """The task as it is given to the worker."""
-        return self.task
+        yield from self._worker.ask(StartTask(self.kind, {**self.task, **own}))
 
     @abstractmethod
     def work(self) -> Steps[bool]:
@@ -90,9 +82,9 @@ class Job(ABC):
         while True:
             report: TaskReport = yield from self._worker.ask(CloseTask(self.kind))
             if self._is_mine(report.task_id):
-                return {**self._default_report(), **report.info, "task_id": self.task_id}
+                return {**self._known(), **report.info, "task_id": self.task_id}
 
-    def _default_report(self) -> dict[str, Json]:
+    def _known(self) -> dict[str, Json]:
         """What foreign workers leave out of their reports."""
         return {"buffer_id": self.buffer_id or None}
 
@@ -101,7 +93,7 @@ class Job(ABC):
         """Give the coordinator the report."""
 
     def abandon(self) -> None:  # noqa: B027
-        """Give back what the task held."""
+        """Release what the task held."""
 
     def _is_mine(self, task_id: str | None) -> bool:
         """Whether an answer is for this task; one that names none is."""
@@ -125,26 +117,22 @@ class CollectorJob(Job):
     def __init__(self, task: Task, worker: WorkerSession, events: RunEvents) -> None:
         super().__init__(task, worker, events)
         cfg = task.get("collector_cfg")
-        worker.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
+        if isinstance(cfg, Mapping):
+            worker.is_eval = bool(cfg.get("eval_flag"))
+            if not self._ours:  # they would compress pickles, which nothing here reads
+                self.task = {**task, "collector_cfg": {**cfg, "compressor": "none"}}
         self._reported_before = worker.reported_bytes
         self._waiting_bytes = 0
         self._idle = 0
-
-    def _task(self) -> Task:
-        cfg = self.task.get("collector_cfg")
-        if self.ours or not isinstance(cfg, Mapping):
-            return self.task
-        # Others compress pickles, which nobody here reads.
-        return {**self.task, "collector_cfg": {**cfg, "compressor": "none"}}
 
     def work(self) -> Steps[bool]:
         if self._must_wait():
             self._worker.waits_for = "learner"
             yield from self._worker.pause(durations.RATE_LOOK, f"room {self.buffer_id}")
-            if not self.ours:
+            if not self._ours:
                 return False
         request = SamplesRequest()
-        if self.ours:
+        if self._ours:
             gather = self._worker.gather
             request = SamplesRequest(max(durations.POLL, 2 * gather), self._quota(), gather)
         answer = yield from self._worker.ask(request)
@@ -157,20 +145,18 @@ class CollectorJob(Job):
             return False
         if self._take_progress(progress):
             return True
-        if not (answer.chunks or self.ours):
+        if not (answer.chunks or self._ours):
             shortest, longest = durations.FOREIGN_PAUSES
             yield from self._worker.pause(min(shortest * 2**self._idle, longest))
             self._idle = min(self._idle + 1, 10)
         return False
 
     def _must_wait(self) -> bool:
-        """Whether to wait a little before the next question, as the learner is behind.
-
-        What foreign collectors are not asked for they do not collect. Ours know how much they may
-        collect, and are asked all the same: they have progress to tell.
-        """
+        """Whether to wait a little before the next question, as the learner is behind."""
+        # What foreign collectors are not asked for they do not collect. Ours know how much they may
+        # collect, and are asked all the same: they have progress to report.
         buffer, worker = self._buffer, self._worker
-        if buffer is None or worker.is_eval or (self.ours and worker.waits_for != "learner"):
+        if buffer is None or worker.is_eval or (self._ours and worker.waits_for != "learner"):
             return False
         return not buffer.pace.has_room()
 
@@ -194,9 +180,8 @@ class CollectorJob(Job):
         worker, buffer = self._worker, self._buffer
         worker.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
         worker.waits_for = _short(progress.waiting)
-        if worker.waits_for == "space" and buffer is not None:
-            # Or is it for the learner's sake that it may write no more?
-            worker.waits_for = "learner" if buffer.pace.paces(worker.name) else "space"
+        if worker.waits_for == "space" and buffer is not None and buffer.pace.paces(worker.name):
+            worker.waits_for = "learner"  # that is why it may write no more
         info = cast(CollectorInfo, worker.info)
         self._events.collector_progress(self.task_id, info)
         if progress.warning:
@@ -207,17 +192,17 @@ class CollectorJob(Job):
         try:
             return (yield from super().close())
         except WorkerFailed as err:
-            if self.ours or not err.by_worker:
+            if self._ours or not err.by_worker:
                 raise
             # There are foreign collectors that do not know this step; they are done all the same.
-            return {**self._default_report(), "task_id": self.task_id}
+            return {**self._known(), "task_id": self.task_id}
 
-    def _default_report(self) -> dict[str, Json]:
-        if self.ours:
-            return super()._default_report()
+    def _known(self) -> dict[str, Json]:
+        if self._ours:
+            return super()._known()
         info = self._worker.info
         counts = {of: info[key] for key, of in _COUNTS.items() if key in info}
-        return {**super()._default_report(), **counts, **info}
+        return {**super()._known(), **counts, **info}
 
     def finish(self, report: Mapping[str, Json]) -> None:
         self._events.deal_with_collector_finish_task(self.task_id, cast(CollectorReport, report))
@@ -234,10 +219,7 @@ class LearnerJob(Job):
         self._has_begun = self._is_starved = False
         self._demand: Demand | None = None
         self._sent_statistics: Statistics | None = None
-
-    @property
-    def _wait(self) -> float | None:
-        return durations.POLL if self.ours else None
+        self._wait = durations.POLL if self._ours else None
 
     def work(self) -> Steps[bool]:
         if self._demand is None:
@@ -245,25 +227,23 @@ class LearnerJob(Job):
             if not self._is_mine(demand.task_id):
                 return False
             self.buffer_id = demand.buffer_id or self.buffer_id
-            self._begin_buffer()
+            if not self._has_begun and self._buffer is not None:
+                self._has_begun = True
+                if self._ours:
+                    self._buffer.begin()
             self._demand = demand
         request = yield from self._batches(self._demand)
         if request is None:
             return False
         self._worker.changed.add(f"room {self.buffer_id}")
         answer = yield from self._worker.ask(request)
+        demand, self._demand = self._demand, None
         if not self._is_mine(answer.task_id):
-            self._demand = None
             return False
-        self._demand = self._next_demand(self._demand, answer)
+        if self._ours and answer.batch_num is not None:
+            step = max(demand.train_iter, answer.learner_step)
+            self._demand = replace(demand, batch_num=answer.batch_num, train_iter=step)
         return self._take(answer)
-
-    def _next_demand(self, demand: Demand, answer: TrainAnswer) -> Demand | None:
-        """What the learner wants next, if its results say so."""
-        if not self.ours or answer.batch_num is None:
-            return None
-        step = max(demand.train_iter, answer.learner_step)
-        return replace(demand, batch_num=answer.batch_num, train_iter=step)
 
     def _batches(self, demand: Demand) -> Steps[TrainRequest | None]:
         """What the learner is sent; ``None`` if the task shall end before there is something."""
@@ -295,14 +275,6 @@ class LearnerJob(Job):
         self._held.append(rows)
         return TrainRequest(rows=tuple(rows), wait=self._wait)
 
-    def _begin_buffer(self) -> None:
-        """A learner that begins is named all chunks that are left."""
-        if self._has_begun or self._buffer is None:
-            return
-        self._has_begun = True
-        if self.ours:
-            self._buffer.begin()
-
     def _permission(self, buffer: ChunkBuffer | None, demand: Demand) -> TrainRequest | None:
         """What the learner may draw from its replay buffer, and what is to go into that."""
         wanted = demand.batch_num or 0
@@ -328,7 +300,7 @@ class LearnerJob(Job):
 
     def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
-        self._release()
+        self.abandon()  # the rows that were sent have been trained on
         if self._buffer is not None and answer.own_rows is not None:
             self._is_starved = answer.starved
             news = answer.received, answer.left, answer.own_rows, answer.starved
@@ -339,25 +311,19 @@ class LearnerJob(Job):
         worker.info = answer.as_json()
         if worker.waits_for is None or answer.waiting is None:
             worker.waits_for = _short(answer.waiting)
-        self._worker.changed.add(f"room {self.buffer_id}")
+        worker.changed.add(f"room {self.buffer_id}")
         latest = cast(LearnerNews, worker.info)
         self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, latest)
         return bool(self._events.deal_with_learner_judge_finish(self.task_id, latest))
 
-    def _default_report(self) -> dict[str, Json]:
-        keys = ("learner_step", "learner_done")
-        info = self._worker.info
-        known = {key: info[key] for key in keys if key in info}
-        return {**super()._default_report(), **known}
+    def _known(self) -> dict[str, Json]:
+        keys, info = ("learner_step", "learner_done"), self._worker.info
+        return {**super()._known(), **{key: info[key] for key in keys if key in info}}
 
     def finish(self, report: Mapping[str, Json]) -> None:
         self._events.deal_with_learner_finish_task(self.task_id, cast(LearnerInfo, report))
 
     def abandon(self) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        """The rows that were sent have been trained on."""
         while self._held:
             rows = self._held.popleft()
             if self._buffer is not None:

@@ -7,21 +7,8 @@ from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from ding.utils import durations
-from ding.worker.messages import (
-    CloseTask,
-    Demand,
-    DemandRequest,
-    Request,
-    ResourceRequest,
-    Resources,
-    SamplesAnswer,
-    SamplesRequest,
-    StartTask,
-    Task,
-    TaskReport,
-    TrainAnswer,
-    TrainRequest,
-)
+from ding.worker import messages
+from ding.worker.messages import Request, Resources, Task
 from ding.worker.seams import Arrival, NonsenseAnswer, WorkerLost
 
 Answer = TypeVar("Answer")
@@ -30,26 +17,23 @@ Result = TypeVar("Result")
 SessionState: TypeAlias = Literal[
     "connecting", "idle", "starting", "running", "closing", "resting", "gone"
 ]
-#: Names of the limits that a request may be under.
-Limit: TypeAlias = Literal["step", "start", "close", "learn"]
 FOREVER = float("inf")
 #: What each request is answered with.
 _ANSWERS: Mapping[type[Request[Any]], type] = {
-    ResourceRequest: Resources,
-    StartTask: NoneType,
-    CloseTask: TaskReport,
-    SamplesRequest: SamplesAnswer,
-    DemandRequest: Demand,
-    TrainRequest: TrainAnswer,
+    messages.ResourceRequest: Resources,
+    messages.StartTask: NoneType,
+    messages.CloseTask: messages.TaskReport,
+    messages.SamplesRequest: messages.SamplesAnswer,
+    messages.DemandRequest: messages.Demand,
+    messages.TrainRequest: messages.TrainAnswer,
 }
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Put this request to the worker; what it answers, or how it fails, decides what is next."""
+    """Put this request to the worker; its answer or failure decides what is next."""
 
     request: Request[Any]
-    limit: Limit
 
 
 @dataclass(frozen=True)
@@ -86,12 +70,12 @@ class WaitShares:
             self._since, self.what = now, what
 
     def at(self, now: float) -> dict[str, float]:
-        """The shares, 0 to 1, of what was waited for."""
+        """The shares, 0 to 1, by what was waited for."""
         seen, sums = self._until(now)
         return {what: round(total / seen, 3) for what, total in sums.items() if seen}
 
     def _until(self, now: float) -> tuple[float, dict[str, float]]:
-        """Time that was seen, and of that what was waited for; what is long past counts less."""
+        """Time that was seen, and of that what was waited for; older time counts less."""
         kept = math.exp(min(self._since - now, 0.0) / durations.WAIT_SHARE_SPAN)
         sums = {what: total * kept for what, total in self._sums.items()}
         if self.what is not None:
@@ -142,7 +126,7 @@ class WorkerSession:
 
     @property
     def waits_for(self) -> str | None:
-        """What it cannot go on without, ``None`` if it goes on."""
+        """What it needs to go on, ``None`` if it goes on."""
         return self._waits.what
 
     @waits_for.setter
@@ -167,15 +151,11 @@ class WorkerSession:
         self.state, self.since = state, self.now
 
     def ask(self, request: Request[Answer]) -> Steps[Answer]:
-        """Put a request to the worker; returns its answer.
-
-        Raises:
-            WorkerFailed: There is none; as `ding.worker.seams.Peer.ask` says.
-        """
+        """Put a request to the worker; returns its answer, raises as `Peer.ask`."""
         if self.gone is not None:
             raise WorkerLost(self.gone)
         try:
-            answer = yield Ask(request, _limit(request))
+            answer = yield Ask(request)
         except WorkerLost as err:
             # The control may know better why there is no answer.
             yield from self.pause(durations.CAUSE_WAIT, until_close=False)
@@ -190,11 +170,7 @@ class WorkerSession:
     def pause(
         self, seconds: float, topic: str | None = None, until_close: bool = True
     ) -> Steps[bool]:
-        """Wait; returns whether the task or the session shall end.
-
-        Args:
-            topic: News of this end the pause.
-        """
+        """Wait, until news of ``topic`` at most; returns whether task or session shall end."""
         until, self.topic = self.now + seconds, topic
         while not self._is_over(until_close) and self.now < until:
             yield Wait(until)
@@ -205,13 +181,3 @@ class WorkerSession:
 
     def _is_over(self, until_close: bool) -> bool:
         return self.gone is not None or (until_close and self.is_close_asked)
-
-
-def _limit(request: Request[Answer]) -> Limit:
-    if isinstance(request, StartTask):
-        return "start"
-    if isinstance(request, CloseTask):
-        return "close"
-    if isinstance(request, TrainRequest) and request.rows is not None:
-        return "learn"  # answered when it has been trained on
-    return "step"

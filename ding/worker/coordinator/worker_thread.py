@@ -3,13 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
+from ding.worker.messages import Request
 from ding.worker.seams import WorkerFailed
 
 from .core import SideFailed
 from .reported_values import error_line
-from .worker_session import FOREVER, Ask, Leave, Limit, Move, Wait, WorkerSession
+from .worker_session import FOREVER, Ask, Leave, Move, Wait, WorkerSession
 
 _logger = logging.getLogger(__name__)
 
@@ -20,7 +22,7 @@ class WorkerThread:
     Args:
         worker: The worker.
         decide: Is given what came of the last move, and returns the next.
-        limits: Seconds for an answer.
+        limit: Returns the seconds for the answer to a request.
         fatal: Ends the run.
     """
 
@@ -28,12 +30,11 @@ class WorkerThread:
         self,
         worker: WorkerSession,
         decide: Callable[[WorkerSession, object], Move],
-        limits: Mapping[Limit, float],
+        limit: Callable[[Request[Any]], float],
         fatal: Callable[[str], None],
     ) -> None:
-        self.worker, self._decide, self._limits, self._fatal = worker, decide, limits, fatal
+        self.worker, self._decide, self._limit, self._fatal = worker, decide, limit, fatal
         self._woken = threading.Event()
-        self._moved = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"worker-{worker.name}", daemon=True)
 
     def start(self) -> None:
@@ -42,11 +43,6 @@ class WorkerThread:
     def wake(self) -> None:
         """Let it ask the core again, if it waits."""
         self._woken.set()
-
-    def wait_done(self, timeout: float) -> bool:
-        """Whether its worker has no open task within ``timeout`` seconds."""
-        with self._moved:
-            return self._moved.wait_for(lambda: not self.worker.is_open, max(0.0, timeout))
 
     def join(self, timeout: float) -> bool:
         """Whether it has ended within ``timeout`` seconds."""
@@ -58,7 +54,6 @@ class WorkerThread:
         given: object = None
         try:
             while not isinstance(move := self._decide(self.worker, given), Leave):
-                self._note_move()
                 if isinstance(move, Ask):
                     given = self._ask(move)
                 else:
@@ -68,15 +63,10 @@ class WorkerThread:
             name = self.worker.name
             self._fatal(f"the session of {name} failed: {error_line(err)}")
             _logger.exception("the session of %s failed", name)
-        self._note_move()
-
-    def _note_move(self) -> None:
-        with self._moved:
-            self._moved.notify_all()
 
     def _ask(self, move: Ask) -> object:
         try:
-            return self.worker.arrival.peer.ask(move.request, self._limits[move.limit])
+            return self.worker.arrival.peer.ask(move.request, self._limit(move.request))
         except WorkerFailed as err:
             return err
         except Exception as err:  # a bug of the carrier's: it must not end the run
