@@ -80,8 +80,6 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._collector_uid})"
 
-    # ------------------------------------------------------------------ log
-
     def info(self, s: str) -> None:
         """Log a line as information."""
         _logger.info("%s", s)
@@ -93,8 +91,6 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
     def error(self, s: str) -> None:
         """Log a line as an error."""
         _logger.error("%s", s)
-
-    # ------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Collect until the task is done or the collector is closed.
@@ -136,8 +132,6 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
     def _finish(self) -> None:
         """Called when the work is done, not when it was closed before."""
 
-    # ------------------------------------------------------------------ facts
-
     @abstractmethod
     def get_finish_info(self) -> State:
         """What the coordinator is told at the task's end."""
@@ -157,8 +151,6 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
             thread_id: Of the thread that runs `start`.
         """
         return self._watch.overdue(thread_id)
-
-    # ------------------------------------------------------------------ parts
 
     @property
     def policy(self) -> Mode | list[Mode]:

@@ -25,11 +25,7 @@ class EpisodeEvaluator(SerialEvaluator):
         policy_kwargs: Kwargs | None = None,
         render: bool = False,
     ) -> tuple[bool, VectorEvalMonitor, Tally]:
-        """Run the episodes; the first player's returns count.
-
-        Returns:
-            Whether their mean is good enough, the results, and the episodes.
-        """
+        """Run the episodes; the first player's returns count."""
         self._require_parts()
         n_episode = n_episode if n_episode is not None else self._default_n_episode
         if n_episode is None:

@@ -114,12 +114,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         return samples, tally
 
     def _take_shares(self, rollout: Rollout, tally: Tally, n_sample: int, more: int) -> None:
-        """Take the same number of samples of each environment, and cut trajectories there.
-
-        The environments that the remainder comes from follow those of the last call. ``more`` is
-        added to each share. Where all environments step together, none can wait for the others:
-        up to ``env_num - 1`` samples more are taken.
-        """
+        """Take the same number of samples of each environment, and cut trajectories there."""
         env_num = self._env.env_num
         if getattr(self._env, "steps_all", False):
             # An environment that waited would be stepped all the same, without a trace.
@@ -177,12 +172,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         policy_kwargs: PlayersKwargs,
         level_seeds: Sequence[int] | None = None,
     ) -> tuple[Rollout, int]:
-        """The rollout that goes on from the last call (a new one after a reset), and the target.
-
-        Args:
-            name: What is counted: ``n_sample`` or ``n_episode``.
-            target: The policy's default if ``None``.
-        """
+        """The rollout that goes on from the last call (a new one after a reset), and the target."""
         self._require_parts()
         if self._rollout is None:
             self._rollout = Rollout(
@@ -243,8 +233,6 @@ class SerialCollector(SerialPart, ISerialCollector):
                 row["eps"] = float(eps)
             self._log_row("collect end", row, train_iter, self._total.envsteps)
             self._last_log_iter, self._since_log = train_iter, Tally()
-
-    # ------------------------------------------------------------------ state
 
     @property
     def envstep(self) -> int:

@@ -61,8 +61,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
     def _player_num(self) -> int:
         return 1
 
-    # ------------------------------------------------------------------ begin
-
     def _begin(self) -> None:
         link, env_cfg = self._require_link(), self._field("env")
         self._watch.allow(env_cfg.get("manager", {}))
@@ -168,8 +166,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
         lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
         return max(*lengths, *map(_nstep_length, modes))
 
-    # ------------------------------------------------------------------ step
-
     def _step(self) -> bool:
         if time.monotonic() >= self._log_due:
             self._log()
@@ -233,8 +229,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._send()
         self._done = True
         self._ended_at = time.monotonic()
-
-    # ------------------------------------------------------------------ facts
 
     @property
     def _train_iter(self) -> int:

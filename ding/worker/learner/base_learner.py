@@ -17,11 +17,15 @@ from ding.utils.class_config import Configurable
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
-from ding.worker.learner.interfaces import LearnMode, LogVars, Rewards, State, TrainData
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
+    LearnMode,
+    LogVars,
+    Rewards,
     SaveCkptHook,
+    State,
+    TrainData,
     add_learner_hook,
     build_learner_hook_by_cfg,
 )
@@ -29,18 +33,18 @@ from ding.worker.learner.monitor import MonitorFeed, TickMonitor, get_simple_mon
 
 __all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_type"]
 
-#: What gives whole batches, and can be closed.
+#: An iterator of whole batches that can be closed.
 Loader: TypeAlias = IDataLoader | Generator[TrainData, None, None]
 
 
 @LEARNER_REGISTRY.register("base")
 class BaseLearner(Configurable):
-    """Trains a policy on batches that it is given, or that it fetches itself (`start`).
+    """Trains a policy on batches that are passed to `train`, or that `start` fetches.
 
     Args:
         cfg: Learner config.
         policy: Learn mode; may be set later.
-        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
+        tb_logger: Writer of scalars that the caller owns; by default the learner makes one.
         dist_info: Rank and world size.
         exp_name: Folder of the run; checkpoints go to ``<exp_name>/ckpt``.
         instance_name: Prefix of the log and its scalars.
@@ -50,11 +54,10 @@ class BaseLearner(Configurable):
         ckpt_name: Name of the next checkpoint; its iteration's number when ``None``.
         collector_envstep: Environment steps collected when the newest batch was trained on.
         last_iter: Counts the updates.
-        log_buffer: What the newest update logged: ``scalar``, ``scalars`` and ``histogram``.
+        log_buffer: Values that the newest update logged: ``scalar``, ``scalars``, ``histogram``.
         logger: ``None`` on ranks that do not log.
         on_checkpoint: Called with the path of each checkpoint that was saved.
-        priority_info: Priorities of the newest batch and which items they belong to, for the
-            buffer.
+        priority_info: New priorities of the newest batch's items, for the buffer.
         reward_model: Part of checkpoints as well; a pipeline sets it.
     """
 
@@ -109,11 +112,7 @@ class BaseLearner(Configurable):
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
         self.priority_info = {}
-        self.log_buffer = {
-            "scalar": build_log_buffer(),
-            "scalars": build_log_buffer(),
-            "histogram": build_log_buffer(),
-        }
+        self.log_buffer = {k: build_log_buffer() for k in ("scalar", "scalars", "histogram")}
         self._set_up_logging(tb_logger)
         self._hooks: dict[str, list[Hook]] = build_learner_hook_by_cfg(cfg.hook)
         self._policy: LearnMode | None = None
@@ -142,21 +141,18 @@ class BaseLearner(Configurable):
         """The hooks of a position, in the order in which they are called."""
         return list(self._hooks[position])
 
-    # ------------------------------------------------------------------ training
-
     def train(
         self, data: TrainData, envstep: int = -1, policy_kwargs: dict[str, Any] | None = None
     ) -> list[LogVars]:
         """Update the policy once with a batch (an on-policy policy may make many updates of it).
 
         Args:
-            data: What the replay buffer sampled or the collector returned: rows or columns.
+            data: Rows or columns of a replay buffer or collector.
             envstep: Environment steps collected so far, for the log; below 0 for unknown.
             policy_kwargs: Keyword arguments of the policy's ``forward``.
 
         Returns:
-            What the policy logged, without priorities: one dict for each of its updates, empty
-            where it returned nothing.
+            The policy's log without priorities: a dict for each of its updates, perhaps empty.
 
         Raises:
             ConfigError: No policy is set.
@@ -166,12 +162,10 @@ class BaseLearner(Configurable):
             raise ConfigError(f"{self.instance_name} has no policy: set learner.policy first")
         if envstep >= 0:
             self.collector_envstep = envstep
-        # Those of the batch before must not pass for this one's.
-        self.priority_info = {}
+        self.priority_info = {}  # those of the batch before do not belong to this one
         self.call_hook("before_iter")
         start = time.perf_counter()
-        # Asked before the policy can turn columns into rows.
-        identity = _identity(data)
+        identity = _identity(data)  # before the policy can turn columns into rows
         output = self._policy.forward(data, **(policy_kwargs or {}))
         self._train_time = time.perf_counter() - start
         logged = []
@@ -195,21 +189,19 @@ class BaseLearner(Configurable):
             else:
                 scalar[name] = value
                 if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
-                    raise self._nan_error(name)
-
-    def _nan_error(self, name: str) -> DataError:
-        return DataError(
-            f"{self.instance_name}: the policy returned {name} = NaN at iteration "
-            f"{self.last_iter.val}: look for NaN in rewards and observations, lower "
-            "learn.learning_rate or clip gradients, and go on from a checkpoint before it"
-        )
+                    raise DataError(
+                        f"{self.instance_name}: the policy returned {name} = NaN at iteration "
+                        f"{self.last_iter.val}: look for NaN in rewards and observations, lower "
+                        "learn.learning_rate or clip gradients, and go on from a checkpoint "
+                        "before it"
+                    )
 
     @auto_checkpoint
     def start(self) -> None:
         """Train ``train_iterations`` times on batches that ``get_data`` fetches (parallel mode).
 
-        Ends early when the loader is closed; a state that was loaded goes on counting. An exception
-        saves a checkpoint before it goes on.
+        Ends early when the loader is closed; counts go on from a loaded state. An exception saves a
+        checkpoint before it propagates.
         """
         self._end_flag = False
         self._learner_done = False
@@ -229,10 +221,7 @@ class BaseLearner(Configurable):
         self.call_hook("after_run")
 
     def setup_dataloader(self, loader: Loader | None = None) -> None:
-        """Make the loader that fetches batches ahead.
-
-        Args:
-            loader: One that gives whole batches, to be used instead; ``close`` closes it.
+        """Make the loader that fetches batches ahead, or use ``loader``, which `close` closes.
 
         Raises:
             ConfigError: ``learner.get_data(batch_size)`` was not set.
@@ -276,8 +265,6 @@ class BaseLearner(Configurable):
             self.tb_logger.flush()
             self.tb_logger.close()
 
-    # ------------------------------------------------------------------ hooks and logs
-
     def call_hook(self, name: str) -> None:
         """Call the hooks of a position, lowest priority value first."""
         for hook in self._hooks[name]:
@@ -296,7 +283,7 @@ class BaseLearner(Configurable):
     def save_checkpoint(self, ckpt_name: str | None = None) -> None:
         """Save now, as ``<exp_name>/ckpt/<ckpt_name>`` or under the iteration's number.
 
-        The hook ``save_ckpt_after_run`` does it, so that one that users put in its place is heeded.
+        The hook ``save_ckpt_after_run`` saves, so that a user's replacement of it is called.
 
         Raises:
             CheckpointWriteError: The file cannot be written; a previous one is intact.
@@ -312,7 +299,7 @@ class BaseLearner(Configurable):
             self.ckpt_name = before
 
     def update_monitor(self) -> None:
-        """Move the newest log values into the monitor and its clock on by one iteration."""
+        """Add the newest log values to the monitor."""
         if self._feed is not None:
             times = {"train_time": self._train_time, "data_time": self._data_time}
             self._feed.add({**self.log_buffer["scalar"], **times})
@@ -340,10 +327,8 @@ class BaseLearner(Configurable):
             for name, values in self.log_buffer["histogram"].items():
                 writer.add_histogram(f"{tag}/{name}", values, at)
 
-    # ------------------------------------------------------------------ state
-
     def state_dict(self) -> State:
-        """Counters and the window of the monitor; the policy has its own state."""
+        """Counters and the window of the monitor, without the policy's state."""
         return {
             "last_iter": self.last_iter.val,
             "batch_count": self._batch_count,
@@ -352,10 +337,10 @@ class BaseLearner(Configurable):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Go on counting and averaging.
+        """Restore counters and averages.
 
         Raises:
-            CheckpointError: It is no state of a learner.
+            CheckpointError: The state is not one of a learner.
         """
         require_entries("a learner", state_dict, ("last_iter", "collector_envstep"))
         self.last_iter.update(state_dict["last_iter"])
@@ -363,13 +348,11 @@ class BaseLearner(Configurable):
         self.collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
             window = state_dict.get("monitor")
-            self._feed.load_window(window if isinstance(window, list) else [])  # of an older kind
-
-    # ------------------------------------------------------------------ properties
+            self._feed.load_window(window if isinstance(window, list) else [])  # an older form
 
     @property
     def learn_info(self) -> LogVars:
-        """What a commander asks: ``learner_step``, ``priority_info``, ``learner_done``."""
+        """``learner_step``, ``priority_info`` and ``learner_done``, for a commander."""
         return {
             "learner_step": self.last_iter.val,
             "priority_info": self.priority_info,
@@ -406,7 +389,7 @@ class BaseLearner(Configurable):
 
 
 def _declares_nothing(policy: LearnMode) -> bool:
-    """Whether the policy leaves it open what it logs: all numbers that it returns are."""
+    """Whether the policy does not say what it logs; then all numbers that it returns are."""
     method = policy.monitor_vars
     is_default = getattr(method, "__func__", None) is Policy._monitor_vars_learn
     return is_default and not method.__self__._declared_numbers()  # type: ignore[attr-defined]
@@ -416,7 +399,7 @@ _IDENTITY = ("replay_buffer_idx", "replay_unique_id")
 
 
 def _identity(data: TrainData) -> LogVars:
-    """Which items of the replay buffer a batch is made of."""
+    """The replay buffer's ids of a batch's items."""
     columns = data.columns_or_none() if isinstance(data, Columns) else None
     if columns is not None:
         return {name: columns[name] for name in _IDENTITY if name in columns}

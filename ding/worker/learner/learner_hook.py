@@ -1,10 +1,11 @@
-"""What a learner does around its iterations: load, save, log."""
+"""Hooks around a learner's iterations: load, save, log; and what they see of it."""
 
 import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from easydict import EasyDict
@@ -14,17 +15,48 @@ from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
 from ding.utils.file_helper import names_by_age
-from ding.worker.learner.interfaces import HookedLearner, State
+
+#: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
+LogVars: TypeAlias = dict[str, Any]
+#: Plain data and tensors, as checkpoints hold them.
+State: TypeAlias = dict[str, Any]
+#: What a policy's ``forward`` takes: rows, ``Columns``, or what a user's policy asks for.
+TrainData: TypeAlias = Any
+#: A `BaseLearner`, or another object that calls hooks and has the attributes that they use.
+Engine: TypeAlias = Any
 
 POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
+
+
+class Rewards(Protocol):
+    """A reward model, as the learner sees it; `checkpoint` is its part of a policy's checkpoint."""
+
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state_dict: State) -> None: ...
+    def checkpoint(self) -> State: ...
+
+
+class LearnMode(Protocol):
+    """A policy in the mode in which it learns: ``policy.learn_mode``."""
+
+    def forward(self, data: TrainData, **kwargs: object) -> LogVars | list[LogVars | None] | None:
+        """Update once, or several times with a list of logs."""
+
+    def monitor_vars(self) -> list[str]:
+        """Names of logged values that are worth a curve."""
+
+    def info(self) -> str: ...
+    def get_attribute(self, name: str) -> Any: ...
+    def set_attribute(self, name: str, value: object) -> None: ...
+    def reset(self, data_id: list[int] | None = None) -> None: ...
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state_dict: State) -> None: ...
 
 
 class Hook(ABC):
     """Something to call at a fixed place.
 
-    Args:
-        name: Unique name of the hook.
-        priority: Hooks of lower value run first; equal ones in the order in which they were added.
+    Hooks of lower ``priority`` run first; equal ones in the order in which they were added.
     """
 
     def __init__(self, name: str, priority: float, **kwargs: object) -> None:
@@ -43,16 +75,15 @@ class Hook(ABC):
 
     @abstractmethod
     def __call__(self, engine: Any) -> object:
-        """Do it; ``engine`` is whoever calls."""
+        """Called at the hook's position; ``engine`` is the caller."""
 
 
 class LearnerHook(Hook):
     """A hook of a learner.
 
     Args:
-        position: When it is called: ``before_run``, ``after_run``, ``before_iter`` or
-            ``after_iter``.
-        ext_args: What the kind of hook asks for besides.
+        position: One of `POSITIONS`.
+        ext_args: Arguments of the kind of hook.
     """
 
     def __init__(
@@ -75,8 +106,7 @@ class LearnerHook(Hook):
     def position(self) -> str:
         return self._position
 
-    def _is_due(self, engine: HookedLearner) -> bool:
-        """Whether this iteration is one of each ``ext_args.freq``; never when it is 0 or None."""
+    def _is_due(self, engine: Engine) -> bool:
         freq = self._ext_args.get("freq", 1)
         return bool(freq) and engine.last_iter.val % freq == 0
 
@@ -84,7 +114,7 @@ class LearnerHook(Hook):
 class LoadCkptHook(LearnerHook):
     """Loads ``ext_args.load_path`` into policy and counters; nothing when the path is empty."""
 
-    def __call__(self, engine: HookedLearner) -> None:
+    def __call__(self, engine: Engine) -> None:
         path = self._ext_args.get("load_path")
         if not path:
             return
@@ -111,16 +141,15 @@ class LoadCkptHook(LearnerHook):
 class SaveCkptHook(LearnerHook):
     """Saves policy and counters to ``<exp_name>/ckpt/``.
 
+    Between iterations a file that cannot be written is a warning; elsewhere it is an error.
+
     Args:
         ext_args: ``freq``, iterations between two files (for ``after_iter``), never when it is 0;
-            ``keep``, how many of the numbered files stay, the newest (all when it is 0);
+            ``keep``, how many of the newest numbered files stay (all when it is 0);
             ``old_names=True`` for files that programs written for DI-engine can load as well.
-
-    Between iterations a file that cannot be written is a warning, and training goes on; anywhere
-    else it is an error.
     """
 
-    def __call__(self, engine: HookedLearner) -> None:
+    def __call__(self, engine: Engine) -> None:
         if engine.rank != 0 or not self._is_due(engine):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
@@ -133,7 +162,11 @@ class SaveCkptHook(LearnerHook):
             save_file(path, to_device(state, "cpu"))
             engine.info(f"{engine.instance_name} saved {path}")
             if keep := self._ext_args.get("keep"):
-                _prune(folder, keep)
+                # The oldest go: a run that was resumed further back reuses lower numbers.
+                names = names_by_age(folder)
+                numbered = [n for n in names if re.fullmatch(r"iteration_\d+\.pth\.tar", n)]
+                for old in numbered[:-keep]:
+                    remove_file(os.path.join(folder, old))
         except CheckpointWriteError as error:
             if self.position != "after_iter":
                 raise
@@ -143,23 +176,10 @@ class SaveCkptHook(LearnerHook):
             if on_checkpoint is not None:
                 on_checkpoint(path)
 
-    def keep_newest(self, count: int) -> None:
-        """Let only so many numbered files stay; all when it is 0."""
-        self._ext_args["keep"] = count
 
-
-def _prune(folder: str, keep: int) -> None:
-    """Remove numbered checkpoints but the newest."""
-    # By age: a run that was resumed further back counts through its numbers again.
-    names = [n for n in names_by_age(folder) if re.fullmatch(r"iteration_\d+\.pth\.tar", n)]
-    for name in names[:-keep]:
-        remove_file(os.path.join(folder, name))
-
-
-def checkpoint_state(engine: HookedLearner) -> State:
-    """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``,
-    ``reward_model`` if the run has one, and ``eval_result`` if an evaluation was the reason for
-    it."""
+def checkpoint_state(engine: Engine) -> State:
+    """The policy's state, ``last_iter``, ``last_step``, perhaps ``reward_model``, and
+    ``eval_result`` if an evaluation was the reason for the checkpoint."""
     rewards = getattr(engine, "reward_model", None)
     return {
         **engine.policy.state_dict(),
@@ -173,7 +193,7 @@ def checkpoint_state(engine: HookedLearner) -> State:
 class LogShowHook(LearnerHook):
     """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
 
-    def __call__(self, engine: HookedLearner) -> None:
+    def __call__(self, engine: Engine) -> None:
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
             if self._is_due(engine):
@@ -185,7 +205,7 @@ class LogShowHook(LearnerHook):
 class LogReduceHook(LearnerHook):
     """Averages what this iteration logged over all ranks."""
 
-    def __call__(self, engine: HookedLearner) -> None:
+    def __call__(self, engine: Engine) -> None:
         if get_world_size() > 1:
             for name, buffer in engine.log_buffer.items():
                 engine.log_buffer[name] = {key: _mean(value) for key, value in buffer.items()}
@@ -208,31 +228,33 @@ hook_mapping: dict[str, type[LearnerHook]] = {
     "log_reduce": LogReduceHook,
 }
 
-#: What a config says behind a short form: a path, a number or a flag.
+#: The value of a short form in a config: a path, a number or a flag.
 Value: TypeAlias = str | int | bool | None
+
+
+def _short(
+    kind: str, name: str, position: str, value: Value, arg: str = "", priority: int = 20
+) -> LearnerHook:
+    ext_args = EasyDict({arg: value} if arg else {})
+    return hook_mapping[kind](name, priority, position=position, ext_args=ext_args)
+
 
 #: The short forms: config key to what builds the hook from the key's value. ``False`` or an empty
 #: value builds it as well; one with nothing to do (no path, a frequency of 0) does nothing.
 simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
-    "load_ckpt_before_run": lambda path: _short(
-        "load_ckpt", "load_ckpt", "before_run", load_path=path
+    "load_ckpt_before_run": partial(
+        _short, "load_ckpt", "load_ckpt", "before_run", arg="load_path"
     ),
-    "log_show_after_iter": lambda freq: _short("log_show", "log_show", "after_iter", freq=freq),
-    "save_ckpt_after_iter": lambda freq: _short(
-        "save_ckpt", "save_ckpt_after_iter", "after_iter", freq=freq
+    "log_show_after_iter": partial(_short, "log_show", "log_show", "after_iter", arg="freq"),
+    "save_ckpt_after_iter": partial(
+        _short, "save_ckpt", "save_ckpt_after_iter", "after_iter", arg="freq"
     ),
-    "save_ckpt_after_run": lambda _: _short("save_ckpt", "save_ckpt_after_run", "after_run"),
+    "save_ckpt_after_run": partial(_short, "save_ckpt", "save_ckpt_after_run", "after_run"),
     # Averaging over ranks comes before what shows the averages.
-    "log_reduce_after_iter": lambda _: _short(
-        "log_reduce", "log_reduce_after_iter", "after_iter", priority=10
+    "log_reduce_after_iter": partial(
+        _short, "log_reduce", "log_reduce_after_iter", "after_iter", priority=10
     ),
 }
-
-
-def _short(
-    kind: str, name: str, position: str, priority: int = 20, **ext_args: object
-) -> LearnerHook:
-    return hook_mapping[kind](name, priority, position=position, ext_args=EasyDict(ext_args))
 
 
 def register_learner_hook(name: str, hook_type: type[LearnerHook]) -> None:
@@ -262,11 +284,11 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
     """Build hooks from their config.
 
     Args:
-        cfg: Hook names to either a full description (``type, position``, and as you like ``name,
-            priority`` (100) and ``ext_args``), or the value of a short form, one of
-            `simplified_hook_mapping`: ``load_ckpt_before_run`` (path), ``save_ckpt_after_iter`` and
-            ``log_show_after_iter`` (iterations between two), ``save_ckpt_after_run`` and
-            ``log_reduce_after_iter``. ``keep_ckpt`` is how many numbered checkpoints stay.
+        cfg: Hook names to either a full description (``type, position`` and optionally ``name``,
+            ``priority`` (100) and ``ext_args``), or the value of a short form:
+            ``load_ckpt_before_run`` (path), ``save_ckpt_after_iter`` and ``log_show_after_iter``
+            (iterations between two), ``save_ckpt_after_run`` and ``log_reduce_after_iter``.
+            ``keep_ckpt`` is how many numbered checkpoints stay.
 
     Returns:
         Hooks by position, lowest priority value first.
@@ -283,7 +305,7 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
         elif name in simplified_hook_mapping:
             hook = simplified_hook_mapping[name](value)
             if isinstance(hook, SaveCkptHook):
-                hook.keep_newest(cfg.get("keep_ckpt", 0))
+                hook._ext_args["keep"] = cfg.get("keep_ckpt", 0)
             add_learner_hook(hooks, hook)
         else:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""What a learner knows of its last iterations."""
+"""Averages over a learner's last iterations."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +11,10 @@ import torch
 
 from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
 
-#: Iterations that a learner looks back.
+#: Iterations in the averages.
 WINDOW = 10
 
-
-_Reduction = Callable[[list[float]], "np.floating | float"]
-
-_REDUCTIONS: dict[str, _Reduction] = {
+_REDUCTIONS: dict[str, Callable[[list[float]], "np.floating | float"]] = {
     "avg": np.mean,
     "max": np.max,
     "min": np.min,
@@ -31,12 +28,7 @@ class TickMonitor(LoggedModel[TickTime]):
     """Times and losses of the last ``expire`` iterations.
 
     ``monitor.avg["total_loss"]()`` is the mean over the window; ``max``, ``min``, ``val`` (the
-    newest) and ``std`` likewise.
-
-    Args:
-        time_: Counts the iterations.
-        expire: How many iterations are looked back on.
-        names: Further values, in addition to the times.
+    newest) and ``std`` likewise. ``names`` are values in addition to the times.
     """
 
     data_time = LoggedValue(float)
@@ -45,18 +37,17 @@ class TickMonitor(LoggedModel[TickTime]):
     def __init__(self, time_: TickTime, expire: int | float, names: Sequence[str] = ()) -> None:
         super().__init__(time_, expire, names)
         for name in self.value_names():
-            for attribute, reduce in _REDUCTIONS.items():
-                self.register_attribute_value(attribute, name, partial(_reduce, self, name, reduce))
+            for kind in _REDUCTIONS:
+                self.register_attribute_value(kind, name, partial(self._reduced, name, kind))
+
+    def _reduced(self, name: str, kind: str) -> float:
+        """One figure of the window; 0 while it is empty."""
+        values = self.recent(name)
+        return float(_REDUCTIONS[kind](values)) if values else 0.0
 
     def recent(self, name: str) -> list[float]:
         """The values of a name in the window, the oldest first."""
         return [value for _, value in self.range_values[name]()]
-
-
-def _reduce(monitor: TickMonitor, name: str, reduce: _Reduction) -> float:
-    """One figure of the window; 0 while it is empty."""
-    values = monitor.recent(name)
-    return float(reduce(values)) if values else 0.0
 
 
 def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]:
@@ -70,7 +61,7 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
 
 
 class MonitorFeed:
-    """What the last iterations logged; a monitor reads it when it is looked at.
+    """The logged values of the last iterations; a monitor converts them when it is read.
 
     Args:
         names: Values to monitor, in addition to ``train_time`` and ``data_time``.
@@ -84,12 +75,12 @@ class MonitorFeed:
         self._recent: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
 
     def names(self) -> list[str]:
-        """What is monitored and has come, without the times; those asked for first."""
+        """The monitored names that have values, without the times."""
         came = {name for values in self.window() for name in values}
         return [name for name in self._monitored() if name in came and name not in _TIMES]
 
     def add(self, values: Mapping[str, object]) -> None:
-        """Take the values of one iteration; those that are not monitored are left out."""
+        """Add the values of one iteration."""
         self._recent.append(values)
 
     @property
@@ -101,13 +92,15 @@ class MonitorFeed:
         names = [*self._wanted, *_TIMES]
         if self._every_number:
             found = (item for values in self._recent for item in values.items())
-            names += [name for name, value in found if _is_number(value)]
+            names += [
+                name
+                for name, value in found
+                if (value.numel() == 1 if isinstance(value, torch.Tensor) else _is_number(value))
+            ]
         return list(dict.fromkeys(names))
 
-    # ------------------------------------------------------------------ state
-
     def window(self) -> list[dict[str, float]]:
-        """What the last iterations logged of what is monitored, in plain numbers."""
+        """The monitored values of the last iterations, in plain numbers."""
         names = frozenset(self._monitored())
         return [
             {name: _number(v) for name, v in values.items() if name in names and v is not None}
@@ -115,7 +108,6 @@ class MonitorFeed:
         ]
 
     def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
-        """Go on from what `window` returned."""
         self._recent.clear()
         self._recent.extend(window)
 
@@ -127,7 +119,7 @@ class _FedMonitor(TickMonitor):
         clock = TickTime()
         super().__init__(clock, WINDOW, names)
         self._feed = feed
-        for values in feed.window():  # for those who read single values and ranges
+        for values in feed.window():  # for readers of single values and ranges
             for name, value in values.items():
                 self.ranged_data(name).append(value)
             clock.step()
@@ -142,6 +134,4 @@ def _number(value: Any) -> float:
 
 
 def _is_number(value: object) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.numel() == 1
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -75,8 +75,6 @@ class CollectTask:
     def start(self) -> None:
         self._thread.start()
 
-    # ------------------------------------------------------------------ the collector's side
-
     def put(self, metadata: Mapping[str, Json]) -> None:
         """Leave a message for the coordinator; waits while it has too many to ask for.
 
@@ -181,8 +179,6 @@ class CollectTask:
             self._changed.notify_all()
         if self._closed:  # what was written since `close` has stopped waiting
             self._drop_unsent()
-
-    # ------------------------------------------------------------------ the coordinator's side
 
     def poll(
         self,

@@ -72,8 +72,6 @@ class CollectorService(CommWorker, CollectorLink):
         self._sample_size = 0.0
         self._kept_policy: str | None = None  # a copy of the weights that are evaluated
 
-    # ------------------------------------------------------------------ requests
-
     def _answer_in_task(self, request: Request[Answer]) -> object:
         if not isinstance(request, SamplesRequest):
             return super()._answer_in_task(request)
@@ -129,8 +127,6 @@ class CollectorService(CommWorker, CollectorLink):
             raise ErrorReport("NoTask", text).task_fail()
         return self._task
 
-    # ------------------------------------------------------------------ tasks
-
     @property
     def task(self) -> CollectTask | None:
         """The task that runs."""
@@ -181,8 +177,6 @@ class CollectorService(CommWorker, CollectorLink):
         if self._task is not None:
             self._task.collector.close()
 
-    # ------------------------------------------------------------------ policies
-
     def policy_changed(self, path: str) -> bool:
         """Whether a policy may have been published since it was last asked for; cheap."""
         if self._weights is None:
@@ -229,8 +223,6 @@ class CollectorService(CommWorker, CollectorLink):
         kept, self._kept_policy = self._kept_policy, None
         if kept is not None and self._weights is not None:
             _or_warn(self._weights.remove, kept)
-
-    # ------------------------------------------------------------------ samples
 
     def new_data_id(self) -> str:
         """A name that no other samples of the run have; it names buffer and worker."""

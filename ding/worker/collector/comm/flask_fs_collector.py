@@ -71,8 +71,6 @@ class FlaskFileSystemCollector(BaseCommCollector):
     send_metadata = CollectorService.send_metadata
     _drop = CollectorService._drop
 
-    # ------------------------------------------------------------------ requests in JSON
-
     def deal_with_resource(self, ours: bool = False) -> Json:
         """What this worker has: ``cpu`` and ``gpu``, and whether it speaks all messages."""
         return self._answer_json(ResourceRequest(ours))

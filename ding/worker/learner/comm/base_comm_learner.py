@@ -5,9 +5,9 @@ from abc import abstractmethod
 from easydict import EasyDict
 
 from ding.utils import COMM_LEARNER_REGISTRY, import_module
-from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_service import LearnerService
 from ding.worker.learner.comm.policy_publisher import Version
+from ding.worker.learner.comm.training_task import LearnInfo
 from ding.worker.learner.learner_hook import LearnerHook
 
 
@@ -23,8 +23,8 @@ class BaseCommLearner(LearnerService):
 
     @abstractmethod
     def send_policy(self, state_dict: Version) -> None:
-        """Publish a version of the policy, under the name `policy_id`; called in a thread of its
-        own, with a copy.
+        """Publish a version of the policy, under the name `policy_id`; called in a separate thread
+        with a copy.
 
         Args:
             state_dict: ``model`` and perhaps ``env_statistics``; ``iter``, the number of updates;

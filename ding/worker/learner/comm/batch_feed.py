@@ -13,12 +13,9 @@ Batch = TypeVar("Batch")
 
 
 class BatchFeed(Generic[Batch]):
-    """A queue that tells how many batches it wants.
+    """A queue that says how many batches it wants, when half of them are used up.
 
     One thread trains: it iterates. Another one serves: it calls the other methods.
-
-    It says so when half of them are used up: each question costs both sides more than training on
-    a small batch.
 
     Args:
         capacity: Batches that are to wait ready.
@@ -49,8 +46,6 @@ class BatchFeed(Generic[Batch]):
         self._created = time.monotonic()
         self._step_began: float | None = None
 
-    # The training thread
-
     def __iter__(self) -> "BatchFeed[Batch]":
         return self
 
@@ -71,7 +66,7 @@ class BatchFeed(Generic[Batch]):
             return batch
 
     def finish(self) -> None:
-        """The batch that was taken last has been trained on, and no other will be."""
+        """Count the last batch as trained on, and close."""
         self._note_trained()
         self.close()
 
@@ -93,8 +88,7 @@ class BatchFeed(Generic[Batch]):
 
     @contextlib.contextmanager
     def waiting_within(self) -> Iterator[None]:
-        """The training thread waits for the data of a batch that it has taken: no update is under
-        way."""
+        """Inside, the training thread waits for the data of a batch that it has taken."""
         with self._changed:
             self._step_began, self._began_waiting = None, time.monotonic()
             self._lacks += 1
@@ -111,14 +105,9 @@ class BatchFeed(Generic[Batch]):
         """Whether no batch is to be trained on any more."""
         return self._closed
 
-    # The serving thread
-
     def demand(self, timeout: float) -> int:
-        """How many batches are wanted; waits until some are, the feed is closed, or time is up.
-
-        It does not wait either when training begins to wait for data meanwhile: the coordinator may
-        have some, and learns of the lack from the answer.
-        """
+        """How many batches are wanted; waits until some are, or training begins to wait for data,
+        which the coordinator learns from the answer."""
         with self._changed:
             known = self._lacks
             self._changed.wait_for(lambda: self._is_wanting() or self._lacks != known, timeout)
@@ -187,7 +176,7 @@ class BatchFeed(Generic[Batch]):
 
     @property
     def wait_share(self) -> float:
-        """Share of the time, since the feed was made, that training waited for batches."""
+        """Share of the feed's lifetime in which training waited for batches."""
         now, began = time.monotonic(), self._began_waiting
         waited = self._waited + (0.0 if began is None else now - began)
         return waited / max(now - self._created, 1e-9)

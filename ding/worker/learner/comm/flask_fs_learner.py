@@ -47,7 +47,7 @@ class LearnerSlave(CallbackSlave):
     _ids: dict[str, Json] | None = None
 
     def _told(self, request: Request[Any], answer: Any) -> Json:
-        """Add which task it is to what the callbacks tell."""
+        """Add the task's ids to what the callbacks return."""
         if isinstance(request, StartTask):
             self._ids = {n: cast(Json, request.info.get(n)) for n in ("task_id", "buffer_id")}
         if isinstance(request, StartTask | ResourceRequest):
@@ -84,27 +84,16 @@ class FlaskFileSystemLearner(BaseCommLearner):
     send_learn_info = LearnerService.send_learn_info
     hooks4call = LearnerService.hooks4call
 
-    # ------------------------------------------------------------------ requests in JSON
-
     def deal_with_resource(self, ours: bool = False) -> Json:
         """How many processors there are."""
         return self._answer_json(ResourceRequest(ours))
 
     def deal_with_learner_start(self, task_info: Task) -> None:
-        """Begin a task; what is left of another one ends first.
-
-        Args:
-            task_info: ``task_id, policy_id, buffer_id, learner_cfg, replay_buffer_cfg, policy``,
-                and ``state_path``, where the learner's state is kept and gone on from.
-        """
+        """Begin a task, of the fields of `LearnerTaskInfo`; one that still runs ends first."""
         self.handle(StartTask("learner", task_info))
 
     def deal_with_get_data(self, wait: float | None = None) -> Json:
-        """How many batches are wanted; waits until some are.
-
-        Args:
-            wait: Seconds to wait at most.
-        """
+        """How many batches are wanted; waits at most ``wait`` seconds until some are."""
         return self._answer_json(DemandRequest(wait))
 
     def deal_with_learner_learn(self, data: object, wait: float | None = None) -> Json:
@@ -112,25 +101,17 @@ class FlaskFileSystemLearner(BaseCommLearner):
 
         Args:
             data: ``chunks`` for the replay buffer, ``draws``, how many batches of it may be trained
-                on, ``envstep``, and what collectors' environments normalise by,
-                ``env_statistics``, if that is news: answered at once. Or one batch as a list of
-                metadata, a dict for each sample: answered when it has been trained on.
-            wait: Seconds to wait, at most, until batches are wanted, to save a request for that.
+                on, ``envstep``, and perhaps ``env_statistics``: answered at once. Or one batch as
+                a list of metadata, a dict for each sample: answered when it was trained on.
+            wait: Seconds to wait, at most, until batches are wanted, which saves a request.
 
         Returns:
-            What happened since the last answer; ``batch_num``: how many batches are wanted.
+            The news since the last answer; ``batch_num``: how many batches are wanted.
         """
         body = {"name": "learner_learn_task", "data": data, "wait": wait}
         answer = self._answer_json(request_from_json("learner", body))
         return answer["info"] if isinstance(answer, dict) else None
 
     def deal_with_learner_close(self) -> Json:
-        """End the task.
-
-        Returns:
-            How it ended.
-
-        Raises:
-            TaskFail: Training does not end; names the place.
-        """
+        """End the task and return its report; raises `TaskFail` if training does not end."""
         return self._answer_json(CloseTask("learner"))

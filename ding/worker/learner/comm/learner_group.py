@@ -1,4 +1,4 @@
-"""Where the processes that train one policy together meet, once for each task."""
+"""The process group of the learners that train one policy together."""
 
 import datetime
 import os
@@ -9,13 +9,10 @@ from ding.utils.pytorch_ddp_dist_helper import tcp_store
 
 
 class LearnerGroup:
-    """A process group of ``torch.distributed`` that is made anew for each task.
+    """A process group of ``torch.distributed`` that is made again for each task.
 
-    A group in which one process failed cannot be mended; a new one can be had at once, also with a
-    process that was started anew.
-
-    Attributes:
-        launched_as: Rank and number of processes, from the environment.
+    A group in which one process failed cannot be repaired; a new one may include a restarted
+    process. ``launched_as`` is rank and number of processes, from the environment.
     """
 
     def __init__(self) -> None:
@@ -23,7 +20,7 @@ class LearnerGroup:
         self._server: Any = None
 
     def meet(self, name: str) -> None:
-        """Wait for the others, who give the same name; each is good for one meeting.
+        """Wait for the other ranks under a name that is used once.
 
         Raises:
             RuntimeError: They have not come in time.
@@ -41,11 +38,10 @@ class LearnerGroup:
 
     @staticmethod
     def leave() -> None:
-        """Leave the others; those who wait for this process get an error."""
+        """Leave the group; ranks that wait for this one get an error."""
         dist_finalize()
 
     def close(self) -> None:
-        """Leave, and do not serve the others any more."""
         self.leave()
         self._server = None
 

@@ -1,4 +1,4 @@
-"""The worker that trains: its tasks, and how samples reach it and policies leave it."""
+"""The worker that trains: its tasks, the samples that it reads, and the weights that it writes."""
 
 import os
 import threading
@@ -17,13 +17,11 @@ from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.model_helper import fit_threads
 from ding.utils import EasyTimer, durations, get_data_decompressor, get_task_uid, read_file
-from ding.utils.errors import ConfigError, DingError
+from ding.utils.errors import ChunkError, ConfigError, DataError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
-from ding.worker.learner.comm.batch_reader import Rows, read_batch, sample_of
-from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.policy_publisher import (
     PUBLISHED,
@@ -32,7 +30,7 @@ from ding.worker.learner.comm.policy_publisher import (
     Version,
 )
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
+from ding.worker.learner.comm.training_task import LearnerTaskInfo, LearnInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import (
     Demand,
@@ -52,8 +50,12 @@ from ding.worker.seams import Artifacts, Samples, SampleStore, Weights, WeightSt
 
 Answer = TypeVar("Answer")
 ReadSamples = Callable[[str], Samples]
+#: A batch of a coordinator that names single samples: the metadata of each.
+Rows = tuple[Mapping[str, Json], ...]
 #: In a task's feed: a batch that the learner may draw from its replay buffer.
 OWN = object()
+#: Metadata that become entries of the sample.
+_OF_BUFFER = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
 
 
 class LearnerService(CommWorker):
@@ -62,9 +64,8 @@ class LearnerService(CommWorker):
     Args:
         cfg: ``name``; ``exp_name``, the run's folder; ``send_policy_freq``; ``prefetch``, batches
             that wait ready; ``iteration_timeout`` in seconds; ``multi_gpu``: whether this is one of
-            several processes that train together; the environment says which, and they form a new
-            group for each task; and for HTTP what `ding.worker.engines.http_worker.HttpWorker`
-            reads.
+            several processes that train together (the environment says which, and each task forms
+            a new group); and for HTTP the keys of `ding.worker.engines.http_worker.HttpWorker`.
         samples: Where samples come from, read as soon as they are named; ``None`` if a subclass
             defines `get_data`.
         weights: Where policies go; ``None`` if it defines `send_policy`.
@@ -97,17 +98,8 @@ class LearnerService(CommWorker):
         #: Replay buffers by their ids; they outlive their tasks.
         self.replays: dict[str, ChunkReplay] = {}
 
-    # ------------------------------------------------------------------ what the learner calls
-
     def send_policy(self, state_dict: Version) -> None:
-        """Publish a version of the policy for the collectors; called in a thread of its own.
-
-        Args:
-            state_dict: ``model`` and ``env_statistics``, with facts of the version.
-
-        Raises:
-            OSError: It cannot be stored now; it will be tried again.
-        """
+        """Publish a version of the policy for the collectors; see `BaseCommLearner.send_policy`."""
         assert self._weights is not None, "defined by subclasses without a weight store"
         facts: dict[str, Json] = {
             "policy_iter": cast(Json, state_dict.get("iter")),
@@ -125,19 +117,17 @@ class LearnerService(CommWorker):
         task = self._last_task
         if task is None:
             return
-        replay = task.replay
-        if replay is not None:
-            # Its samples have their priorities here; the coordinator knows none of them.
+        if task.replay is not None:  # it has the priorities, not the coordinator
             learn_info = dict(learn_info)
             priorities = learn_info.pop("priority_info", None)
             if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
-                replay.update(priorities)
+                task.replay.update(priorities)
         task.report.add(learn_info)
 
     @property
     def hooks4call(self) -> list[LearnerHook]:
-        """Publish before the first and after every ``send_policy_freq``-th update and at the end;
-        report every result."""
+        """Hooks that publish before the first and after every ``send_policy_freq``-th update and at
+        the end, and report every result."""
         freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
         return [
             SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
@@ -161,8 +151,8 @@ class LearnerService(CommWorker):
         ``None`` if there will be no more. For `get_data`, in the training thread.
 
         Args:
-            read: Reads the samples that a collector has sent under a name, once for each name;
-                raises `ChunkError` if they cannot be read. Not needed with a sample store.
+            read: Reads a collector's samples by their name; raises `ChunkError` if they cannot be
+                read. Not needed with a sample store.
         """
         task = self._any_task()
         for named in task.feed:
@@ -175,12 +165,7 @@ class LearnerService(CommWorker):
         return None
 
     def _draw(self, task: TrainingTask, read: ReadSamples | None) -> Samples | None:
-        """A batch of the replay buffer; waits until it gives one, and is ``None`` if the task ends
-        instead.
-
-        Args:
-            read: Reads chunks, if the serving thread does not.
-        """
+        """A batch of the replay buffer; waits for one, and is ``None`` if the task ends instead."""
         replay, learner = self._replay(task), task.learner
         batch_size = learner.policy.get_attribute("batch_size")
         while not task.feed.closed:
@@ -209,14 +194,20 @@ class LearnerService(CommWorker):
             raise ConfigError(
                 "get_data() called next_batch() without a function that reads samples"
             )
-        batch, bad = read_batch(rows, lambda meta: self._read_sample(meta, read))
-        task.report.add_bad_chunks(bad)
-        return batch
+        batch: list[Any] = []
+        for meta in rows:
+            try:
+                batch.append(self._read_sample(meta, read))
+            except (DingError, ImportError) as error:
+                cause = error.cause if isinstance(error, ChunkError) else str(error)
+                task.report.add_bad_chunks([(str(meta.get("data_id")), cause)])
+        # Others of the batch replace samples that cannot be read.
+        return [batch[i % len(batch)] for i in range(len(rows))] if batch else None
 
     def _read_sample(self, meta: Mapping[str, Json], read: ReadSamples) -> object:
         name = str(meta.get("data_id"))
         if not isinstance(self._samples, SharedFolder):
-            return sample_of(list(read(name)), meta)
+            return _sample_of(list(read(name)), meta)
         decompressor = get_data_decompressor(str(meta.get("compressor", "none")))
         return self.load_data_fn(self._samples.file(name), dict(meta), decompressor)
 
@@ -225,9 +216,11 @@ class LearnerService(CommWorker):
         """Read a file that holds one sample, or a trajectory of which one part is the sample.
 
         Args:
-            meta: See `sample_of`; ``compressor`` other than
-                ``'none'``: the file holds bytes.
-            decompressor: Undoes what the collector did to the content.
+            path: The file; it holds bytes if ``compressor`` in `meta` is not ``'none'``.
+            meta: ``unroll_split_begin`` and ``unroll_len`` name the part of a trajectory;
+                ``replay_buffer_idx``, ``replay_unique_id``, ``IS`` and ``priority`` become entries
+                of the sample.
+            decompressor: Undoes the collector's compression.
 
         Raises:
             CheckpointError: The file is missing, damaged, or is no plain data.
@@ -239,7 +232,7 @@ class LearnerService(CommWorker):
         else:
             rows = decompressor(read_file(path))
             rows = rows if isinstance(rows, list) else [rows]
-        return sample_of(rows, meta)
+        return _sample_of(rows, meta)
 
     def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
         """What `get_data` returns to the learner of a task, until there is no more."""
@@ -252,7 +245,7 @@ class LearnerService(CommWorker):
                 yield [load() for load in data] if data and all(map(callable, data)) else data
 
     def _replay(self, task: TrainingTask) -> ChunkReplay:
-        """The task's buffer; it outlives the task, for the next one that names it."""
+        """The task's buffer, which outlives the task."""
         if task.replay is None:
             name, info = task.info.buffer_id or "", task.info
             replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
@@ -262,8 +255,6 @@ class LearnerService(CommWorker):
         rewards = task.learner.reward_model
         task.replay.rewards = rewards if isinstance(rewards, ChunkRewards) else None
         return task.replay
-
-    # ------------------------------------------------------------------ requests
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
         match request:
@@ -350,7 +341,7 @@ class LearnerService(CommWorker):
             if request.chunks:
                 self._replay(task).name_chunks(request.chunks, request.envstep)
             if self._read is not None and task.replay is not None:
-                # The answer must not take long, however much a learner has to read again.
+                # The answer must not take long, however many chunks a learner has to read again.
                 deadline = time.monotonic() + durations.POLL
                 task.replay.take_in(
                     partial(read_rows, self._read), lambda: time.monotonic() > deadline
@@ -375,8 +366,6 @@ class LearnerService(CommWorker):
         number = task.feed.demand(wait)
         task.check()
         return number
-
-    # ------------------------------------------------------------------ tasks
 
     def _require_task(self) -> TrainingTask:
         task = self._task
@@ -404,12 +393,7 @@ class LearnerService(CommWorker):
             raise hung.task_fail()
 
     def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
-        """Make the learner of a task; its hooks are the caller's to register.
-
-        Args:
-            task_info: ``learner_cfg`` (with ``exp_name``) and ``policy``.
-            loader: What gives it whole batches, if not ``get_data``.
-        """
+        """Make the learner of a task; its hooks are the caller's to register."""
         learner_cfg = EasyDict(task_info["learner_cfg"])
         learner = create_learner(
             learner_cfg,
@@ -434,8 +418,6 @@ class LearnerService(CommWorker):
         learner.setup_dataloader(loader)
         return learner
 
-    # ------------------------------------------------------------------ life
-
     def _give_up_task(self, cause: str) -> None:
         self._leave_task()
 
@@ -451,8 +433,23 @@ class LearnerService(CommWorker):
             replay.close()
 
     def _is_in_touch(self) -> bool:
-        """Whether the coordinator may be taken to know of this learner, and of no other."""
+        """Whether the coordinator probably still uses this learner, and not another one."""
         if self._http is None:
             return True
         tolerance = self._cfg.get("heartbeat_tolerance")
         return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
+
+
+def _sample_of(rows: list[Any], meta: Mapping[str, Any]) -> Any:
+    """The sample that a stored trajectory, or single sample, holds; see `load_data_fn`."""
+    sample: Any = rows[0] if len(rows) == 1 else rows
+    begin = meta.get("unroll_split_begin")
+    if begin is not None and isinstance(sample, list):
+        end = begin + meta.get("unroll_len", len(sample) - begin)
+        if not 0 <= begin <= end <= len(sample):
+            text = f"{meta.get('data_id')} has {len(sample)} steps, expected {begin} to {end}"
+            raise DataError(text)
+        sample = sample[begin:end]
+    if isinstance(sample, dict):
+        sample.update({name: meta[name] for name in _OF_BUFFER if name in meta})
+    return sample

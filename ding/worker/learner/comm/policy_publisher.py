@@ -1,5 +1,4 @@
-"""How a learner gives what it has learned: the newest weights, from a thread of their own, and
-results; and the hooks through which it does."""
+"""Publishes a learner's newest weights in a separate thread; and its hooks that publish."""
 
 import logging
 import threading
@@ -12,7 +11,7 @@ from ding.utils.system_helper import ReportingThread
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.learner_hook import LearnerHook, register_learner_hook
 
-#: The parts of a policy's state that acting takes.
+#: The parts of a policy's state that acting needs.
 PUBLISHED = ("model", "env_statistics")
 #: ``model``, ``iter`` and more; its tensors do not change any more.
 Version = Mapping[str, object]
@@ -21,12 +20,12 @@ _logger = logging.getLogger(__name__)
 
 
 class PolicyPublisher:
-    """Writes the newest of the versions that it is given; those in between are skipped.
+    """Writes the newest version; those in between are skipped.
 
     Args:
         write: Called with a version; raises `OSError` when it cannot be stored now.
-        allowed: Whether this learner is still the one to publish; asked before each write.
-        on_failure: Told the cause when writing has failed for too long.
+        allowed: Whether this learner may still publish; called before each write.
+        on_failure: Called with the cause when writing has failed for too long.
     """
 
     def __init__(
@@ -49,17 +48,16 @@ class PolicyPublisher:
 
     @property
     def due(self) -> bool:
-        """Whether a version that is handed in now is written at once."""
+        """Whether a version that is published now is written at once."""
         return self._newest is None and time.monotonic() >= self._next_time
 
     def publish(self, version: Version) -> None:
-        """Hand in a version."""
         with self._changed:
             self._newest = version
             self._changed.notify_all()
 
     def poke(self) -> None:
-        """What ``allowed`` answers may have changed."""
+        """Call ``allowed`` again: its answer may have changed."""
         with self._changed:
             self._changed.notify_all()
 
@@ -84,20 +82,17 @@ class PolicyPublisher:
                 if now - failing_since >= durations.PUBLISH_PATIENCE or self._closed:
                     self._on_failure(ErrorReport.of(error))
                     return
-                self._put_back(version, wait)
+                with self._changed:
+                    self._newest = self._newest or version
+                    self._next_time = time.monotonic() + wait
                 wait = min(2 * wait, longest)
-            except Exception as error:
-                # The edge of the thread.
+            except Exception as error:  # the edge of the thread
                 self._on_failure(ErrorReport.of(error))
                 return
             else:
                 failing_since, self.warning, wait = None, None, durations.PUBLISH_PAUSES[0]
-                self.published_iter = _as_int(version.get("iter"))
-
-    def _put_back(self, version: Version, wait: float) -> None:
-        with self._changed:
-            self._newest = self._newest or version
-            self._next_time = time.monotonic() + wait
+                number = version.get("iter")
+                self.published_iter = number if isinstance(number, int) else None
 
     def _next_version(self) -> Version | None:
         with self._changed:
@@ -118,18 +113,10 @@ class PolicyPublisher:
                     self._changed.wait()  # until `poke` or `close`
 
 
-def _as_int(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-# ---------------------------------------------------------------------- hooks
-
-
 class SendPolicyHook(LearnerHook):
     """Publishes the weights at the position's every ``ext_args.send_policy_freq``-th call.
 
-    Between updates it asks ``engine.policy_due()``, where there is one, and puts a version off
-    while that says no.
+    Between updates a version waits until ``engine.policy_due()`` is true, if the engine has that.
     """
 
     def __init__(self, *args: Any, ext_args: dict[str, Any] = {}, **kwargs: Any) -> None:
@@ -158,19 +145,12 @@ class SendPolicyHook(LearnerHook):
     def _send(self, engine: Any, policy_iter: int) -> None:
         self._put_off = False
         state = engine.policy.state_dict()
-        shared = {name: state[name] for name in PUBLISHED if name in state}
-        engine.send_policy(
-            {
-                **shared,
-                "iter": policy_iter,
-                "envstep": engine.collector_envstep,
-                "time": time.time(),
-            }
-        )
+        facts = {"iter": policy_iter, "envstep": engine.collector_envstep, "time": time.time()}
+        engine.send_policy({**{name: state[name] for name in PUBLISHED if name in state}, **facts})
 
 
 class SendLearnInfoHook(LearnerHook):
-    """Gives ``engine.learn_info`` at the position's every ``ext_args.freq``-th call."""
+    """Sends ``engine.learn_info`` at the position's every ``ext_args.freq``-th call."""
 
     def __init__(self, *args: Any, ext_args: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Keeps a learner's whole state among the run's artifacts, so that its task can go on elsewhere."""
+"""Keeps a learner's whole state among the run's artifacts, so that another worker can resume it."""
 
 import copy
 import glob
@@ -23,17 +23,17 @@ MAX_SHARE = 0.05
 
 
 class StateKeeper(LearnerHook):
-    """Saves now and then; as a hook (``before_run``) it restores.
+    """Saves periodically; as a hook (``before_run``) it restores.
 
     Args:
         artifacts: Where the state is.
         path: Its path there; ``None`` to keep nothing.
-        warn: Told what could not be read or written.
+        warn: Called with errors of reading and writing.
         writes: Whether this process is the one that saves.
-        replay: Returns what the replay buffer knows of its samples, without these.
+        replay: Returns the state of the replay buffer, without its samples.
 
     Attributes:
-        replay_state: The same, as it was saved last; ``None`` if it was not.
+        replay_state: The saved state of the replay buffer, if there is one.
 
     Raises:
         DataError: The path cannot be one of an artifact.
@@ -70,7 +70,7 @@ class StateKeeper(LearnerHook):
         )
 
     def save_if_due(self, learner: BaseLearner) -> None:
-        """Save, unless it was done a short time ago; between updates only."""
+        """Save if the last time was long ago; between updates only."""
         if self._writes:
             self._learner = learner
             self._saver.save_if_due()
@@ -90,10 +90,10 @@ class StateKeeper(LearnerHook):
         return {**on_cpu, "replay": self._replay()}
 
     def __call__(self, engine: BaseLearner) -> None:
-        """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.
+        """Resume from the file; if it is damaged, from the newest checkpoint, or start again.
 
         Raises:
-            DataError: Others that train together with this process go on from something else.
+            DataError: Other ranks resume from another state.
         """
         if self._path is None:
             return

@@ -1,13 +1,13 @@
-"""One learner task from its start to its end: the training thread and what surrounds it."""
+"""One learner task from its start to its end: the training thread, and its reports."""
 
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import torch
 
@@ -17,24 +17,26 @@ from ding.utils.json_fields import BadMessageError, called, from_json
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
-from ding.worker.learner.comm.learn_report import LearnReport
 from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay
 from ding.worker.seams import State
 
-#: What an update that does not end fails of; the process has to end with it.
+#: Type of the failure of an update that does not end; the process has to end with it.
 HUNG = "LearnerHung"
 #: Batches that wait ready for training.
 PREFETCH = 8
 #: How many times as many may wait where an update is quick.
 MOST_PREFETCH = 8
 
+#: The results of an update: numbers, arrays, and the priorities of samples.
+LearnInfo = Mapping[str, object]
+
 
 @dataclass(frozen=True)
 class LearnerTaskInfo:
-    """What a coordinator says of a task.
+    """A coordinator's task.
 
     Attributes:
         policy_id: Name under which the weights are published.
@@ -56,11 +58,7 @@ class LearnerTaskInfo:
 
     @classmethod
     def of(cls, task: Task) -> "LearnerTaskInfo":
-        """Take a task apart.
-
-        Raises:
-            ConfigError: A field is missing, or is none.
-        """
+        """Raises `ConfigError` if a field is missing, or unknown."""
         try:
             return from_json(cls, task)
         except BadMessageError as error:
@@ -78,34 +76,26 @@ class LearnerTaskInfo:
         is_below = path.startswith(home + os.sep)
         return os.path.relpath(path, home) if is_below else self.state_path
 
-    @property
-    def iteration_timeout(self) -> float | None:
-        """Seconds that an iteration may take, if it is said."""
-        limit = self.learner_cfg.get("iteration_timeout")
-        return None if limit is None else float(limit)
-
 
 class TrainingTask:
-    """Trains in a thread of its own on the batches of its feed; others ask how it goes.
+    """Trains in a separate thread on the batches of its feed.
 
     Args:
         info: The task.
-        name: What messages call the learner.
+        name: The learner's name in messages.
         cfg: The learner's: ``prefetch``, batches that wait ready; ``iteration_timeout``, seconds
-            that an iteration may take if the task does not say: without it, what those before took
-            is gone by.
+            that an iteration may take if the task does not set it; the default grows with the
+            longest one.
         publish: Brings a version of the policy to where collectors find it.
         may_publish: Whether this learner is the one to publish now.
-        leave_group: If it trains together with others, leaves them; called when it has ended. If
-            it is stopped, it first trains on what waits ready, so that all make the same number of
-            updates.
+        leave_group: Called at the end if it trains together with other processes. If it is
+            stopped, it first trains on what waits ready, so that all make as many updates.
 
     Attributes:
-        feed: Where batches come in.
-        report: What the coordinator is to be told.
+        report: News for the coordinator.
         replay: The replay buffer, if it is this learner's.
         failure: Why it ended early; ``None`` if it did not.
-        end_was_reported: Whether results were given since it ended.
+        end_was_reported: Whether results were returned since it ended.
     """
 
     def __init__(
@@ -119,8 +109,7 @@ class TrainingTask:
     ) -> None:
         self.info = info
         self._name, self._leave_group = name, leave_group
-        self._iteration_timeout = info.iteration_timeout or cfg.get("iteration_timeout")
-        self._may_publish = may_publish
+        self._limit = info.learner_cfg.get("iteration_timeout") or cfg.get("iteration_timeout")
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
         self.feed: BatchFeed[Any] = BatchFeed(
@@ -130,59 +119,48 @@ class TrainingTask:
         self.replay: ChunkReplay | None = None
         self.failure: ErrorReport | None = None
         self.end_was_reported = False
-        self._publisher = PolicyPublisher(publish, self._is_publisher, self.fail)
+        self._publisher = PolicyPublisher(
+            publish, lambda: not self._abandoned and may_publish(), self.fail
+        )
         self._learner: BaseLearner | None = None
         self._keeper: StateKeeper | None = None
         self._policy_hooks: list[SendPolicyHook] = []
         self._reported = 0
         self._thread = threading.Thread(target=self._main, name=f"train-{name}", daemon=True)
 
-    # What the learner calls
-
     def send_policy(self, state_dict: Mapping[str, object]) -> None:
         """Publish a version soon; its tensors may change as soon as this returns."""
         version = {"time": time.time(), **state_dict, "learner": self._name}
         self._publisher.publish({name: _copied(value) for name, value in version.items()})
 
-    def policy_due(self) -> bool:
-        """Whether a policy that is sent now is published at once."""
-        return self._publisher.due
-
     def _between_updates(self, idle: bool) -> None:
-        learner, keeper = self.learner, self._keeper
         if idle:
             for hook in self._policy_hooks:
-                hook.flush(learner)
-        if keeper is not None:
-            keeper.save_if_due(learner)
-
-    # What others call
+                hook.flush(self.learner)
+        if self._keeper is not None:
+            self._keeper.save_if_due(self.learner)
 
     @property
     def learner(self) -> BaseLearner:
-        assert self._learner is not None, "start() gives it the learner"
+        assert self._learner is not None, "start() sets the learner"
         return self._learner
 
     @property
     def replay_state(self) -> State | None:
-        """What the replay buffer of the learner before knew of its samples."""
+        """The saved state of the replay buffer, without its samples."""
         return None if self._keeper is None else self._keeper.replay_state
 
     def start(self, learner: BaseLearner, keeper: StateKeeper) -> None:
-        """Begin to train; it closes the learner at its end."""
+        """Begin to train; the thread closes the learner at its end."""
         self._learner, self._keeper = learner, keeper
-        learner.policy_due = self.policy_due  # type: ignore[attr-defined]
+        learner.policy_due = lambda: self._publisher.due  # type: ignore[attr-defined]
         learner.register_hook(keeper)
         hooks = learner.hooks("after_iter")
         self._policy_hooks = [hook for hook in hooks if isinstance(hook, SendPolicyHook)]
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what training failed of, or that an iteration does not end.
-
-        Raises:
-            TaskFail: With type, message and traceback.
-        """
+        """Raise `TaskFail` if training has failed, or an iteration does not end."""
         if self.failure is None and self.feed.step_seconds > self.iteration_timeout:
             self.fail(
                 self._hung(
@@ -197,8 +175,8 @@ class TrainingTask:
     @property
     def iteration_timeout(self) -> float:
         """Seconds that the iteration under way may take."""
-        if self._iteration_timeout is not None:
-            return self._iteration_timeout
+        if self._limit is not None:
+            return float(self._limit)
         longest = self.feed.longest_step
         least = durations.ITERATION_TIMEOUT if longest else durations.FIRST_ITERATION_TIMEOUT
         return max(least, 10 * longest)
@@ -210,16 +188,12 @@ class TrainingTask:
             self.feed.close()
 
     def results(self, batch_num: int | None = None) -> TrainAnswer:
-        """What has happened since the last call, for the coordinator.
-
-        Args:
-            batch_num: Batches that are wanted next.
-        """
+        """The news since the last call; ``batch_num`` is how many batches are wanted next."""
         learner, feed, reported = self.learner, self.feed, self._reported
         news = None if self.replay is None else self.replay.take_news()
         if news is not None:
             self.report.add_bad_chunks(news.bad)
-        # In this order: whatever is told to be trained on shows in the step as well.
+        # In this order: updates that are reported as trained show in the learner's step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
         answer = TrainAnswer(
@@ -245,12 +219,12 @@ class TrainingTask:
         return self.report.complete(answer)
 
     def final_report(self) -> TaskReport:
-        """How it ended, when it has."""
-        ids: dict[str, Json] = {
+        info: dict[str, Json] = {
+            **self.results().as_json(),
             "buffer_id": self.info.buffer_id,
             "policy_id": self.info.policy_id,
         }
-        return TaskReport(self.info.task_id, {**self.results().as_json(), **ids})
+        return TaskReport(self.info.task_id, info)
 
     @property
     def ended(self) -> bool:
@@ -258,24 +232,23 @@ class TrainingTask:
         return not self._thread.is_alive()
 
     def abort(self) -> None:
-        """End what was begun when it cannot be started."""
+        """End a task that could not be started."""
         self.stop(abandon=True)
         self._publisher.close(durations.LEARNER_STOP / 2)
         if self._leave_group is not None:
             self._leave_group()
 
     def stop(self, abandon: bool = False) -> None:
-        """Ask it to end; does not wait. The training thread saves the state.
+        """Ask the task to end, without waiting; the training thread saves the state.
 
-        Args:
-            abandon: The coordinator is gone: publish nothing any more.
+        ``abandon``: the coordinator is lost, so that nothing may be published any more.
         """
         self._abandoned = self._abandoned or abandon
         self._publisher.poke()
         self.feed.close(drain=self._leave_group is not None and not abandon)
 
     def join(self, timeout: float) -> ErrorReport | None:
-        """Wait until it has ended; the failure that it has not ended in time, if so."""
+        """Wait for the end; returns a failure if it has not come in time."""
         if self._thread is threading.current_thread():
             return None
         if self._thread.ident is not None:
@@ -284,16 +257,12 @@ class TrainingTask:
             return None
         return self._hung(f"did not end within {timeout:g} s of being asked to")
 
-    # The training thread
-
     def _main(self) -> None:
-        learner, keeper = self._learner, self._keeper
-        assert learner is not None
+        learner, keeper = self.learner, self._keeper
         assert keeper is not None
         try:
             learner.start()
-        except BaseException as error:
-            # The edge of the thread.
+        except BaseException as error:  # the edge of the thread
             self.fail(ErrorReport.of(error))
         else:
             keeper.save(learner)
@@ -305,15 +274,84 @@ class TrainingTask:
             if self._leave_group is not None:
                 self._leave_group()
 
-    def _is_publisher(self) -> bool:
-        return not self._abandoned and self._may_publish()
-
     def _hung(self, what: str) -> ErrorReport:
         frame = sys._current_frames().get(self._thread.ident or 0)
         stack = traceback.extract_stack(frame)
         place = f", at {os.path.basename(stack[-1].filename)}:{stack[-1].lineno}" if frame else ""
         message = f"iteration {self.learner.train_iter} of {self._name} {what}{place}"
         return ErrorReport(HUNG, message, "".join(traceback.format_list(stack[-8:])))
+
+
+class LearnReport:
+    """Results of updates since the last answer; one thread adds them, another one takes them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._info: dict[str, object] = {}
+        self._priorities: list[Mapping[str, object]] = []
+        self._warnings: dict[str, None] = {}
+        self._bad: list[tuple[str, str]] = []
+        self._rate_from = (time.monotonic(), 0)
+        self._rate = 0.0
+
+    def add(self, learn_info: LearnInfo) -> None:
+        info = dict(learn_info)
+        priorities = cast("Mapping[str, object] | None", info.pop("priority_info", None))
+        with self._lock:
+            self._info.update(info)
+            # One batch may bring several updates, and then the same priorities several times.
+            if priorities and not (self._priorities and self._priorities[-1] is priorities):
+                self._priorities.append(priorities)
+
+    def warn(self, text: str) -> None:
+        """Add a warning for the operator; equal ones are reported once."""
+        with self._lock:
+            self._warnings[text] = None
+
+    def add_bad_chunks(self, bad: Iterable[tuple[str, str]]) -> None:
+        """Add names of chunks that cannot be read, with causes."""
+        with self._lock:
+            self._bad.extend(bad)
+
+    def complete(self, answer: TrainAnswer) -> TrainAnswer:
+        """The answer with what was added since the last one."""
+        with self._lock:
+            priorities, self._priorities = self._priorities, []
+            bad, self._bad = tuple(self._bad), []
+            warnings, self._warnings = tuple(self._warnings), {}
+            info = {name: _plain(value) for name, value in self._info.items()}
+        now, (since, step) = time.monotonic(), self._rate_from
+        if now - since >= durations.UPDATE_RATE_SPAN:
+            self._rate = (answer.learner_step - step) / (now - since)
+            self._rate_from = now, answer.learner_step
+        return replace(
+            answer,
+            warnings=warnings,
+            bad_chunks=bad,
+            priority_info=_merged_priorities(priorities),
+            info={**info, **answer.info, "iters_per_second": round(self._rate, 3)},
+        )
+
+
+def _merged_priorities(parts: Sequence[Mapping[str, object]]) -> dict[str, Json]:
+    """``priority_info`` of several batches as one, in lists."""
+    names = {name for part in parts for name in part}
+    merged: dict[str, Json] = {}
+    for name in sorted(names):
+        lists = [_plain(part[name]) for part in parts if part.keys() == names]
+        merged[name] = [value for one in lists if isinstance(one, list) for value in one]
+    return merged
+
+
+def _plain(value: Any) -> Json:
+    """The value with builtins for tensors and arrays, as JSON needs them."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return cast(Json, value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return cast(Json, value)
 
 
 def _copied(value: object) -> object:
