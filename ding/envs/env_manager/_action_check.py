@@ -1,31 +1,31 @@
-"""Whether actions can be taken, before they reach an environment."""
+"""Whether actions can be taken, before they reach an environment, and how they get there."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import PlayerActions, WholeAction
+from ding.envs.vector_step import Action, Actions, PlayerActions, WholeAction
 from ding.utils.errors import ActionError
 
-# Up to so many numbers, Python's own minimum is quicker than numpy's.
+# Up to this many numbers, Python's own minimum is quicker than numpy's.
 _FEW = 24
 _INT64 = np.dtype(np.int64)
 
 
 class ActionCheck:
-    """The check of actions for one space; of spaces that it does not know, none.
+    """The check of actions for one space.
 
-    Whole numbers are to be in a Discrete space's range, numbers for a Box finite.
+    Whole numbers have to be in a Discrete space's range, numbers for a Box finite. Actions for
+    other spaces are not checked.
     """
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space: spaces.Space | None) -> None:
         self._space = space
+        self._box_shape = space.shape if isinstance(space, spaces.Box) else None
         self._is_discrete = isinstance(space, spaces.Discrete)
-        self._is_box = isinstance(space, spaces.Box)
-        if self._is_discrete:  # Python's numbers are quicker than those of the space
+        if isinstance(space, spaces.Discrete):  # Python's numbers are quicker than those of a space
             self._start, self._count = int(space.start), int(space.n)
             self._end = self._start + self._count
 
@@ -37,57 +37,53 @@ class ActionCheck:
         """
         axes = 1 if type(actions) is np.ndarray else 1 + isinstance(actions, PlayerActions)
         if self._is_discrete:
-            # More numbers than that: environments of several agents may say the space of one.
+            # More numbers than that: environments of several agents may declare the space of one.
             if actions.ndim > axes and actions.size == math.prod(actions.shape[:axes]):
                 actions = actions.reshape(actions.shape[:axes])
             self._refuse_bad(actions, env_ids)
             return actions if actions.dtype is _INT64 else actions.astype(np.int64)
-        if self._is_box:
-            shape = self._space.shape
-            # The space of a battle may be that of all players together.
-            if axes == 1 and actions.shape[1:] != shape:
-                if actions.size != len(actions) * math.prod(shape):
-                    if actions.dtype.kind in "iub" and actions.size == len(actions):
-                        return actions  # choices: users' environments may declare a Box for them
-                    raise ActionError(
-                        f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
-                        f"expected: the action space is {self._space}"
-                    )
-                actions = actions.reshape(len(actions), *shape)
-            self._refuse_bad(actions, env_ids)
-            # A copy: an environment that clips in place must not change what the caller trains on.
-            return actions.copy()
-        return actions
+        shape = self._box_shape
+        if shape is None:
+            return actions
+        # The space of a battle may be that of all players together.
+        if axes == 1 and actions.shape[1:] != shape:
+            if actions.size != len(actions) * math.prod(shape):
+                if actions.dtype.kind in "iub" and actions.size == len(actions):
+                    return actions  # choices: users' environments may declare a Box for them
+                raise ActionError(
+                    f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
+                    f"expected: the action space is {self._space}"
+                )
+            actions = actions.reshape(len(actions), *shape)
+        self._refuse_bad(actions, env_ids)
+        # A copy: an environment that clips in place must not change what the caller trains on.
+        return actions.copy()
 
-    def one(self, env_id: int, action: Any) -> None:
+    def one(self, env_id: int, action: Action) -> None:
         """The action of one environment; a list holds one per player.
 
         Raises:
             ActionError: The environment cannot take it.
         """
-        if self._is_discrete or self._is_box:
+        if self._is_discrete or self._box_shape is not None:
             parts = action if isinstance(action, list) else [action]
             numbers = np.concatenate([np.ravel(part) for part in parts] or [np.zeros(0)])
             self._refuse_bad(numbers[None], [env_id])
 
     def _refuse_bad(self, actions: np.ndarray, env_ids: Sequence[int]) -> None:
-        kind = actions.dtype.kind
-        if self._is_discrete:
-            if kind not in "iub" or not actions.size:
-                reason = f"expected whole numbers, for {self._space}; its dtype is {actions.dtype}"
-                raise _refused(env_ids[0], actions[0], reason)
-            if self._all_in_range(actions):
-                return
-            bad, reason = (
-                (actions < self._start) | (actions >= self._end),
-                f"it is not in {self._space}",
-            )
+        kind, bad = actions.dtype.kind, None
+        if self._is_discrete and (kind not in "iub" or not actions.size):
+            bad = np.ones(len(actions), bool)
+            reason = f"expected whole numbers, for {self._space}; its dtype is {actions.dtype}"
+        elif self._is_discrete and not self._all_in_range(actions):
+            bad = (actions < self._start) | (actions >= self._end)
+            reason = f"it is not in {self._space}"
         elif kind == "f" and not np.isfinite(actions).all():
             bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
-        else:
-            return
-        position = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
-        raise _refused(env_ids[position], np.asarray(actions)[position], reason)
+        if bad is not None:
+            at = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
+            env_id, action = int(env_ids[at]), np.asarray(actions)[at]
+            raise ActionError(f"env {env_id} cannot take action {action!r}: {reason}", env_id)
 
     def _all_in_range(self, actions: np.ndarray) -> bool:
         if actions.size <= _FEW:
@@ -96,15 +92,10 @@ class ActionCheck:
         # Seen as unsigned, what is below the start is far beyond the end: one comparison.
         whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
         shifted = (whole - self._start if self._start else whole).view(np.uint64)
-        highest = np.maximum.reduce(shifted if shifted.ndim == 1 else shifted.ravel())
-        return highest < self._count
+        return np.maximum.reduce(shifted if shifted.ndim == 1 else shifted.ravel()) < self._count
 
 
-def _refused(env_id: int, action: Any, reason: str) -> ActionError:
-    return ActionError(f"env {env_id} cannot take action {action!r}: {reason}", int(env_id))
-
-
-def each_action(actions: Any) -> list[Any]:
+def each_action(actions: Actions) -> list[Action]:
     """The actions of a batch one by one, as the environments get them.
 
     Single numbers become arrays of shape ``(1,)``, and a battle's a list with one of them per
@@ -113,12 +104,12 @@ def each_action(actions: Any) -> list[Any]:
     if isinstance(actions, PlayerActions):
         own = np.array(actions)  # no PlayerActions
         plain = own.ndim == 2 and own.dtype != object
-        return [list(row) for row in (_numbers(own) if plain else own)]
+        return [list(row) for row in (_single_numbers(own) if plain else own)]
     if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
-        return list(_numbers(actions.copy()))
+        return list(_single_numbers(actions.copy()))
     return list(actions)
 
 
-def _numbers(actions: np.ndarray) -> np.ndarray:
+def _single_numbers(actions: np.ndarray) -> np.ndarray:
     vectors = actions[..., None]
     return vectors.view(WholeAction) if vectors.dtype.kind in "iu" else vectors

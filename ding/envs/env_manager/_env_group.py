@@ -41,7 +41,7 @@ from ding.envs.seeds import (
     load_process_generator_states,
     process_generator_states,
 )
-from ding.envs.vector_step import Actions
+from ding.envs.vector_step import Action, Actions, Obs, Reward
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
@@ -71,16 +71,16 @@ class EnvGroup(EnvRunner):
 
     def __init__(self, spec: GroupSpec) -> None:
         self.settings = spec.settings
-        self.envs: dict[int, Any] = {}
+        self.envs: dict[int, Any] = {}  # users' own classes, of any API
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
         self.has_process = False
         self.before_reset: Callable[[], None] | None = None
         self._env_fns = spec.env_fns
-        self._steps: dict[int, Callable[[Any], tuple]] = {}  # as of the last reset
+        self._steps: dict[int, Callable[[Action], tuple]] = {}  # as of the last reset
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
         self._takes_numbers = False
-        self._returns: dict[int, Any] = dict.fromkeys(spec.env_fns, 0.0)
+        self._returns: dict[int, Reward] = dict.fromkeys(spec.env_fns, 0.0)
         self._places = {
             i: _Place(None, False, spec.renewals, spec.episode_count.get(i, 0))
             for i in spec.env_fns
@@ -127,7 +127,7 @@ class EnvGroup(EnvRunner):
             raise
 
     def _step(self, ids: Sequence[int], actions: Actions, rows: bool) -> GroupStep:
-        results: list[Any] = []
+        results: list[tuple] = []
         failed: list[int] = []
         steps, append = self._steps, results.append
         todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
@@ -144,8 +144,9 @@ class EnvGroup(EnvRunner):
                 flags = (False, False) if self._is_plain else (False,)
                 results.append((obs, None, *flags, info))
         columns = tuple(zip(*results))
-        if len(columns) != (5 if self._is_plain else 4):
-            self._refuse(ids, results)
+        expected = 5 if self._is_plain else 4
+        if len(columns) != expected:
+            self._refuse(ids, results, expected)
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
@@ -158,8 +159,7 @@ class EnvGroup(EnvRunner):
             self._start_next(step)
         return step
 
-    def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
-        expected = 5 if self._is_plain else 4
+    def _refuse(self, ids: Sequence[int], results: list[tuple], expected: int) -> None:
         sizes = zip(ids, map(len, results))
         env_id, count = next((env_id, size) for env_id, size in sizes if size != expected)
         raise EnvError(
@@ -199,7 +199,7 @@ class EnvGroup(EnvRunner):
         """Count the episodes that ended with `step` and start the next ones that are due."""
         for env_id in step.ended:
             self._places[env_id].episode_count += 1
-            if self._has_played(env_id):
+            if self._places[env_id].episode_count >= self.settings.episode_num:
                 self.states[env_id] = EnvState.DONE
             elif self.settings.auto_reset:
                 position = step.ids.index(env_id)
@@ -210,13 +210,9 @@ class EnvGroup(EnvRunner):
                 self.states[env_id] = EnvState.NEED_RESET
             step.states[env_id] = self.states[env_id]
 
-    def _has_played(self, env_id: int) -> bool:
-        return self._places[env_id].episode_count >= self.settings.episode_num
-
     # ---- what callers ask for -----------------------------------------------------------------
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
-        """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
         for env_id in seeds.keys() & self._places:
             place = self._places[env_id]
             place.seed, place.to_seed = seeds[env_id], True
@@ -228,42 +224,33 @@ class EnvGroup(EnvRunner):
                 self.call(env_id, "enable_save_replay", (paths[env_id],))
 
     def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
-        """Whether an environment has an attribute, and its value."""
         env = self.envs[env_id]
         return hasattr(env, name), getattr(env, name, None)
 
     def call(self, env_id: int, name: str, args: tuple = ()) -> Any:
-        """Call a method of an environment.
-
-        Raises:
-            EnvError: The method failed, or there is none.
-        """
         try:
             return getattr(self.envs[env_id], name)(*args)
         except Exception as error:
             raise self._error(env_id, name, error) from error
 
     def image(self, env_id: int, render_mode: str) -> Any:
-        """The environment's picture; gymnasium's ``render`` takes no mode, older ones need it."""
+        # gymnasium's takes no mode, older ones need it
         takes_mode = positional_count(self.envs[env_id].render) > 0
         return self.call(env_id, "render", (render_mode,) if takes_mode else ())
 
-    def random_action(self, env_id: int) -> Any:
+    def random_action(self, env_id: int) -> Action:
         env = self.envs[env_id]
         if hasattr(env, "random_action"):
             return self.call(env_id, "random_action")
         return env.action_space.sample()
 
     def normalises(self) -> bool:
-        """Whether environments normalise by statistics of what they have seen."""
         return bool(self._normalisers.statistics)
 
     def take_statistics(self) -> Statistics | None:
-        """What was seen since the last call; ``None`` if nothing is normalised."""
         return self._normalisers.take()
 
     def load_statistics(self, state: Statistics, frozen: bool) -> None:
-        """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
         self._normalisers.load(state, frozen)
 
     # ---- state --------------------------------------------------------------------------------
@@ -283,7 +270,6 @@ class EnvGroup(EnvRunner):
         return states
 
     def load_env_states(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore a state by env id; the environments are to be reset afterwards."""
         for env_id, env in self.envs.items():
             saved = state[env_id]
             seed = saved["seed"] and tuple(saved["seed"])
@@ -294,8 +280,8 @@ class EnvGroup(EnvRunner):
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
                 env.load_state_dict(saved["env"])
             load_generator_states(env, saved["generators"])
-            knows_its_place = saved["env"] is not None or saved["generators"]
-            if not knows_its_place and seed is not None and seed[1] is not False:
+            is_restored = saved["env"] is not None or saved["generators"]
+            if not is_restored and seed is not None and seed[1] is not False:
                 # It must not play its first episodes again.
                 place.renewals += 1
                 place.to_seed = True
@@ -313,21 +299,15 @@ class EnvGroup(EnvRunner):
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
         self._is_plain = all(offers(env, "plain_step", "step") for env in self.envs.values())
-        self.states[env_id] = EnvState.DONE if self._has_played(env_id) else EnvState.INIT
+        has_played = self._places[env_id].episode_count >= self.settings.episode_num
+        self.states[env_id] = EnvState.DONE if has_played else EnvState.INIT
 
     def _close_env(self, env_id: int) -> None:
         if env_id in self.envs:
             close_quietly(self.envs.pop(env_id), str(env_id))
         self.states[env_id] = EnvState.VOID
 
-    def _renew(self, env_id: int) -> None:
-        self._close_env(env_id)
-        self._build_env(env_id)
-        place = self._places[env_id]
-        place.renewals += 1
-        place.to_seed = place.seed is not None
-
-    def _recover(self, env_id: int, error: Exception) -> Any:
+    def _recover(self, env_id: int, error: Exception) -> Obs:
         """First observation of a new episode, after a step that failed with `error`."""
         failure = self._error(env_id, "step", error)
         self.states[env_id] = EnvState.ERROR
@@ -337,14 +317,17 @@ class EnvGroup(EnvRunner):
         time.sleep(self.settings.retry_waiting_time)
         return self._reset(env_id, self.settings.max_retry - 1, renew_first=True)
 
-    def _reset(self, env_id: int, tries: int | None = None, renew_first: bool = False) -> Any:
-        """A copy of the first observation of a new episode, after as many tries as are allowed."""
+    def _reset(self, env_id: int, tries: int | None = None, renew_first: bool = False) -> Obs:
+        """A copy of the first observation of a new episode."""
         tries = tries or self.settings.max_retry
         renew = self.settings.retry_type == "renew"
         for attempt in range(1, tries + 1):
             try:
                 if renew and (renew_first or attempt > 1):
-                    self._renew(env_id)
+                    self._close_env(env_id)
+                    self._build_env(env_id)
+                    place = self._places[env_id]
+                    place.renewals, place.to_seed = place.renewals + 1, place.seed is not None
                 return self._reset_once(env_id)
             except Exception as error:
                 if attempt == tries:
@@ -354,7 +337,7 @@ class EnvGroup(EnvRunner):
                 time.sleep(self.settings.retry_waiting_time)
         raise AssertionError("at least one try")
 
-    def _reset_once(self, env_id: int) -> Any:
+    def _reset_once(self, env_id: int) -> Obs:
         self.states[env_id] = EnvState.RESET
         place = self._places[env_id]
         if place.seed is not None and (place.to_seed or place.seed[1] == PER_EPISODE):
@@ -407,12 +390,11 @@ class EnvGroup(EnvRunner):
         return env_error(env_id, name, f"failed in {doing}()", error)
 
 
-def _own(obs: Any) -> Any:
-    """A copy of an observation that may be the environment's own array."""
+def _own(obs: Obs) -> Obs:
     return obs.copy() if type(obs) is np.ndarray else copy.deepcopy(obs)
 
 
-def _numbers(actions: Any) -> list[int]:
+def _numbers(actions: Actions) -> list[int]:
     """Python's whole numbers, the quickest for environments to check and compare."""
     if isinstance(actions, np.ndarray) and actions.dtype.kind != "O":
         return actions.tolist() if actions.ndim == 1 else actions.ravel().tolist()

@@ -1,4 +1,4 @@
-"""What managers are given: settings, environments and what these say and offer."""
+"""What env managers are given, checked: settings, seeds, functions that make environments."""
 
 import enum
 import inspect
@@ -17,11 +17,10 @@ _logger = logging.getLogger(__name__)
 
 
 #: A seed and its ``dynamic_seed``: whether every episode has another one, ``None`` for what the
-#: environment does by itself; or `PER_EPISODE`.
+#: environment does by default; or `PER_EPISODE`.
 Seed = tuple[int, bool | str | None]
-#: The manager seeds each episode anew, by its number since the last full reset.
+#: The manager seeds each episode, by its number since the last full reset.
 PER_EPISODE = "per episode"
-
 
 _LIMITS = ("step_timeout", "reset_timeout")
 
@@ -29,7 +28,7 @@ SPACES = ("observation_space", "action_space", "reward_space")
 
 
 class EnvState(enum.IntEnum):
-    """Where an environment stands in its manager."""
+    """What an environment does in its manager."""
 
     VOID = 0
     INIT = 1
@@ -57,14 +56,10 @@ class GroupSettings:
 class GroupSpec:
     """What environments of one process start from.
 
-    All but `env_fns` are the manager's own dicts by env id, of more environments: a group that
-    starts later finds their contents of then.
+    All dicts but `env_fns` are the manager's own, with all of its environments: a group that starts
+    later reads their contents of then.
 
     Attributes:
-        seeds: Of the first reset.
-        replay_paths: Where videos are saved.
-        reset_kwargs: For the environments' ``reset``.
-        episode_count: Episodes that are played already.
         renewals: How many groups before this one were lost.
     """
 
@@ -78,13 +73,12 @@ class GroupSpec:
 
 
 def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:
-    """The error that tells callers which environment failed, with what."""
     kind = type(cause) if isinstance(cause, EnvError) else EnvError
     return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
 
 
 def close_quietly(env: Any, name: str) -> None:
-    """Close an environment; a failure is logged, for nothing hangs on it any more."""
+    """Close an environment; a failure is logged."""
     try:
         env.close()
     except Exception as error:
@@ -105,7 +99,7 @@ def is_abnormal(info: Any) -> bool:
 
 
 def offers(owner: Any, quick: str, *plain: str) -> bool:
-    """Whether `owner` has a quick way, and no class below wrote over one of the plain ways only."""
+    """Whether `owner` has a quick way, and no subclass overrides one of the plain ways alone."""
     scopes = [vars(owner)] if hasattr(owner, "__dict__") else []
     for scope in (*scopes, *map(vars, type(owner).__mro__)):
         if quick in scope:
@@ -126,10 +120,7 @@ def positional_count(fn: Callable) -> int:
 
 
 def find_space(env: Any, name: str) -> Any:
-    """One of the three spaces of an environment; the reward's may be missing.
-
-    Those of old gym come as gymnasium's: the former cannot be copied or sent to other processes.
-    """
+    """One of the three spaces of an environment, as gymnasium's; the reward's may be missing."""
     try:
         return as_gymnasium_space(getattr(env, name))
     except AttributeError:
@@ -139,15 +130,8 @@ def find_space(env: Any, name: str) -> Any:
     return as_gymnasium_space(getattr(env, name, None))
 
 
-# ---- what callers hand over ------------------------------------------------------------------
-
-
 def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any) -> EasyDict:
-    """`defaults` with `cfg` over them, checked.
-
-    Raises:
-        ConfigError: Names the key.
-    """
+    """`defaults` with `cfg` over them, checked."""
     merged = EasyDict({**defaults, **(cfg or {})})
     if not isinstance(env_fn, Sequence) or not env_fn or not all(map(callable, env_fn)):
         raise ConfigError(
@@ -168,7 +152,6 @@ def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any
 
 
 def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
-    """The part of a merged config that groups of environments go by."""
     given = {name: cfg[name] for name in GroupSettings.__slots__ if name in cfg}
     for name in _LIMITS:
         if given.get(name) == float("inf"):
@@ -177,11 +160,7 @@ def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
 
 
 def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
-    """What a caller gave as a sequence for all environments, or for some of them by id.
-
-    Raises:
-        ConfigError: It is neither, has another length, or names an unknown environment.
-    """
+    """What a caller gave for all environments in order, or for some of them by id."""
     if isinstance(given, Mapping):
         for env_id in given:
             if not isinstance(env_id, int | np.integer) or not 0 <= env_id < env_num:
@@ -198,7 +177,6 @@ def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
 
 
 def fn_name(fn: Callable) -> str:
-    """What messages call a function that makes an environment."""
     inner = getattr(fn, "func", fn)  # functools.partial
     return getattr(inner, "__name__", type(inner).__name__)
 

@@ -26,7 +26,7 @@ _METHODS = (
 
 
 class EnvRequests:
-    """The part of an env manager that neither steps nor resets."""
+    """The part of an env manager that neither steps nor resets: seeds, statistics, state, calls."""
 
     ready_obs_id: list[int]
     reset: Callable
@@ -59,10 +59,9 @@ class EnvRequests:
         """Set the seeds that the next reset of each environment takes.
 
         Args:
-            seed: One per environment, by id or in order. Of a single number a stream is spawned
-                for each environment, which no other number leads to.
-            dynamic_seed: Whether every episode has another seed; ``None`` leaves it to the
-                environment.
+            seed: One per environment, by id or in order; a single number spawns one for each.
+            dynamic_seed: Whether every episode has another seed; ``None``: what the environment
+                does by default.
         """
         if isinstance(seed, int | np.integer):
             # Fixed seeds are others than those that episodes vary.
@@ -72,15 +71,15 @@ class EnvRequests:
         self._set_seeds({i: (int(own), dynamic_seed) for i, own in by_id.items()})
 
     def number_starts(self) -> None:
-        """Let fixed seeds (``dynamic_seed=False``) fix a list of episodes, rather than one.
+        """Make fixed seeds (``dynamic_seed=False``) fix a list of episodes, rather than one.
 
-        The k-th episode after a full reset then has a start of its own, the same after each full
-        reset. Evaluators call it, so that they judge by different starts that evaluations share.
+        The k-th episode after each full reset then has the same start: evaluators judge by
+        different starts that evaluations share.
         """
         fixed = {
             env_id: (seed, PER_EPISODE)
             for env_id, (seed, dynamic) in self._seeds.items()
-            # Again, too: environments whose state was loaded may not know of it.
+            # PER_EPISODE, too: environments whose state was loaded may not have it.
             if dynamic is False or dynamic == PER_EPISODE
         }
         if fixed:
@@ -92,11 +91,7 @@ class EnvRequests:
         return any(self._ask_all("normalises"))
 
     def take_statistics(self) -> Statistics | None:
-        """What normalising environments have seen since the last call.
-
-        Returns:
-            ``None`` if none of them normalises; known from the first call after a launch.
-        """
+        """What normalising environments have seen since the last call; ``None`` without any."""
         if self._normalises is None:
             self._normalises = self.normalises
         if not self._normalises:
@@ -106,10 +101,8 @@ class EnvRequests:
     def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
         """Normalise by the statistics of a run, in all environments.
 
-        Args:
-            state: Of everything that others have seen; see `ding.envs.running_statistics`.
-            frozen: Whether nothing is added from now on, as in evaluations. Otherwise what was not
-                taken yet is kept, too.
+        With `frozen` nothing is added from now on, as in evaluations; otherwise what was not taken
+        yet is kept, too.
         """
         self._ask_all("load_statistics", state, frozen)
 
@@ -119,11 +112,7 @@ class EnvRequests:
             self._runner.ask_all("seed", seeds)
 
     def enable_save_replay(self, replay_path: list[str] | str) -> None:
-        """Save videos, from the next reset on.
-
-        Args:
-            replay_path: A folder, or one per environment.
-        """
+        """Save videos from the next reset on, in a folder or in one per environment."""
         paths = [replay_path] * self._env_num if isinstance(replay_path, str) else replay_path
         self._env_replay_path.update(by_env_id(paths, self._env_num, "replay path"))
         self._ask_all("save_replays", self._env_replay_path)
@@ -141,7 +130,7 @@ class EnvRequests:
 
     @property
     def env_ref(self) -> Any:
-        """An environment of the same kind that is not part of the manager, to ask it things."""
+        """An environment of the same kind that is not part of the manager."""
         if self._reference is None:
             try:
                 self._reference = self._env_fn[0]()
@@ -150,8 +139,7 @@ class EnvRequests:
                 raise env_error(0, name, "could not be made", error) from error
         return self._reference
 
-    #: The name that users' managers and tests know; made when it is first asked for, too.
-    _env_ref = env_ref
+    _env_ref = env_ref  # the name that users' managers know
 
     @property
     def observation_space(self) -> Any:
@@ -177,11 +165,7 @@ class EnvRequests:
         return {"seeds": seeds, **envs}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state: at the next launch, or at once with new episodes.
-
-        Raises:
-            DataError: The state is that of another number of environments.
-        """
+        """Restore a state of as many environments: at the next launch, or now with new episodes."""
         seeds = state_dict["seeds"]
         if len(seeds) != self._env_num:
             raise DataError(
@@ -210,14 +194,10 @@ class EnvRequests:
         return self._launched().ask(method, env_id, *args)
 
     def _ask_all(self, method: str, *args: Any) -> list[Any]:
-        """The answers of all who have environments; nobody before the launch."""
+        """The answers of all groups; none before the launch."""
         return [] if self._runner is None else self._runner.ask_all(method, *args)
 
     def _launched(self) -> EnvRunner:
-        """
-        Raises:
-            EnvError: There are no environments yet, or none any more.
-        """
         if self._runner is None:
             raise EnvError("the env manager is closed or was not launched yet; call launch() first")
         return self._runner

@@ -62,11 +62,7 @@ class EnvRunner:
     shares_memory = False
 
     def start(self) -> dict[str, Any]:
-        """Make the environments; their spaces by name, as far as they are known.
-
-        Raises:
-            EnvError: One of them cannot be made.
-        """
+        """Make the environments; their spaces by name, as far as they are known."""
         raise NotImplementedError
 
     def stop(self, wait: bool) -> None:
@@ -79,9 +75,6 @@ class EnvRunner:
         Args:
             params: Keyword arguments of their ``reset`` from now on; ``None`` leaves what is set.
             recount: Whether the episodes so far are forgotten; always for one that was done.
-
-        Raises:
-            EnvError: One cannot be reset.
         """
         raise NotImplementedError
 
@@ -92,9 +85,6 @@ class EnvRunner:
             ids: Those that get actions.
             actions: In the order of `ids`.
             rows: Whether rewards have to be arrays, as ``step`` of the dict API returns them.
-
-        Raises:
-            EnvError: An environment failed, and no retry is configured or none succeeded.
         """
         raise NotImplementedError
 

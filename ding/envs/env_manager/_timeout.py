@@ -14,15 +14,11 @@ class CallTimeoutError(TimeoutError):
 
 
 def timeout_wrapper(func: Callable | None = None, timeout: float | None = None) -> Callable:
-    """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds.
+    """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds, if that is set.
 
     In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
     that never returns to the interpreter. In other threads the call is left behind in a daemon
-    thread, and what it was called on must not be used again.
-
-    Args:
-        func: The function to guard; ``None`` to get a decorator.
-        timeout: In seconds; ``None`` returns `func` itself.
+    thread, and what it was called on must not be used again. Without `func`, a decorator.
     """
     if func is None:
         return functools.partial(timeout_wrapper, timeout=timeout)
@@ -56,7 +52,7 @@ def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
         running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, outer_handler or signal.SIG_DFL)
-        if outer_left:  # somebody else's alarm (a test's time limit) goes on
+        if outer_left:  # another alarm (a test's time limit) goes on
             left = outer_left - (time.monotonic() - start)
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 

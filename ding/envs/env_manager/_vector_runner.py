@@ -18,15 +18,9 @@ _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observ
 
 
 class Answers(NamedTuple):
-    """What some members answered; all arrays may be memory that the library reuses.
+    """What members `ids` answered, ``[n]`` each; all arrays may be memory that the library reuses.
 
-    Attributes:
-        ids: Which members, ``[n]``.
-        obs: ``[n, *obs_shape]``, or nested dicts of such.
-        reward: ``[n]``.
-        terminated: ``[n]``.
-        truncated: ``[n]``.
-        infos: As gymnasium's vector environments give them: by name, values of all members.
+    ``infos`` are as gymnasium's vector environments give them: by name, values of all members.
     """
 
     ids: np.ndarray
@@ -41,10 +35,8 @@ class VectorLibrary:
     """A vector environment whose members start their next episodes by themselves.
 
     Attributes:
-        env_num: Number of members.
-        batch_size: How many of them answer at once.
-        observation_space: Of one member.
-        action_space: Of one member.
+        batch_size: How many of the members answer at once.
+        observation_space, action_space: Of one member.
         resets_at_once: Whether the observation of an episode's last step is the next one's first,
             and ``infos["final_obs"]`` has the last; otherwise the step after it only resets.
     """
@@ -94,10 +86,8 @@ class VectorRunner(EnvRunner):
     """Sends actions to a vector environment, and takes those answers that count.
 
     Members answer in whole batches: where the caller's actions do not fill one, others are stepped,
-    of which nothing is reported. Everything that a library returns is copied.
-
-    Args:
-        settings: Its timeouts are for all members together.
+    of which nothing is reported. Everything that a library returns is copied. Timeouts are for all
+    members together.
     """
 
     waits_for_all = False
@@ -122,11 +112,8 @@ class VectorRunner(EnvRunner):
     # ---- life and requests -----------------------------------------------------------------------
 
     def start(self) -> dict[str, Any]:
-        library = self._library
-        return {
-            "observation_space": library.observation_space,
-            "action_space": library.action_space,
-        }
+        names = ("observation_space", "action_space")
+        return {name: getattr(self._library, name) for name in names}
 
     def stop(self, wait: bool) -> None:
         close_quietly(self._library, "vector")
@@ -138,13 +125,12 @@ class VectorRunner(EnvRunner):
         self._library.load_state_dict(state)
 
     def ask_all(self, method: str, *args: Any) -> list[Any]:
-        """Seeds alone are for the library: it has no groups."""
+        """Of what groups are asked, a library takes seeds alone."""
         if method == "seed":
             self._library.seed(*args)
         return []
 
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
-        """What can be asked of single members."""
         if method == "random_action":
             return self._library.action_space.sample()
         if method == "image":

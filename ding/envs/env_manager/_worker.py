@@ -1,4 +1,4 @@
-"""The life of a worker process: some environments of a subprocess manager."""
+"""A worker process: some environments of a subprocess manager."""
 
 import logging
 import os
@@ -16,16 +16,17 @@ import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
-from ding.envs.env_manager._obs_store import as_columns, columns_in_memory, put_rows
+from ding.envs.env_manager._obs_store import Layout, as_columns, columns_in_memory, put_rows
 from ding.envs.env_manager._runner import GroupStep
 from ding.envs.env_manager._steps import reward_column
 from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send
+from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
 from ding.utils.errors import EnvError
 
 
 def serve(connection: Connection, spec: GroupSpec) -> None:
-    """Run environments until the parent says so, or is gone."""
+    """Run environments until the parent closes them, or is gone."""
     _isolate(spec)
     closing = threading.Event()
     threading.Thread(
@@ -40,7 +41,7 @@ def serve(connection: Connection, spec: GroupSpec) -> None:
         closing.set()
         if hasattr(signal, "alarm"):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            # Nobody may be left to end a process that hangs here.
+            # The parent may not be there to end a process that hangs here.
             signal.alarm(int(durations.ENV_CLOSE_LIMIT))
         worker.group.stop()
 
@@ -50,8 +51,8 @@ class _Worker:
         self.group = EnvGroup(spec)
         self.group.has_process = True
         self._connection = connection
-        self._layout: Any = None
-        self._shared: Any = None  # columns in shared memory
+        self._layout: Layout = None
+        self._shared: Obs = None  # columns in shared memory
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
@@ -65,15 +66,12 @@ class _Worker:
             if name == "close":
                 return
             if name == "attach":
-                self._attach(*args)
+                self._layout, env_num, size = args
+                memory = receive_memory(self._connection, size)
+                self._shared = columns_in_memory(self._layout, env_num, memory)
             else:
-                own: dict[str, Callable[..., Any]] = {
-                    "step": self._step,
-                    "attribute": self._attribute,
-                }
+                own: dict[str, Callable] = {"step": self._step, "attribute": self._attribute}
                 self._reply(own.get(name) or getattr(self.group, name), *args)
-
-    # ---- requests -----------------------------------------------------------------------------
 
     def _attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
         found = self.group.attribute(env_id, name)
@@ -81,25 +79,18 @@ class _Worker:
             raise EnvError(f"{name!r} is a method of environments in other processes")
         return found
 
-    def _attach(self, layout: Any, env_num: int, size: int) -> None:
-        """Write the observations of steps into shared memory from now on."""
-        memory = receive_memory(self._connection, size)
-        self._layout, self._shared = layout, columns_in_memory(layout, env_num, memory)
-
-    def _step(self, ids: list[int], actions: Any, want_rows: bool) -> GroupStep | list[Any]:
+    def _step(self, ids: list[int], actions: Actions, rows: bool) -> GroupStep | list[float]:
         """The rewards alone, if the answer has nothing else that matters."""
-        step = self.group.step(ids, actions, want_rows)
+        step = self.group.step(ids, actions, rows)
         if self._shared is not None:
             put_rows(self._shared, ids, as_columns(self._layout, ids, step.obs))
-            if not step.ended and not step.abnormal and not want_rows:
+            if not step.ended and not step.abnormal and not rows:
                 return reward_column(step.rewards).tolist()
             step.obs = ()
-        if not want_rows:
+        if not rows:
             ends = (*step.ended, *step.abnormal)
             step.infos = [info if i in ends else {} for i, info in zip(ids, step.infos)]
         return step
-
-    # ---- inside -------------------------------------------------------------------------------
 
     def _reply(self, request: Callable, *args: Any) -> bool:
         """Whether the request succeeded; the edge at which the process meets any error."""
@@ -127,7 +118,7 @@ def _isolate(spec: GroupSpec) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)  # it would wake the parent
-    # Replaced or buffered streams and log handlers may hold locks of threads that are not here.
+    # Replaced or buffered streams and log handlers may hold locks of the parent's threads.
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     root = logging.getLogger()
     root.handlers = [logging.StreamHandler(sys.__stderr__)] if sys.__stderr__ else []

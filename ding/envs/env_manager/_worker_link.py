@@ -23,15 +23,10 @@ from ding.utils.processes import ChildProcess, signal_name
 
 
 class WorkerLink:
-    """Calls an ``EnvGroup`` in a worker process, and after that in those that take its place.
+    """Calls an ``EnvGroup`` in a worker process, and later in those that take its place.
 
-    Its answers come in the order of the requests. That it is gone, or hangs, shows when an answer
-    is waited for: that raises what ended it, and it is `lost` until it is revived.
-
-    Args:
-        spec: What it runs.
-        start: Starts a process that serves a spec; `await_start` reports how that went.
-        connect_timeout: Seconds that making the environments may take.
+    Its answers come in the order of the requests. Waiting for one raises what ended the process, or
+    that it hangs; then it is `lost` until it is revived.
 
     Attributes:
         ids: Its environments.
@@ -61,8 +56,8 @@ class WorkerLink:
             self._poll.register(self.process.sentinel, select.POLLIN)
         self._is_lost = False
         self.pending: deque[list[int]] = deque()
-        self._deadline: float | None = None  # of the last of those
-        self._replies: deque[bytes] = deque()  # to these, that came before they were asked for
+        self.deadline: float | None = None  # of the last of those, by the monotonic clock
+        self.replies: deque[bytes] = deque()  # to these, that came before they were asked for
 
     @property
     def lost(self) -> bool:
@@ -74,11 +69,7 @@ class WorkerLink:
         return received(self._next_reply(_deadline(limit), f"start within {limit} s"))
 
     def revive(self) -> None:
-        """Start another process.
-
-        Raises:
-            EnvError: That failed.
-        """
+        """Start another process."""
         self.end(0.0)
         self.spec = dataclasses.replace(self.spec, renewals=self.spec.renewals + 1)
         self._start()
@@ -89,12 +80,9 @@ class WorkerLink:
     def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
         """Have it write the observations of steps into shared memory from now on."""
         self._memory = layout, env_num, block
-        self._post("attach", layout, env_num, block.size)
+        self.post("attach", layout, env_num, block.size)
         with contextlib.suppress(OSError):
             block.send_to(self._connection, self.process.pid)
-
-    def request_close(self) -> None:
-        self._post("close")
 
     def end(self, deadline: float) -> None:
         """Wait for the process to end, kill it at the deadline, and close the pipe."""
@@ -108,22 +96,18 @@ class WorkerLink:
     # ---- requests -----------------------------------------------------------------------------
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Have it run a method of its ``EnvGroup``.
-
-        Raises:
-            EnvError: It failed, with the traceback of the worker, or the worker is gone.
-        """
-        self._post(method, *args)
+        """Have it run a method of its ``EnvGroup``."""
+        self.post(method, *args)
         self._keep_replies()
         return received(self._next_reply(None))
 
     def env_states(self) -> Mapping[int, dict[str, Any]]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
         deadline = time.monotonic() + durations.ENV_SETTLE
-        while len(self._replies) < len(self.pending):
+        while len(self.replies) < len(self.pending):
             if not self._readable(deadline) or not self.process.is_alive():
                 return EnvGroup(self.spec).env_states()
-            self._replies.append(self._next_reply(self._deadline))
+            self.replies.append(self._next_reply(self.deadline))
         return self.ask("env_states")
 
     def begin(self, ids: list[int], method: str, *args: Any) -> None:
@@ -135,12 +119,12 @@ class WorkerLink:
         if method == "step":  # with the resets after it
             step_limit = limits.step_timeout
             limit = None if step_limit is None else len(self.ids) * step_limit + (limit or 0.0)
-        self._post(method, *args)
+        self.post(method, *args)
         self.pending.append(ids)
-        self._deadline = _deadline(limit)
+        self.deadline = _deadline(limit)
 
     def receive(self) -> GroupStep:
-        data = self._replies.popleft() if self._replies else self._next_reply(self._deadline)
+        data = self.replies.popleft() if self.replies else self._next_reply(self.deadline)
         ids = self.pending.popleft()
         answer = received(data)
         return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
@@ -148,27 +132,18 @@ class WorkerLink:
     def drop_steps(self) -> None:
         self._keep_replies()
         self.pending.clear()
-        self._replies.clear()
-
-    @property
-    def deadline(self) -> float | None:
-        """When the step under way is too late, by the monotonic clock."""
-        return self._deadline if self.pending else None
-
-    @property
-    def has_reply(self) -> bool:
-        """Whether the answer to a step came while another reply was waited for."""
-        return bool(self._replies)
+        self.replies.clear()
 
     # ---- the pipe -----------------------------------------------------------------------------
 
-    def _post(self, name: str, *args: Any) -> None:
+    def post(self, name: str, *args: Any) -> None:
+        """Send a request."""
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))
 
     def _keep_replies(self) -> None:
-        while len(self._replies) < len(self.pending):
-            self._replies.append(self._next_reply(self._deadline))
+        while len(self.replies) < len(self.pending):
+            self.replies.append(self._next_reply(self.deadline))
 
     def _next_reply(self, deadline: float | None, doing: str = "answer") -> bytes:
         if self._connection.closed:
@@ -183,11 +158,11 @@ class WorkerLink:
                 raise self._died() from None
             if data != UNLIMITED:
                 return data
-            deadline = None if deadline == self._deadline else deadline
-            self._deadline = None
+            deadline = None if deadline == self.deadline else deadline
+            self.deadline = None
 
     def _readable(self, deadline: float | None) -> bool:
-        """Wait until a message is there, the process is gone or the deadline has passed."""
+        """Wait until there is a message, the process is gone or the deadline has passed."""
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if self._poll is None:
             return self._connection in wait(self.child.waitables, left) or self._connection.poll()

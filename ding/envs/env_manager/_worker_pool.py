@@ -27,8 +27,7 @@ class WorkerPool(EnvRunner):
     """Has workers step their environments, and joins what they answer.
 
     Args:
-        spec: Of all environments; the manager's own dicts in it are read again whenever a worker
-            takes the place of another.
+        spec: Of all environments.
         per_worker: Environments in each.
         make_link: Starts a worker for a spec.
         shared_memory: Whether observations come in shared memory, if they can.
@@ -73,7 +72,7 @@ class WorkerPool(EnvRunner):
     def stop(self, wait: bool) -> None:
         deadline = time.monotonic() + (durations.ENV_CLOSE_PATIENCE if wait else 0.0)
         for link in self._links if wait else ():
-            link.request_close()
+            link.post("close")
         for link in self._links:
             link.end(deadline)
         self._links.clear()
@@ -201,7 +200,7 @@ class WorkerPool(EnvRunner):
     def _wait(self, timeout: float | None) -> list[WorkerLink]:
         """The workers from which a step can be received, or that are too late with it."""
         busy = [link for link in self._links if link.pending]
-        ready = [link for link in busy if link.has_reply]
+        ready = [link for link in busy if link.replies]
         if ready or not busy:
             return ready
         ends = [link.deadline for link in busy if link.deadline is not None]
@@ -218,11 +217,7 @@ class WorkerPool(EnvRunner):
         ]
 
     def _answer(self, link: WorkerLink, restarts: bool) -> GroupStep:
-        """Wait for the oldest answer under way of one worker: to a step, or to resets.
-
-        Raises:
-            DingError: An environment failed or the worker is lost, and that was not recovered.
-        """
+        """Wait for the oldest answer under way of one worker: to a step, or to resets."""
         ids = link.pending[0]
         try:
             part = link.receive()
@@ -242,11 +237,7 @@ class WorkerPool(EnvRunner):
     def _replace(
         self, link: WorkerLink, ids: list[int], error: EnvError, restarts: bool
     ) -> GroupStep:
-        """The answer of the worker that takes the place of a lost one, if settings allow it.
-
-        Raises:
-            EnvError: What ended the last one.
-        """
+        """The answer of the worker that takes the place of a lost one, if settings allow it."""
         for _ in range(self._replacements):
             _logger.warning("%s; starting another worker", error)
             time.sleep(self._spec.settings.retry_waiting_time)

@@ -56,9 +56,9 @@ class BaseEnvManager(EnvRequests):
             timestep has ``info['abnormal']`` and the first observation of a new episode.
         retry_type: ``reset`` the environment or ``renew`` it: close it and make another.
         retry_waiting_time: Seconds between tries.
-        step_timeout: Seconds that a step may take. ``None``, or infinity: any time, as far as the
-            manager goes; a pipeline gives up after some time all the same unless it is infinity.
-        reset_timeout: Seconds that a reset may take, likewise.
+        step_timeout: Seconds that a step may take. ``None`` sets no limit in the manager; pipelines
+            give up after some time unless it is infinity.
+        reset_timeout: Seconds that a reset may take, in the same way.
     """
 
     config: dict[str, Any] = {
@@ -70,7 +70,7 @@ class BaseEnvManager(EnvRequests):
         "reset_timeout": None,
         "retry_waiting_time": 0.1,
     }
-    #: Whether a step answers for just those environments that it was given actions for.
+    #: Whether a step returns exactly those environments that it was given actions for.
     in_lockstep = True
 
     @classmethod
@@ -104,10 +104,7 @@ class BaseEnvManager(EnvRequests):
     # ---- life ---------------------------------------------------------------------------------
 
     def launch(self, reset_param: dict | None = None) -> None:
-        """Make the environments and reset them.
-
-        Args:
-            reset_param: As for `reset`.
+        """Make the environments and `reset` them.
 
         Raises:
             EnvError: An environment cannot be made or reset; everything is closed again.
@@ -134,7 +131,6 @@ class BaseEnvManager(EnvRequests):
         return EnvGroup(self._group_spec())
 
     def _group_spec(self) -> GroupSpec:
-        """Of all environments."""
         env_fns = dict(enumerate(self._env_fn))
         return GroupSpec(env_fns, self._settings, self._seeds, self._env_replay_path)
 
@@ -144,7 +140,7 @@ class BaseEnvManager(EnvRequests):
         Args:
             reset_param: Env id to keyword arguments of its ``reset`` (kept for its later resets)
                 or ``None``; only these environments are reset. Without it, all are, and their
-                episodes are counted anew.
+                episodes are counted again.
 
         Raises:
             EnvError: An environment cannot be reset.
@@ -164,13 +160,13 @@ class BaseEnvManager(EnvRequests):
 
     def close(self) -> None:
         """Close all environments. May be called at any time, more than once."""
-        self._end(wait=True)
+        self._close(wait=True)
 
     def abandon(self) -> None:
         """Close all environments without waiting for those that are at work."""
-        self._end(wait=False)
+        self._close(wait=False)
 
-    def _end(self, wait: bool) -> None:
+    def _close(self, wait: bool) -> None:
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.stop(wait)
@@ -187,10 +183,7 @@ class BaseEnvManager(EnvRequests):
 
     @property
     def steps_all(self) -> bool:
-        """Whether a step may also step environments that it has no action for.
-
-        Those are in the middle of an episode then: reset them before they are used again.
-        """
+        """Whether a step also steps environments without an action: reset these before use."""
         return self._runner is not None and self._runner.steps_all
 
     @property
@@ -198,7 +191,7 @@ class BaseEnvManager(EnvRequests):
         """Whether ``ready_columns`` and ``step_columns`` can be used instead of the dict API.
 
         They can if observations are arrays of one shape, or nested dicts of such, and no subclass
-        changed the dict API alone.
+        overrides the dict API alone.
         """
         if not offers(self, "step_columns", "step", "ready_obs"):
             return False
@@ -255,16 +248,10 @@ class BaseEnvManager(EnvRequests):
         return list(self._ready_list)
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
-        """Step environments that wait for an action.
-
-        Args:
-            actions: By env id.
+        """Step environments that wait for an action, by env id; raises as `step_columns`.
 
         Returns:
-            The timesteps by env id; observations and rewards are the caller's own.
-
-        Raises:
-            As `step_columns`.
+            The timesteps by env id; observations and rewards are copies.
         """
         runner = self._launched()
         if not actions and not runner.in_flight:
@@ -395,25 +382,16 @@ class StackedEnvManager(BaseEnvManager):
 
     @property
     def ready_obs(self) -> np.ndarray:  # type: ignore[override]
-        """Stacked observations of the environments in ``ready_obs_id``.
-
-        Those that do not fit columns are an array of objects.
-        """
+        """Observations of ``ready_obs_id``, stacked; an array of objects if they fit no columns."""
         return self._observed().gather(self._ready_ids)
 
     def step(  # type: ignore[override]
         self, actions: Sequence[np.ndarray] | Mapping[int, Any]
     ) -> list[EnvIdTimestep]:
-        """Step the environments in ``ready_obs_id``.
+        """Step the environments in ``ready_obs_id``; timesteps with ``env_id``.
 
         Args:
             actions: One for each of them, in their order; or a dict by env id.
-
-        Returns:
-            Timesteps with ``env_id``.
-
-        Raises:
-            DataError: Not one action for each ready environment.
         """
         if not isinstance(actions, Mapping):
             ids = self.ready_obs_id

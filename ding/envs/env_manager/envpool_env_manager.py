@@ -48,10 +48,7 @@ class PoolEnvManager(BaseEnvManager):
         """
         Args:
             cfg: See the class.
-            env_fn: Only says how many environments there are; envpool makes its own.
-
-        Raises:
-            ConfigError: No ``env_id``, or more answers to wait for than there are environments.
+            env_fn: Its length sets how many environments there are; envpool makes its own.
         """
         cfg = EasyDict({**self.default_config(), **cfg})
         if not cfg.get("env_id"):
@@ -69,11 +66,7 @@ class PoolEnvManager(BaseEnvManager):
     def seed(
         self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
     ) -> None:
-        """Set the seed of the next launch.
-
-        envpool takes one number, of a list or dict the first, and spawns its environments' seeds
-        from it; its episodes always differ.
-        """
+        """Set the seed of the next launch: one number, of a list or dict the first."""
         first = next(iter(seed.values())) if isinstance(seed, Mapping) else seed
         first = first[0] if isinstance(first, Sequence) else first
         super().seed(int(first))

@@ -31,16 +31,14 @@ class GymVectorEnvManager(BaseEnvManager):
     """Passes whole batches to gymnasium's own vector version of an environment.
 
     If the environment is not named by its id, or has no such version, single environments are
-    stepped as by the other managers. With a native version every step is taken with all
-    environments: what those do that were given no action is not told, so reset them before they
-    are used again. With native ones that reset themselves in the step after an episode's end, an
-    environment whose episode ended sits out one step: that step only resets it. A native version
-    takes the seed of environment 0; ``dynamic_seed=False`` does not make its episodes alike.
-    A ``gymnasium.vector.VectorEnv`` of your own is used where its id is registered with it:
+    stepped as by the other managers. A native version steps all environments at once: reset those
+    that got no action before they are used again. Where members reset themselves in the step after
+    an episode's end, that step of theirs is not reported. A native version takes the seed of
+    environment 0; ``dynamic_seed=False`` does not make its episodes equal. A
+    ``gymnasium.vector.VectorEnv`` of your own is used where its id is registered with it:
     ``gymnasium.register(env_id, vector_entry_point=...)``.
 
-    Config keys, besides ``episode_num``, ``step_timeout`` and ``reset_timeout`` (of a native
-    version, seconds that all of its members may take together):
+    Config keys, in addition to ``episode_num``, ``step_timeout`` and ``reset_timeout``:
         env_id: Makes the environments natively; ``None`` to see whether `env_fn` names an id.
         kwargs: For the native environment.
         native: Whether native versions are used at all.
@@ -64,7 +62,7 @@ class GymVectorEnvManager(BaseEnvManager):
             super()._set_seeds(seeds)
 
     def _numbers_starts(self) -> bool:
-        """Whether each episode of a member has its seed, which native versions cannot give it."""
+        """Whether each episode of a member has a seed, which native versions cannot take."""
         return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
 
     def _make_runner(self) -> EnvRunner:
@@ -90,11 +88,7 @@ class GymVectorEnvManager(BaseEnvManager):
 
 
 def _native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
-    """The vector version that an id is registered with, if its members reset themselves.
-
-    Raises:
-        EnvError: It has one, but that cannot be made.
-    """
+    """The vector version that an id is registered with, if its members reset themselves."""
     spec = gymnasium.registry.get(env_id)
     if spec is None or spec.vector_entry_point is None:
         return None
@@ -109,7 +103,7 @@ def _native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> Vec
 
 
 def _autoreset_mode(venv: VectorEnv) -> str:
-    """How members are reset; what does not say follows gymnasium's first convention."""
+    """How members are reset; without a mode it is gymnasium's first convention."""
     mode = (venv.metadata or {}).get("autoreset_mode")
     return mode if isinstance(mode, str) else getattr(mode, "name", _NEXT_STEP)
 
@@ -164,7 +158,7 @@ class _GymnasiumVector(VectorLibrary):
 
 
 class _BaseEnvFn:
-    """Makes what `fn` makes; a gymnasium environment in a wrapper."""
+    """Makes what `fn` makes; puts a gymnasium environment in a `DingEnvWrapper`."""
 
     def __init__(self, fn: Callable) -> None:
         self.fn, self.__name__ = fn, fn_name(fn)

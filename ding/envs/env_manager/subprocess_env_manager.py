@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
@@ -43,9 +44,9 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     answered meanwhile, which may be others: read the ids. After it at least one environment waits
     for an action, unless all are done.
 
-    Config keys, besides the base manager's:
-        shared_memory: Whether observations travel in shared memory. They do so only if they are
-            arrays of one shape, or nested dicts of such; other ones are pickled.
+    Config keys, in addition to those of `BaseEnvManager`:
+        shared_memory: Whether observations that are arrays of one shape, or nested dicts of such,
+            travel in shared memory; others are pickled.
         context: How processes start: ``fork``, ``spawn`` or ``forkserver``.
         envs_per_worker: Environments per process; ``None``: one, in the synchronous manager as
             many as spread them over the machine's cores.
@@ -56,8 +57,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
             workers always reset in place.
 
     A process that dies ends in ``EnvDiedError``, one that hangs beyond ``step_timeout`` or
-    ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1 its
-    environments are made anew in another process instead, and their steps are abnormal.
+    ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1
+    another process makes its environments again instead, and their steps are abnormal.
     """
 
     in_lockstep = False
@@ -81,8 +82,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
     @staticmethod
     def worker_fn(
-        p: connection.Connection | None,
-        c: connection.Connection,
+        p: Connection | None,
+        c: Connection,
         env_fn_wrapper: CloudPickleWrapper,
         obs_buffer: ShmBuffer | None,
         method_name_list: list,
@@ -103,8 +104,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
     @staticmethod
     def worker_fn_robust(
-        parent: connection.Connection | None,
-        child: connection.Connection,
+        parent: Connection | None,
+        child: Connection,
         env_fn_wrapper: CloudPickleWrapper,
         obs_buffer: ShmBuffer | None,
         method_name_list: list,
@@ -120,21 +121,18 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
     @staticmethod
     def wait(rest_conn: list, wait_num: int, timeout: float | None = None) -> tuple[list, list]:
-        """Wait until `wait_num` of several pipes hold a message, or for `timeout` seconds.
+        """The pipes of several that hold a message, and their positions.
 
-        Returns:
-            Those that are ready and their positions in `rest_conn`.
+        Waits until they are `wait_num`, or for `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         ready: list = []
-        rest = list(rest_conn)
-        while rest and len(ready) < wait_num:
+        while len(ready) < min(wait_num, len(rest_conn)):
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            new = connection.wait(rest, left)
+            new = connection.wait([conn for conn in rest_conn if conn not in ready], left)
             if not new:
                 break
             ready.extend(new)
-            rest = [conn for conn in rest if conn not in new]
         return ready, [rest_conn.index(conn) for conn in ready]
 
     def _make_runner(self) -> WorkerPool:
@@ -182,7 +180,9 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
     def _envs_per_worker(self) -> int:
         if self._cfg.envs_per_worker:
             return int(self._cfg.envs_per_worker)
-        return math.ceil(self._env_num / min(self._env_num, _cores()))
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = (len(affinity(0)) if affinity else os.cpu_count()) or 1
+        return math.ceil(self._env_num / min(self._env_num, cores))
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
@@ -199,42 +199,19 @@ class EnvSupervisor(SubprocessEnvManagerV2):
 
     def __init__(
         self,
-        type_: Any = None,
+        type_: object = None,
         env_fn: Sequence[Callable] | None = None,
         retry_type: Any = None,
         max_try: int | None = None,
         max_retry: int | None = None,
-        auto_reset: bool = True,
-        reset_timeout: float | None = None,
-        step_timeout: float | None = None,
-        retry_waiting_time: float | None = None,
-        episode_num: float = float("inf"),
-        shared_memory: bool = True,
-        copy_on_get: bool = True,
         **kwargs: Any,
     ) -> None:
         if env_fn is None:
             raise ConfigError("EnvSupervisor needs env_fn: a list with a function per environment")
-        given = {
-            "retry_type": getattr(retry_type, "value", retry_type),
-            "max_retry": max_try if max_retry is None else max_retry,
-            "auto_reset": auto_reset,
-            "reset_timeout": reset_timeout,
-            "step_timeout": step_timeout,
-            "retry_waiting_time": retry_waiting_time,
-            "episode_num": episode_num,
-            "shared_memory": shared_memory,
-            "copy_on_get": copy_on_get,
-        }
-        cfg = {name: value for name, value in given.items() if value is not None}
-        super().__init__(list(env_fn), {**cfg, **kwargs})
+        kwargs["retry_type"] = getattr(retry_type, "value", retry_type)
+        kwargs["max_retry"] = max_try if max_retry is None else max_retry
+        super().__init__(list(env_fn), {k: v for k, v in kwargs.items() if v is not None})  # type: ignore[arg-type]
 
     def shutdown(self, timeout: float | None = None) -> None:
         """Close all environments."""
         self.close()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
