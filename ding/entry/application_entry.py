@@ -1,10 +1,9 @@
-"""What is done with a trained policy: evaluate it, and record what it does."""
+"""Evaluation of a trained policy, and recording of its samples and episodes."""
 
 import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ding.entry.components import (
     players,
     seed_envs,
 )
-from ding.policy import Policy, create_policy
+from ding.policy import create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
 from ding.utils import read_file, set_pkg_seed
@@ -33,19 +32,6 @@ from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_se
 
 #: Key of the discount factor in rows of episodes, and what it is where they lack it.
 _GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
-#: What messages call weights that are not from a file.
-_GIVEN = "the given state"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Returns of the episodes of an evaluation; in battles those of the first player."""
-
-    returns: list[float]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.returns) / len(self.returns)
 
 
 def eval(
@@ -76,10 +62,11 @@ def eval(
         Mean return over ``env.n_evaluator_episode`` episodes.
 
     Raises:
-        ConfigError: The config is wrong, or says nothing of weights.
+        ConfigError: The config is wrong, or names no weights.
         CheckpointError: The weights cannot be read or do not fit.
     """
-    return evaluate(input_cfg, seed, env_setting, model, state_dict, load_path, replay_path).mean
+    returns = evaluate(input_cfg, seed, env_setting, model, state_dict, load_path, replay_path)
+    return sum(returns) / len(returns)
 
 
 def evaluate(
@@ -91,8 +78,8 @@ def evaluate(
     load_path: str | None = None,
     replay_path: str | None = None,
     strict: Strict = False,
-) -> Evaluation:
-    """`eval` with the return of each episode; ``strict`` as for ``serial_pipeline``."""
+) -> list[float]:
+    """The return of each episode of an `eval`; in battles those of the first player."""
     cfg = _compile(input_cfg, seed, env_setting, model, strict)
 
     def build(env: Any, policy: Any, **log: Any) -> Any:
@@ -102,7 +89,7 @@ def evaluate(
     weights = state_dict, load_path
     with _acting(cfg, env_setting, model, weights, "evaluator", build, replay_path) as evaluator:
         _, info = evaluator.eval()
-    return Evaluation(episode_returns(info))
+    return episode_returns(info)
 
 
 def collect_demo_data(
@@ -134,7 +121,7 @@ def collect_demo_data(
         state_dict_path: Checkpoint; see `eval` for what counts without.
 
     Raises:
-        ConfigError: The config is wrong, or says nothing of weights or file.
+        ConfigError: The config is wrong, or names no weights or file.
         CheckpointError: The weights cannot be read or do not fit, or the file cannot be written.
     """
     cfg = _compile(input_cfg, seed, env_setting, model)
@@ -250,7 +237,6 @@ def _compile(
     model: torch.nn.Module | None,
     strict: Strict = False,
 ) -> EasyDict:
-    # How much to collect is said by the caller, if at all.
     return load_config(
         input_cfg, seed, env_setting, model, command=False, strict=strict, collects=False
     )
@@ -272,7 +258,6 @@ def _acting(
         weights: The state, or a checkpoint.
         role: ``collector`` or ``evaluator``.
         build: Makes it of an env manager, a policy, and where to log.
-        replay_path: Folder for videos.
     """
     collects = role == "collector"
     state = _find_weights(cfg, model, *weights)
@@ -288,11 +273,17 @@ def _acting(
         policy = create_policy(cfg.policy, model=model, enable_field=fields)
         if state is not None:
             mode = policy.collect_mode if collects else policy.eval_mode
-            load_weights(mode, state, weights[1] or _GIVEN)
+            load_weights(mode, state, weights[1] or "the given state")
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ding-"))
         part = build(env, policy, tb_logger=_NoWriter(), exp_name=folder)
         stack.callback(part.close)
-        _require_statistics(env, policy, weights[1])
+        if getattr(env, "normalises", False) and policy._get_attribute("env_statistics") is None:
+            raise CheckpointError(
+                f"{weights[1] or 'the policy'} holds no 'env_statistics', by which the "
+                "environments of its run normalised what it learned from: without them it would "
+                "act on other inputs. It was saved before they were kept, or without them: train "
+                "it again"
+            )
         yield part
 
 
@@ -325,16 +316,6 @@ def _find_weights(
             "state_dict or a trained model"
         )
     return None
-
-
-def _require_statistics(env: Any, policy: Policy, path: str | None) -> None:
-    """Refuse weights whose inputs cannot be made as they were in training."""
-    if getattr(env, "normalises", False) and policy._get_attribute("env_statistics") is None:
-        raise CheckpointError(
-            f"{path or 'the policy'} holds no 'env_statistics', by which the environments of its "
-            "run normalised what it learned from: without them it would act on other inputs. It "
-            "was saved before they were kept, or without them: train anew"
-        )
 
 
 def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:

@@ -1,4 +1,4 @@
-"""What the command ``ding`` does once it knows what is wanted."""
+"""What the command ``ding`` does with its options."""
 
 import copy
 import os
@@ -62,11 +62,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
 
 
 def run(options: Mapping[str, Any]) -> int:
-    """Do what the options of `ding.entry.cli.main` say; returns the exit status.
-
-    Raises:
-        DingError: What is wrong, for one line on the terminal.
-    """
+    """Do what the options of `ding.entry.cli.main` say; returns the exit status."""
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
     if config is not None:
         if mode is None and "system_config" in read_config_directly(config):
@@ -86,7 +82,13 @@ def run(options: Mapping[str, Any]) -> int:
     _set_start(configs, config, load_path, options["resume"])
     if mode == "parallel":
         written |= choose_engine(configs[2], options["engine"], options["address"])
-        _write_parallel(configs, options)
+        for path, name in (
+            ("policy.learn.learner.train_iterations", "train_iter"),
+            ("system_config.coordinator.host", "coordinator_host"),
+            ("system_config.coordinator.port", "coordinator_port"),
+        ):
+            if options[name] is not None:
+                apply_overrides(configs, [f"{path}={options[name]!r}"])
     elif options["engine"] or options["address"]:
         raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
     elif options["env_step"] is not None and not _PIPELINES[mode].collects:
@@ -116,23 +118,8 @@ def run(options: Mapping[str, Any]) -> int:
     return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
 
 
-def _write_parallel(configs: _Configs, options: Mapping[str, Any]) -> None:
-    """Write options into the configs of a parallel run."""
-    for path, name in (
-        ("policy.learn.learner.train_iterations", "train_iter"),
-        ("system_config.coordinator.host", "coordinator_host"),
-        ("system_config.coordinator.port", "coordinator_port"),
-    ):
-        if options[name] is not None:
-            apply_overrides(configs, [f"{path}={options[name]!r}"])
-
-
 def read_configs(path: str, with_system: bool = False) -> _Configs:
-    """The dicts that a config file defines; its neighbours can be imported from now on.
-
-    Args:
-        with_system: Whether it has to define ``system_config`` as well.
-    """
+    """The dicts that a config file defines; modules in its folder can be imported from now on."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     read = read_config_with_system if with_system else read_config
     configs = read(path)
@@ -203,11 +190,7 @@ def evaluate_trained(
 
     Args:
         name: The folder, or ``zoo:NAME``.
-        episodes: How many, instead of as many as the config says.
         settings: ``PATH=VALUE``, for its config.
-
-    Raises:
-        DingError: What is wrong, for one line on the terminal.
     """
     found = find_trained(name)
     configs = read_configs(found.config)
@@ -231,12 +214,11 @@ def _evaluate(
     configs: _Configs, seed: int, load_path: str | None, replay_path: str | None, strict: Strict
 ) -> int:
     with Console("eval", mode="quiet"):  # keeps the evaluator's log off the terminal
-        result = evaluate(
+        returns = evaluate(
             list(configs), seed, load_path=load_path, replay_path=replay_path, strict=strict
         )
-    returns = result.returns
     click.echo(
-        f"mean return {result.mean:.6g} over {len(returns)} episodes "
+        f"mean return {statistics.fmean(returns):.6g} over {len(returns)} episodes "
         f"(std {statistics.pstdev(returns):.4g}, min {min(returns):.6g}, max {max(returns):.6g})"
     )
     click.echo("returns     " + " ".join(f"{value:.6g}" for value in returns))
@@ -246,21 +228,10 @@ def _evaluate(
 
 
 def run_dist(options: Mapping[str, Any]) -> int:
-    """Do what the options of `ding.entry.cli.main` say; returns the exit status.
-
-    Raises:
-        DingError: What is wrong, for one line on the terminal.
-        SystemExit: A signal ended the part.
-    """
-    module = options["module"]
-    if module == "config":
-        _prepare(options)
-    else:
-        _launch(module, options)
-    return 0
-
-
-def _prepare(options: Mapping[str, Any]) -> None:
+    """`run` for ``-m dist``: one part of a parallel run, or the config of all."""
+    if options["module"] != "config":
+        _launch(options["module"], options)
+        return 0
     configs = read_configs(options["config"], with_system=True)
     strict = apply_overrides(configs, options["settings"])
     if options["exp_name"]:
@@ -277,6 +248,7 @@ def _prepare(options: Mapping[str, Any]) -> None:
         for what in ("host", "port")
     )
     dist_entry.prepare(config, "local", hosts, ports)
+    return 0
 
 
 def _launch(module: str, options: Mapping[str, Any]) -> None:

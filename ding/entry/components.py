@@ -51,8 +51,8 @@ class Components:
     """The parts of a serial run.
 
     Attributes:
-        collector: An ``ISerialCollector``; what its ``collect`` takes depends on the kind.
-        collector_policy: What the collector was given: a collect mode, or one for each player.
+        collector: An ``ISerialCollector``; the arguments of its ``collect`` depend on the kind.
+        collector_policy: That of the collector: a collect mode, or one for each player.
         replay_buffer: ``None`` where training does not draw from one.
         reward_model: ``None`` where policies learn from the environments' rewards.
         built_options: The optimisers' options as the config says, before any state was loaded.
@@ -91,16 +91,7 @@ def load_config(
     command: bool = True,
     **options: Any,
 ) -> EasyDict:
-    """Read and compile a config.
-
-    Args:
-        input_cfg: Path of a config file, or ``(main_config, create_config)``.
-        seed: Seed of the run.
-        env_setting: Environments that are used instead of those that the config names.
-        model: Network that is used instead of the one that the config describes.
-        command: Use the policy's command-mode variant.
-        options: Passed to `ding.config.compile.compile_run_config`.
-    """
+    """Read and compile a config; see `ding.config.compile.compile_run_config`."""
     if isinstance(input_cfg, str | os.PathLike):
         main, create = read_config(os.fspath(input_cfg))
     elif isinstance(input_cfg, tuple | list) and len(input_cfg) == 2:
@@ -112,32 +103,8 @@ def load_config(
         )
     if is_parallel(create):
         main, create = serial_form(main, create)
-    return compile_run_config(
-        main,
-        create,
-        seed,
-        env_setting=env_setting,
-        own_model=model is not None,
-        command=command,
-        **options,
-    )
-
-
-def make_envs(
-    cfg: EasyDict, env_setting: list[Any] | None, dynamic_seed: bool | None = True
-) -> tuple[Any, Any]:
-    """Env managers for collecting and evaluating, seeded.
-
-    Args:
-        cfg: Compiled config.
-        env_setting: Env class or function, the collectors' env configs, the evaluators'.
-        dynamic_seed: Whether collecting environments draw a new seed for each episode.
-    """
-    collector_env = make_env_manager(cfg, env_setting, evaluate=False)
-    evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
-    seed_envs(collector_env, cfg.seed, "collector", dynamic_seed)
-    seed_envs(evaluator_env, cfg.seed, "evaluator", dynamic_seed=False)
-    return collector_env, evaluator_env
+    options.update(env_setting=env_setting, own_model=model is not None, command=command)
+    return compile_run_config(main, create, seed, **options)
 
 
 def seed_envs(manager: Any, seed: int, role: str, dynamic_seed: bool | None = True) -> None:
@@ -146,7 +113,12 @@ def seed_envs(manager: Any, seed: int, role: str, dynamic_seed: bool | None = Tr
 
 
 def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: bool) -> Any:
-    """One of the two env managers; arguments as for `make_envs`."""
+    """The env manager of collectors or evaluators.
+
+    Args:
+        env_setting: Env class or function, the collectors' env configs, the evaluators'; ``None``
+            for those of the config.
+    """
     if env_setting is None:
         env_fn, *cfgs = get_vec_env_setting(cfg.env, collect=not evaluate, eval_=evaluate)
     else:
@@ -167,7 +139,10 @@ def build_components(
     """Build all parts of a serial run; nothing is left open if one of them fails."""
     mode = mode or ("serial_onpolicy" if cfg.policy.on_policy else "serial")
     brought = {"env_setting": env_setting, "model": model}
-    collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
+    collector_env = make_env_manager(cfg, env_setting, evaluate=False)
+    evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
+    seed_envs(collector_env, cfg.seed, "collector", dynamic_seed)
+    seed_envs(evaluator_env, cfg.seed, "evaluator", dynamic_seed=False)
     with contextlib.ExitStack() as opened:
         _close_later(opened, collector_env)
         _close_later(opened, evaluator_env)
@@ -250,15 +225,7 @@ def _reward_model(
 
 
 def load_weights(mode: Any, state: dict, source: str, whose: str = "this policy") -> None:
-    """Give one of a policy's modes the weights that were saved.
-
-    Args:
-        source: Where they come from, for messages.
-        whose: Which policy it is, for messages.
-
-    Raises:
-        CheckpointError: They do not fit.
-    """
+    """Load saved weights into one of a policy's modes; a `CheckpointError` if they do not fit."""
     try:
         mode.load_state_dict(state)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
@@ -275,7 +242,7 @@ def _close_later(stack: contextlib.ExitStack, part: Any) -> None:
 
 
 def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
-    """Who plays: the policy alone; in a battle itself when it learns, and others when judged."""
+    """Modes that collect and that are evaluated: in battles lists, with one for each player."""
     collect_policy: Any = policy.collect_mode
     eval_policy: Any = policy.eval_mode
     count = cfg.env.get("player_num", 2)
@@ -298,7 +265,7 @@ def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
 
 
 def episode_returns(info: Any) -> list[float]:
-    """Returns of the episodes that an evaluation tells of; in battles those of the first player."""
+    """Returns of the episodes of an evaluation; in battles those of the first player."""
     if isinstance(info, Mapping):
         return [float(value) for value in info.get("eval_episode_return", ())]
     battles = isinstance(info, list) and info and isinstance(info[0], list)
@@ -328,12 +295,12 @@ def optimizer_options(policy: Any) -> Options:
 
 
 def keep_configured(policy: Any, built: Options, built_before: Options) -> None:
-    """After a state was loaded, use what the config has changed since.
+    """After a state was loaded, use the options that the config has changed since.
 
     Args:
         policy: The policy, with the state's options.
-        built: What the config says now: the options before anything was loaded.
-        built_before: What it said when the state was saved.
+        built: The options by the config of now, before anything was loaded.
+        built_before: Those by the config when the state was saved.
     """
     for name, optimizer in _optimizers(policy).items():
         groups = zip(optimizer.param_groups, built.get(name, ()), built_before.get(name, ()))

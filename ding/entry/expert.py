@@ -15,6 +15,7 @@ from ding.data.offline.checks import check_transitions
 from ding.data.offline.trajectories import in_trajectories
 from ding.data.offline.transition_dataset import transitions_of
 from ding.entry.components import (
+    Components,
     InputConfig,
     load_config,
     load_weights,
@@ -22,14 +23,46 @@ from ding.entry.components import (
     seed_envs,
 )
 from ding.entry.run.folder import CONFIG_FILE
+from ding.entry.serial_entry import SerialPipeline
 from ding.entry.trained_policy import PREFIX, find_trained
 from ding.policy import create_policy
 from ding.utils import read_file
 from ding.utils.errors import ConfigError, DataError
 from ding.worker import SampleSerialCollector
 
+#: Steps of an expert where the config does not set `policy.expert_random_collect_size`.
+DEFAULT_COUNT = 5000
 #: Turns columns of trajectories and their lengths into training samples.
 Cut = Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
+
+
+class ExpertPipeline(SerialPipeline):
+    """Trains with an expert, which is found before training unless the caller has done so.
+
+    Attributes:
+        expert: Its policy, or its transitions.
+    """
+
+    expert: Any = None
+    _is_given = False
+
+    def find_expert(
+        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
+    ) -> None:
+        """Load the expert by the caller's arguments, or else by the config."""
+        self._is_given = expert_cfg is not None or model is not None
+        self.expert = self.found(expert_cfg, model)
+
+    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+        """The policy of ``policy.collect.model_path``."""
+        path, key = self.cfg.policy.collect.get("model_path"), "policy.collect.model_path"
+        return load_expert(path, key, expert_cfg, self.cfg.seed, self.env_setting, model)
+
+    def outfit(self, parts: Components) -> None:
+        if self.expert is None:
+            self.find_expert()
+        if self._is_given:
+            parts.mode = ""  # no command can resume it
 
 
 def load_expert(
@@ -93,12 +126,10 @@ def play(
     cut: Cut | None = None,
     noise: float = 0.0,
 ) -> Columns:
-    """Samples of the policy that is trained, of what an expert does in the run's environments.
+    """Training samples of what an expert does in the run's environments.
 
     Args:
-        cfg: The run's compiled config.
         mode: Collect mode of the policy that is trained; it is reset at the end.
-        count: Number of samples.
         writer: Where the collector logs.
         cut: What makes samples of transitions, by default as ``mode`` does.
         noise: Share of random actions in place of the expert's.
@@ -132,9 +163,9 @@ def read_transitions(
     """Demonstrations of a file: the columns ``required``, checked against the policy's config.
 
     Args:
-        path: What `ding.entry.collect_demo_data` saved, or another data set of transitions.
+        path: What `ding.entry.collect_demo_data` saved, or another data set of transitions of the
+            type ``policy.collect.data_type``.
         key: The config key of ``path``, for messages.
-        cfg: A compiled config; ``policy.collect.data_type`` is the type of the data set.
 
     Raises:
         DataError: A column is absent, has NaN, or does not fit the shapes of ``policy.model``.

@@ -49,9 +49,9 @@ def serial_pipeline(
             that reaches them is finished. With 0 the policy is only evaluated.
         max_env_step: Environment steps after which it ends, likewise.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
-        strict: Whether keys of the config that are not known are errors, rather than reported: all,
-            or those at or under these paths.
-        callbacks: What is called while the run goes on, beside the ``callbacks`` of the config:
+        strict: Whether unknown keys of the config are errors, rather than reported: all, or those
+            at or under these paths.
+        callbacks: Called during the run, in addition to the ``callbacks`` of the config:
             `ding.utils.callbacks.RunCallback` objects, classes, or names ``module:Name``.
 
     Returns:
@@ -66,17 +66,14 @@ def serial_pipeline(
 
 
 class SerialPipeline:
-    """Trains off-policy; other pipelines say what they do otherwise.
+    """Trains off-policy; other pipelines override what they do differently.
 
-    Its config is compiled, and not saved yet: the run takes its folder first.
-
-    Args:
-        input_cfg: As for `serial_pipeline`, like the others.
+    Its config is compiled, and saved when the run has taken its folder.
 
     Attributes:
         mode: Name of the pipeline on the command line.
         on_policy: Whether it trains without a replay buffer; None if that is as the policy wants.
-        collects: Whether it collects, so that it has to be said how much.
+        collects: Whether it collects, so that the config has to contain how much.
         cfg: The compiled config.
         notes: What its user should know of it.
     """
@@ -110,7 +107,7 @@ class SerialPipeline:
         """Change the parts when they have been built."""
 
     def prepare(self, parts: Components) -> None:
-        """What comes before the first round of a run that has taken no environment step."""
+        """Called before the first round of a run that has taken no environment step."""
         cfg = self.cfg.policy
         if cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
             random_collect(
@@ -162,7 +159,10 @@ class SerialPipeline:
                 log.logger.warning("%s", notes.text)
             try:
                 watch.launching()
-                with contextlib.closing(self._build(log.writer, dynamic_seed)) as parts:
+                built = build_components(
+                    cfg, log.writer, self.env_setting, self._model, dynamic_seed, self.mode
+                )
+                with contextlib.closing(built) as parts:
                     watch.rest()
                     self.outfit(parts)
                     stop.patient = True
@@ -179,11 +179,6 @@ class SerialPipeline:
         if stop.ending is not None and ending.status != "converged":
             ending = stop.ending  # it came while the parts were closed
         return parts.policy, ending
-
-    def _build(self, writer: Any, dynamic_seed: bool | None) -> Components:
-        return build_components(
-            self.cfg, writer, self.env_setting, self._model, dynamic_seed, self.mode
-        )
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -202,7 +197,7 @@ def off_policy_round(parts: Components, run: SerialRun) -> None:
     buffer.push(players_data(data), cur_collector_envstep=parts.collector.envstep)
     batch_size = learner.policy.get_attribute("batch_size")
     if isinstance(batch_size, int) and buffer.count() < batch_size:
-        return  # as at every start: nothing to be warned of
+        return  # as at every start: not worth a warning
     for _ in range(cfg.learn.get("update_per_collect", 1)):
         batch = buffer.sample(batch_size, learner.train_iter)
         if batch is None:
@@ -225,7 +220,7 @@ def priority_info(learner: BaseLearner) -> dict[str, Any]:
 
 
 def players_data(data: Any) -> Any:
-    """The samples of all players of a battle as one batch; of a single policy as they are."""
+    """The samples of all players of a battle as one batch; those of one policy unchanged."""
     if not isinstance(data, tuple):
         return data
     samples, _ = data

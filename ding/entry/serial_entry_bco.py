@@ -10,9 +10,8 @@ from torch.nn import functional as F
 from ding.config.complete import Strict
 from ding.data import Columns
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import bare, load_expert, play, read_transitions
+from ding.entry.expert import DEFAULT_COUNT, ExpertPipeline, bare, play, read_transitions
 from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import SerialPipeline
 from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.reward_model.base_reward_model import (
@@ -24,9 +23,6 @@ from ding.reward_model.base_reward_model import (
 from ding.utils import deep_merge_dicts
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
-
-#: Steps of the expert where the config does not set `policy.expert_random_collect_size`.
-_COUNT = 5000
 
 
 def serial_pipeline_bco(
@@ -62,12 +58,10 @@ def serial_pipeline_bco(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-class ObservationPipeline(SerialPipeline):
+class ObservationPipeline(ExpertPipeline):
     """Clones an expert from its observations."""
 
     mode = "serial_bco"
-    _expert: Any = None
-    _is_given = False
     _demonstrations: Columns
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -81,44 +75,32 @@ class ObservationPipeline(SerialPipeline):
         if not 0 < self.cfg.bco.alpha <= 1:
             raise ConfigError(f"bco.alpha is {self.cfg.bco.alpha}; expected 0 < alpha <= 1")
 
-    def find_expert(
-        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
-    ) -> None:
-        """Load the expert, or read the file; without a call it is done before training."""
-        collect, key = self.cfg.policy.collect, "policy.collect.data_path"
-        self._is_given = expert_cfg is not None or model is not None
-        if collect.get("data_path"):
-            self._expert = read_transitions(collect.data_path, key, self.cfg, ("obs", "next_obs"))
-        else:
-            path, key = collect.get("model_path"), "policy.collect.model_path"
-            self._expert = load_expert(
-                *(path, key, expert_cfg, self.cfg.seed, self.env_setting, model)
-            )
+    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+        path, key = self.cfg.policy.collect.get("data_path"), "policy.collect.data_path"
+        if not path:
+            return super().found(expert_cfg, model)
+        return read_transitions(path, key, self.cfg, ("obs", "next_obs"))
 
     def outfit(self, parts: Components) -> None:
-        if self._expert is None:
-            self.find_expert()
-        if self._is_given:
-            parts.mode = ""  # no command can resume it
+        super().outfit(parts)
         policy: Any = parts.policy
         shapes = shapes_of(parts.collector_env)
         writer = parts.learner.tb_logger
         parts.reward_model = InverseDynamics(self.cfg.bco, shapes, policy._device, writer)
         parts.collector.on_trajectories = parts.reward_model.collected
-        # The same in a resumed run: the expert's own seeds, and no draw of the run's generators.
-        self._demonstrations = self._observed(policy)
-
-    def _observed(self, policy: Any) -> Columns:
-        """The expert's observations, ``obs`` and ``next_obs``."""
-        if isinstance(self._expert, Columns):
-            return self._expert
+        if isinstance(self.expert, Columns):
+            self._demonstrations = self.expert
+            return
 
         def observations(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
             return {name: columns[name] for name in ("obs", "next_obs")}
 
-        count = self.cfg.policy.get("expert_random_collect_size") or _COUNT
+        # The same in a resumed run: the expert's own seeds, and no draw of the run's generators.
+        count = self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
         mode = bare(policy.collect_mode)
-        return play(self.cfg, self._expert, mode, count, self.env_setting, None, observations)
+        self._demonstrations = play(
+            self.cfg, self.expert, mode, count, self.env_setting, None, observations
+        )
 
     def prepare(self, parts: Components) -> None:
         cfg = self.cfg.policy
@@ -188,8 +170,8 @@ class InverseDynamics(BaseRewardModel):
         batches = -(-len(self._steps) // learn.idm_batch_size)
         for _ in range(learn.idm_train_epoch * batches):
             steps = self._steps.sample(learn.idm_batch_size)
-            loss = self._loss(self._predict(steps["obs"], steps["next_obs"]), steps["action"])
-            losses.append(self._descend(loss))
+            predicted = self._predict(steps["obs"], steps["next_obs"])
+            losses.append(self._descend(self._loss(predicted, steps["action"])))
         if losses:
             self._log({"loss": losses}, train_iter, envstep)
 

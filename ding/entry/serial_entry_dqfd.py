@@ -10,7 +10,7 @@ from ding.config.complete import Strict
 from ding.data import Columns
 from ding.data.arrays import Item, Items
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import Cut, as_samples, load_expert, play, read_transitions
+from ding.entry.expert import DEFAULT_COUNT, Cut, ExpertPipeline, as_samples, play, read_transitions
 from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline
 from ding.policy import Policy
@@ -88,16 +88,10 @@ def serial_pipeline_sqil(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-class DemonstrationPipeline(SerialPipeline):
-    """Trains off-policy, on demonstrations as well.
-
-    Attributes:
-        expert: The policy that plays them; None until it is found, and if they are from a file.
-    """
+class DemonstrationPipeline(ExpertPipeline):
+    """Trains off-policy, on demonstrations as well."""
 
     mode = "serial_dqfd"
-    expert: Any = None
-    _is_given = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,17 +105,9 @@ class DemonstrationPipeline(SerialPipeline):
                 "is used"
             )
 
-    def find_expert(
-        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
-    ) -> None:
-        """Load the expert, and check the settings; without a call it is done before training."""
+    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
         self.check()
-        self._is_given = expert_cfg is not None or model is not None
-        path = self.cfg.policy.collect.get("model_path")
-        self.expert = load_expert(
-            *(path, "policy.collect.model_path", expert_cfg),
-            *(self.cfg.seed, self.env_setting, model),
-        )
+        return super().found(expert_cfg, model)
 
     def check(self) -> None:
         """Refuse settings that this pipeline cannot use."""
@@ -135,8 +121,7 @@ class DemonstrationPipeline(SerialPipeline):
             raise ConfigError(f"policy.collect.pho is {cfg.collect.pho}; it must be from 0 to 1")
 
     def outfit(self, parts: Components) -> None:
-        if self.expert is None:
-            self.find_expert()
+        super().outfit(parts)
         own, cfg = parts.replay_buffer, parts.cfg.policy.other.replay_buffer
         if not isinstance(own, AdvancedReplayBuffer):
             raise ConfigError(
@@ -150,8 +135,6 @@ class DemonstrationPipeline(SerialPipeline):
         )
         assert isinstance(demonstrations, AdvancedReplayBuffer)
         parts.replay_buffer = self.mixed(own, demonstrations)
-        if self._is_given:
-            parts.mode = ""  # no command can resume it
 
     @property
     def count(self) -> int:
@@ -207,29 +190,23 @@ class SQILPipeline(DemonstrationPipeline):
     """Trains on demonstrations with reward 1 and own steps with reward 0."""
 
     mode = "serial_sqil"
-    #: Demonstrations where the config does not set `policy.expert_random_collect_size`.
-    usual_count = 5000
-    _columns = ("obs", "action", "next_obs", "done")
 
     def check(self) -> None:
         if self.cfg.policy.get("multi_agent"):
             raise ConfigError("serial_pipeline_sqil trains one agent; policy.multi_agent is True")
 
-    def find_expert(
-        self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
-    ) -> None:
-        collect, key = self.cfg.policy.collect, "policy.collect.data_path"
-        if collect.get("data_path"):
-            self.check()
-            self.expert = read_transitions(collect.data_path, key, self.cfg, self._columns)
-        else:
-            super().find_expert(expert_cfg, model)
+    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+        path, key = self.cfg.policy.collect.get("data_path"), "policy.collect.data_path"
+        if not path:
+            return super().found(expert_cfg, model)
+        self.check()
+        return read_transitions(path, key, self.cfg, ("obs", "action", "next_obs", "done"))
 
     @property
     def count(self) -> int:
         if isinstance(self.expert, Columns):
             return len(self.expert)
-        return self.cfg.policy.get("expert_random_collect_size") or self.usual_count
+        return self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
 
     def mixed(
         self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer

@@ -109,10 +109,10 @@ def serial_pipeline_dt(
 
 
 class OfflinePipeline(SerialPipeline):
-    """Trains on a data set, which is read when training is asked for.
+    """Trains on a data set, which is read when training starts.
 
     By priorities, the run's replay buffer holds the samples' numbers and priorities, so that a
-    resumed run has them; the samples themselves stay here.
+    resumed run has them, and not the samples.
     """
 
     mode = "serial_offline"
@@ -156,7 +156,7 @@ class OfflinePipeline(SerialPipeline):
         """One update: on the batch whose turn it is, or on samples drawn by their priorities."""
         number, buffer = parts.learner.train_iter, parts.replay_buffer
         # Learning rates may follow the epochs.
-        parts.learner.policy.set_attribute("epoch", self._batches.epoch_of(number))
+        parts.learner.policy.set_attribute("epoch", number // len(self._batches))
         if buffer is None:
             run.learn(self._batches[number])
             return
@@ -206,9 +206,9 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
 
     Args:
         cfg: A compiled config; ``policy.nstep`` counts. If it wants normalised observations
-            (``policy.collect.normalize_states`` or ``env.norm_obs.offline_stats``), it comes to say
-            by what.
-        notes: Told what was made of the data.
+            (``policy.collect.normalize_states`` or ``env.norm_obs.offline_stats``), their mean and
+            deviation are written into it.
+        notes: Gets how the data was changed.
 
     Raises:
         ConfigError: No path, or a type that is not there.
@@ -226,16 +226,21 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
             f"{source} holds {what}; expected transitions, dicts such as "
             "ding.entry.collect_demo_data saves"
         )
-    required = _required(cfg.policy)
+    policy_class = get_policy_cls(cfg.policy)
+    # Columns that the policy learns from; of a user's policy they may be unknown.
+    is_ours = policy_class.__module__.startswith("ding.policy.")
+    usual: Sequence[str] = _TRANSITION if is_ours else ()
+    required = usual if policy_class.data_columns is None else policy_class.data_columns
     check_transitions(data, required, cfg.policy, source)
     if isinstance(data, Columns) and "obs" in data.columns:
         data = _normalised(data, cfg, notes, source)
     nstep = cfg.policy.get("nstep") or 1
-    # What the numbers of a reward are, in data of several agents or for a policy from elsewhere,
-    # is not known.
+    # Rewards of several numbers may mean anything in data of a team or for a user's policy.
     one_reward = "reward" in required and not cfg.policy.get("multi_agent")
     if isinstance(data, Columns) and (nstep > 1 or one_reward):
-        data = with_nstep(data, nstep, _discount_factor(cfg.policy), source)
+        learn = policy_class.default_config().learn
+        section = cfg.policy.learn if "discount_factor" in learn else cfg.policy
+        data = with_nstep(data, nstep, section.get("discount_factor", 0.99), source)
     return data
 
 
@@ -244,21 +249,6 @@ def _source(cfg: Mapping[str, Any]) -> str:
     if key is None:
         return "the data set"
     return f"the data set {at(cfg, key)!r} ({key})"
-
-
-def _required(policy: Any) -> Sequence[str]:
-    """Columns that a policy learns from; of policies from elsewhere nothing is known."""
-    cls = get_policy_cls(policy)
-    if cls.data_columns is not None:
-        return cls.data_columns
-    return _TRANSITION if cls.__module__.startswith("ding.policy.") else ()
-
-
-def _discount_factor(policy: Any) -> float:
-    """It stands where the policy's defaults have it."""
-    defaults = get_policy_cls(policy).default_config()
-    section = policy.learn if "discount_factor" in defaults.learn else policy
-    return section.get("discount_factor", 0.99)
 
 
 def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
@@ -286,10 +276,9 @@ def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
 
 
 def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data set") -> Columns:
-    """Transitions whose ``reward`` has the rewards of n steps, and what goes with them.
+    """Transitions of n steps, made of those that follow each other by their observations.
 
-    They are made of those that follow each other by their observations. Data whose rewards have n
-    steps already stays as it is.
+    Data whose rewards have n steps already stays as it is.
 
     Args:
         data: With ``reward`` ``[N]``, ``[N, 1]`` or ``[N, n]``.
@@ -348,22 +337,16 @@ class Batches:
         share = math.ceil(len(self.samples) / self._ranks)
         return math.ceil(share / self._batch_size)
 
-    def epoch_of(self, number: int) -> int:
-        """The epoch that a batch is of."""
-        return number // len(self)
-
     def __getitem__(self, number: int) -> Any:
         """A batch: columns where the samples have one shape, otherwise rows."""
         epoch, at = divmod(number, len(self))
         if epoch != self._epoch:
-            self._epoch, self._order = epoch, self._shuffled(epoch)
+            order = np.random.default_rng([self._seed, epoch]).permutation(len(self.samples))
+            # The first ones again, so that all learners have as many.
+            share = math.ceil(len(order) / self._ranks)
+            self._order = np.resize(order, share * self._ranks)[self._rank :: self._ranks]
+            self._epoch = epoch
         return self.take(self._order[at * self._batch_size : (at + 1) * self._batch_size])
-
-    def _shuffled(self, epoch: int) -> np.ndarray:
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(self.samples))
-        # The first ones again, so that all learners have as many.
-        share = math.ceil(len(order) / self._ranks)
-        return np.resize(order, share * self._ranks)[self._rank :: self._ranks]
 
     def take(self, index: np.ndarray) -> Any:
         """Samples by their numbers."""

@@ -13,9 +13,9 @@ from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
 from ding.data.offline.trajectories import in_trajectories
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import bare, load_expert, play, read_transitions
+from ding.entry.expert import ExpertPipeline, bare, load_expert, play, read_transitions
 from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import SerialPipeline, off_policy_round
+from ding.entry.serial_entry import off_policy_round
 from ding.entry.serial_entry_onpolicy import on_policy_round
 from ding.policy import Policy, create_policy
 from ding.reward_model.demonstrated import DemonstratedRewardModel
@@ -95,7 +95,8 @@ def serial_pipeline_gail(
         DataError: The file's transitions lack a column, have NaN, or do not fit the policy.
     """
     pipeline = GailPipeline(input_cfg, seed, env_setting, model, strict)
-    pipeline.find_demonstrations(expert_cfg, collects=collect_data)
+    pipeline.plays = collect_data
+    pipeline.find_expert(expert_cfg)
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
@@ -116,7 +117,7 @@ def serial_pipeline_guided_cost(
     hold the probabilities of their actions.
     """
     pipeline = GuidedCostPipeline(input_cfg, seed, env_setting, model, strict)
-    pipeline.find_demonstrations(model=expert_model)
+    pipeline.find_expert(model=expert_model)
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
@@ -174,7 +175,7 @@ def trex_collecting_data(args: Any = None) -> None:
     print(f"saved {len(data)} transitions to {os.path.abspath(path)}")
 
 
-class RewardModelPipeline(SerialPipeline):
+class RewardModelPipeline(ExpertPipeline):
     """Trains with a reward model, which is given demonstrations before the first round if it needs
     them. A class whose `on_policy` is None does as its policy wants.
 
@@ -184,8 +185,8 @@ class RewardModelPipeline(SerialPipeline):
 
     mode = "serial_reward_model"
     types: tuple[str, ...] = ()
-    _expert: Any = None
-    _is_given = False
+    #: Whether an expert plays, rather than a file being read.
+    plays = True
 
     def __init__(self, input_cfg: InputConfig, *args: Any, **kwargs: Any) -> None:
         super().__init__(input_cfg, *args, **kwargs)
@@ -210,46 +211,23 @@ class RewardModelPipeline(SerialPipeline):
             return path or None
         return os.path.join(path, _FILE)
 
-    def find_demonstrations(
-        self,
-        expert_cfg: InputConfig | None = None,
-        model: torch.nn.Module | None = None,
-        collects: bool = True,
-    ) -> None:
-        """Load the expert, or read the file; without a call it is done before training."""
-        self._is_given = expert_cfg is not None or model is not None
+    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
         path, file = self._expert_path, self.data_path
-        ranks = self._model_class.ranks
-        if ranks and file and os.path.exists(file):
-            self._expert = self._read()
-        elif collects and (path or model is not None):
-            self._expert = self.ranked() if ranks else self._load_expert(path, expert_cfg, model)
-        elif file:
-            self._expert = self._read()
-        else:
+        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+        is_saved = bool(kind.ranks and file and os.path.exists(file))
+        if not is_saved and self.plays and (path or model is not None):
+            return self.ranked() if kind.ranks else self._load_expert(path, expert_cfg, model)
+        if not file:
             raise ConfigError(
                 "no demonstrations: set reward_model.expert_model_path, such as "
                 "'zoo:cartpole_ppo', or reward_model.data_path"
             )
+        return read_transitions(file, "reward_model.data_path", self.cfg, kind.columns)
 
     @property
     def _expert_path(self) -> str | None:
         path = self.cfg.reward_model.get("expert_model_path")
         return path or self.cfg.policy.collect.get("model_path")
-
-    def _read(self) -> Columns:
-        columns = self._model_class.columns
-        return read_transitions(str(self.data_path), "reward_model.data_path", self.cfg, columns)
-
-    @property
-    def _learns_from_experts(self) -> bool:
-        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
-        return isinstance(kind, type) and issubclass(kind, DemonstratedRewardModel)
-
-    @property
-    def _model_class(self) -> type[DemonstratedRewardModel]:
-        found: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
-        return found
 
     def _load_expert(
         self,
@@ -257,25 +235,17 @@ class RewardModelPipeline(SerialPipeline):
         expert_cfg: InputConfig | None = None,
         model: torch.nn.Module | None = None,
     ) -> Any:
-        return load_expert(
-            path,
-            "reward_model.expert_model_path",
-            expert_cfg,
-            self.cfg.seed,
-            self.env_setting,
-            model,
-            self._input_cfg,
-        )
+        key, seed, usual = "reward_model.expert_model_path", self.cfg.seed, self._input_cfg
+        return load_expert(path, key, expert_cfg, seed, self.env_setting, model, usual)
 
     def outfit(self, parts: Components) -> None:
-        if self._expert is None and self._learns_from_experts:
-            self.find_demonstrations()
-        if self._is_given:
-            parts.mode = ""  # no command can resume it
+        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+        if isinstance(kind, type) and issubclass(kind, DemonstratedRewardModel):
+            super().outfit(parts)
 
     def prepare(self, parts: Components) -> None:
-        if self._expert is not None:
-            data = self._expert
+        if self.expert is not None:
+            data = self.expert
             if not isinstance(data, Columns):
                 data = self._play(data, parts.policy, self.cfg.reward_model.collect_count)
                 if self.data_path:

@@ -1,4 +1,4 @@
-"""Trained policies to use: ``ding.load``; of a run's folder, or those that the package brings."""
+"""Trained policies to use: ``ding.load``; of a run's folder, or of the zoo."""
 
 import contextlib
 import difflib
@@ -33,9 +33,8 @@ _TOLERANCE = 1e-4
 class TrainedPolicy:
     """Acts as a run's evaluations do: without exploring.
 
-    Observations are those that the run's environments give, and actions those that they take: where
-    its config wraps them (frames stacked, actions scaled), an environment of one's own has to be
-    wrapped alike.
+    Observations are those that the run's environments return, and actions those that they take:
+    where its config wraps them (frames stacked, actions scaled), wrap yours in the same way.
 
     Args:
         policy: With weights, and the eval mode enabled.
@@ -52,10 +51,7 @@ class TrainedPolicy:
         self.reset()
 
     def act(self, obs: Any) -> Any:
-        """The action for one observation.
-
-        Args:
-            obs: An array ``[*obs_shape]``, or what else the environments give.
+        """The action for one observation, such as an array ``[*obs_shape]``.
 
         Returns:
             An int for one discrete action, otherwise an array or a dict of them.
@@ -94,27 +90,21 @@ class TrainedPolicy:
         actor = _Actor(self.policy)
         partial = temporary_name(path) + ending
         try:
-            self._check(_export(actor, obs[:2], partial), actor, obs)
+            exported = _export(actor, obs[:2], partial)
+            for batch in (obs, obs[:1]):  # also of other sizes than the one traced
+                with torch.no_grad():
+                    expected = actor(batch).double()
+                found = torch.as_tensor(exported(batch)).double()
+                if found.shape != expected.shape or not torch.allclose(
+                    found, expected, rtol=_TOLERANCE, atol=_TOLERANCE
+                ):
+                    raise CheckpointError(
+                        "the exported policy acts otherwise than this one, so it was not kept"
+                    )
             put_in_place(partial, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(partial)
-
-    @staticmethod
-    def _check(
-        exported: Callable[[torch.Tensor], Any], actor: nn.Module, obs: torch.Tensor
-    ) -> None:
-        for batch in (obs, obs[:1]):  # also of other sizes than the one traced
-            with torch.no_grad():
-                expected = actor(batch)
-                found = torch.as_tensor(exported(batch))
-            same = found.shape == expected.shape and torch.allclose(
-                found.double(), expected.double(), rtol=_TOLERANCE, atol=_TOLERANCE
-            )
-            if not same:
-                raise CheckpointError(
-                    "the exported policy acts otherwise than this one, so it was not kept"
-                )
 
 
 def load(
@@ -143,7 +133,9 @@ def load(
     path = found.weights if checkpoint is None else os.fspath(checkpoint)
     policy = create_policy(cfg.policy, enable_field=["eval"])
     load_weights(policy.eval_mode, read_file(path), path)
-    return TrainedPolicy(policy, _shape(at(cfg, "policy.model.obs_shape")))
+    shape = at(cfg, "policy.model.obs_shape")
+    is_array = shape is not None and not isinstance(shape, Mapping)
+    return TrainedPolicy(policy, (*sizes_of(shape),) if is_array else None)
 
 
 class _Actor(nn.Module):
@@ -162,13 +154,13 @@ class _Actor(nn.Module):
 
 
 def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[torch.Tensor], Any]:
-    """Write it, and give what was written back as a function."""
+    """Write it, and return what was written as a function."""
     with torch.no_grad(), warnings.catch_warnings():
         # Of what depends on the example. Whether anything does is checked.
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(actor, example, check_trace=False)
         if path.endswith(".pt"):
-            # Parameters become constants: whoever runs it needs no gradients.
+            # Parameters become constants: it is not trained.
             torch.jit.freeze(traced.eval()).save(path)
             return torch.jit.load(path)
         try:
@@ -188,10 +180,6 @@ def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[tor
     return lambda obs: evaluator.run(None, {"obs": obs.numpy()})[0]
 
 
-def _shape(obs_shape: Any) -> tuple[int, ...] | None:
-    return None if obs_shape is None or isinstance(obs_shape, Mapping) else (*sizes_of(obs_shape),)
-
-
 #: What names of policies that the package brings begin with.
 PREFIX = "zoo:"
 CHECKPOINT_ENDING = ".pth.tar"
@@ -202,23 +190,14 @@ _NUMBERED = re.compile(r"iteration_(\d+)\.pth\.tar")
 
 @dataclass(frozen=True)
 class TrainedFiles:
-    """What there is of a trained policy.
-
-    Attributes:
-        config: File of the config.
-        checkpoint: File of the weights; ``None`` if the run has none.
-    """
+    """Files of a trained policy: its config, and its weights if the run has some."""
 
     config: str
     checkpoint: str | None
 
     @property
     def weights(self) -> str:
-        """File of the weights.
-
-        Raises:
-            CheckpointError: The run has none.
-        """
+        """File of the weights; a `CheckpointError` if the run has none."""
         if self.checkpoint is None:
             folder = os.path.join(os.path.dirname(self.config), "ckpt")
             raise CheckpointError(f"{folder} holds no checkpoint; pass checkpoint")
@@ -241,7 +220,12 @@ def find_trained(name: str | os.PathLike[str]) -> TrainedFiles:
     config = os.path.join(name, CONFIG_FILE)
     if not os.path.isfile(config):
         raise ConfigError(f"no run in {os.path.abspath(name)!r}: there is no {CONFIG_FILE}")
-    return TrainedFiles(config, _newest(os.path.join(name, "ckpt")))
+    folder = os.path.join(name, "ckpt")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    numbered = [match for match in map(_NUMBERED.fullmatch, names) if match]
+    newest = max(numbered, key=lambda match: int(match[1]), default=None)
+    chosen = _BEST if _BEST in names else newest and newest[0]
+    return TrainedFiles(config, chosen and os.path.join(folder, chosen))
 
 
 def zoo_names() -> list[str]:
@@ -250,7 +234,7 @@ def zoo_names() -> list[str]:
 
 
 def zoo_facts(name: str) -> dict[str, Any]:
-    """How a policy of the zoo was trained and judged, by a few words."""
+    """Facts on the training and the evaluation of a policy of the zoo, by name."""
     return dict(read_config_directly(_find_in_zoo(name).config)["zoo"])
 
 
@@ -262,16 +246,6 @@ def _find_in_zoo(name: str) -> TrainedFiles:
         raise ConfigError(f"the zoo has no {name!r}{meant} `ding eval zoo:` lists what there is")
     stem = os.path.join(_FOLDER, name)
     return TrainedFiles(f"{stem}.yaml", f"{stem}{CHECKPOINT_ENDING}")
-
-
-def _newest(folder: str) -> str | None:
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    if _BEST in names:
-        return os.path.join(folder, _BEST)
-    numbered = [match for match in map(_NUMBERED.fullmatch, names) if match]
-    if not numbered:
-        return None
-    return os.path.join(folder, max(numbered, key=lambda match: int(match[1]))[0])
 
 
 def export_checkpoint(

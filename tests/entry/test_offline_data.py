@@ -9,7 +9,7 @@ from ding.config.check import Notes
 from ding.data import Columns, offline_data_save_type
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.trajectories import trajectories
-from ding.entry.serial_entry_offline import Batches, _discount_factor, load_samples, with_nstep
+from ding.entry.serial_entry_offline import Batches, load_samples, with_nstep
 from ding.policy import Policy
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, DataError
@@ -31,7 +31,6 @@ class TestBatches:
         ]
         assert [sorted(epoch) for epoch in epochs] == [list(range(100))] * 2
         assert epochs[0] != epochs[1]
-        assert [batches.epoch_of(n) for n in (0, 3, 4)] == [0, 0, 1]
         again = Batches(numbered(100), 30, seed=0)
         assert again[5].column("number").tolist() == batches[5].column("number").tolist()
 
@@ -139,13 +138,6 @@ class TestNstep:
                 assert got["done"] == window[-1]["done"]
                 assert got["value_gamma"] == pytest.approx(gamma ** len(window))
                 assert got["action"].tolist() == [t]
-
-    @pytest.mark.parametrize(
-        ("type_", "section"), [("dqn", {}), ("td3", {"discount_factor": 0.5}), ("bc", {})]
-    )
-    def test_the_discount_factor_stands_where_the_policy_has_it(self, type_, section):
-        policy = EasyDict(type=type_, learn=section, discount_factor=0.9)
-        assert _discount_factor(policy) == (0.5 if section else 0.9)
 
     def test_data_of_n_steps_stays(self):
         data = Columns({"reward": np.zeros((4, 3)), "obs": np.zeros((4, 1))})
@@ -263,6 +255,20 @@ class TestPoliciesFromElsewhere:
         assert self.load(data, "of_goals").columns.keys() == {"goal", "reward"}
         with pytest.raises(DataError, match="'next_obs', 'done'; expected obs, action, reward"):
             self.load(good(next_obs=None, done=None), "dqn", **DISCRETE)
+
+    @pytest.mark.parametrize(
+        ("type_", "learn"), [("dqn", {}), ("td3", {"discount_factor": 0.5}), ("bc", {})]
+    )
+    def test_the_discount_factor_stands_where_the_policy_has_it(self, type_, learn):
+        is_vector = type_ == "td3"
+        changed = {"action": np.ones((5, 2))} if is_vector else {}
+        data = good(obs=np.arange(15, dtype=np.float32).reshape(5, 3), **changed)
+        offline_data_save_type(data, "demo.pkl")
+        section = dict(type=type_, learn=learn, nstep=2, discount_factor=0.9)
+        section |= CONTINUOUS if is_vector else DISCRETE
+        section["collect"] = dict(data_path="demo.pkl")
+        samples = load_samples(EasyDict(env={}, policy=section), Notes())
+        assert samples.column("value_gamma")[0] == pytest.approx(0.5 if learn else 0.9)
 
     def test_rewards_of_several_agents(self):
         data = good(reward=np.zeros((5, 3), np.float32))
