@@ -17,7 +17,6 @@ from ding.utils import (
     CheckpointError,
     CheckpointNotFoundError,
     ConfigError,
-    LockContext,
     deep_merge_dicts,
     import_module,
 )
@@ -26,10 +25,10 @@ from ding.utils.file_helper import open_regular, write_atomically
 
 
 class BaseLeague(ABC):
-    """Base of leagues; safe to use from several threads.
+    """Base of leagues; a subclass says in `_get_job_info` what a job is.
 
-    A subclass says in `_get_job_info` what a job is. Checkpoints lie in ``cfg.path_policy``: that
-    of an active player is written by its learner, and its copies beside it. The folder is made.
+    Checkpoints are in ``cfg.path_policy``, which is made: that of an active player is written by
+    its learner, its copies are made here.
 
     Args:
         cfg: Merged over `default_config`; ``active_players`` and ``branch_probs`` replace the
@@ -61,7 +60,6 @@ class BaseLeague(ABC):
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = self._merged(cfg)
-        self._lock = LockContext()
         self._turn = 0
         self.path_policy: str = self._cfg.get("path_policy", "policy")
         try:
@@ -77,23 +75,16 @@ class BaseLeague(ABC):
         self._make_players()
 
     def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> LeagueJob:
-        """A job for a player: whom it plays, from which checkpoints.
-
-        Args:
-            player_id: Each active player in turn if None.
-            eval_flag: An evaluation.
-        """
-        with self._lock:
-            if player_id is None:
-                ids = self.active_players_ids
-                player_id = ids[self._turn % len(ids)]
-                self._turn += 1
-            return self._get_job_info(self._find_active(player_id), eval_flag)
+        """A job for a player, or for each active one in turn: opponent and checkpoints."""
+        if player_id is None:
+            ids = self.active_players_ids
+            player_id = ids[self._turn % len(ids)]
+            self._turn += 1
+        return self._get_job_info(self._find_active(player_id), eval_flag)
 
     def judge_snapshot(self, player_id: str, force: bool = False) -> bool:
-        """Keep a copy of an active player if it is trained enough.
-
-        The copy joins the league as a `HistoricalPlayer`, with a checkpoint of its own.
+        """Keep a copy of an active player, a `HistoricalPlayer` with its own checkpoint, if it is
+        trained enough.
 
         Args:
             force: Keep one in any case, unless there is one from the same iteration.
@@ -104,51 +95,42 @@ class BaseLeague(ABC):
         Raises:
             CheckpointError: The checkpoint cannot be copied; the league is as it was.
         """
-        with self._lock:
-            player = self._find_active(player_id)
-            if not (force or player.is_trained_enough()):
-                return False
-            frozen = player.snapshot(self.metric_env)
-            if frozen.player_id in self._historical:
-                return False
-            self.save_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
-            player.start_phase()
-            self._add_historical(frozen)
-            self._mutate_player(player)
-            return True
+        player = self._find_active(player_id)
+        if not (force or player.is_trained_enough()):
+            return False
+        frozen = player.snapshot(self.metric_env)
+        if frozen.player_id in self._historical:
+            return False
+        self.save_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
+        player.start_phase()
+        self._add_historical(frozen)
+        self._mutate_player(player)
+        return True
 
     def update_active_player(self, player_info: PlayerInfo) -> None:
-        """Take in how far the training of a player is."""
-        with self._lock:
-            self._update_player(self._find_active(player_info["player_id"]), player_info)
+        """Note how far the training of a player is."""
+        self._update_player(self._find_active(player_info["player_id"]), player_info)
 
     def finish_job(self, job_info: LeagueJobResult) -> None:
-        """Count the games of a job, and rate who played them.
+        """Count the games of a job, and rate its players.
 
-        Games of a player against itself, and those of an evaluation (``agent_num`` of 1), tell
-        nothing about two players and change nothing. What cannot be understood is left out, with
-        a warning.
+        Games of a player against itself and evaluations (``agent_num`` of 1) change nothing; a
+        result that cannot be understood is skipped with a warning.
         """
         if job_info.get("agent_num", 2) == 1:
             return
-        with self._lock:
-            if not self.payoff.update(job_info):
-                return
-            home, away = (self.get_player_by_id(name) for name in job_info["player_id"])
-            if home is away:
-                return
-            home.rating, away.rating = self.metric_env.rate_1vs1(
-                home.rating, away.rating, job_info["result"]
-            )
+        if not self.payoff.update(job_info):
+            return
+        home, away = (self.get_player_by_id(name) for name in job_info["player_id"])
+        if home is away:
+            return
+        home.rating, away.rating = self.metric_env.rate_1vs1(
+            home.rating, away.rating, job_info["result"]
+        )
 
     def get_player_by_id(self, player_id: str) -> Player:
-        """The active or historical player of that id.
-
-        Raises:
-            UnknownTypeError: There is none (also a `KeyError`).
-        """
-        with self._lock:
-            return self._historical.get(player_id) or self._find_active(player_id)
+        """The active or historical player of that id; else an `UnknownTypeError`."""
+        return self._historical.get(player_id) or self._find_active(player_id)
 
     @staticmethod
     def save_checkpoint(src_checkpoint: str, dst_checkpoint: str) -> None:
@@ -171,14 +153,9 @@ class BaseLeague(ABC):
             write_atomically(dst_checkpoint, lambda stream: shutil.copyfileobj(source, stream))
 
     def player_rank(self, string: bool = False) -> str | dict[str, float]:
-        """Every player's rating (μ − 3σ), the best first.
-
-        Args:
-            string: As a table to print.
-        """
-        with self._lock:
-            players = sorted(self.payoff.players, key=lambda p: p.rating.exposure, reverse=True)
-            ranks = {player.player_id: player.rating.exposure for player in players}
+        """Every player's rating (μ − 3σ), the best first; ``string``: as a table to print."""
+        players = sorted(self.payoff.players, key=lambda p: p.rating.exposure, reverse=True)
+        ranks = {player.player_id: player.rating.exposure for player in players}
         if not string:
             return ranks
         width = max(len("player"), *(len(player_id) for player_id in ranks))
@@ -187,8 +164,7 @@ class BaseLeague(ABC):
 
     @property
     def active_players(self) -> list[ActivePlayer]:
-        with self._lock:
-            return list(self._active.values())
+        return list(self._active.values())
 
     @property
     def active_players_ids(self) -> list[str]:
@@ -202,20 +178,18 @@ class BaseLeague(ABC):
     @property
     def historical_players(self) -> list[HistoricalPlayer]:
         """Oldest first."""
-        with self._lock:
-            return list(self._historical.values())
+        return list(self._historical.values())
 
     def state_dict(self) -> dict:
         """Players, records and ratings, as plain data; the checkpoints stay in their files."""
-        with self._lock:
-            return {
-                "players": {
-                    "active": {name: player.state_dict() for name, player in self._active.items()},
-                    "historical": [player.state_dict() for player in self._historical.values()],
-                },
-                "payoff": self.payoff.state_dict(),
-                "turn": self._turn,
-            }
+        return {
+            "players": {
+                "active": {name: player.state_dict() for name, player in self._active.items()},
+                "historical": [player.state_dict() for player in self._historical.values()],
+            },
+            "payoff": self.payoff.state_dict(),
+            "turn": self._turn,
+        }
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Go on from a `state_dict` of a league of the same config.
@@ -223,26 +197,25 @@ class BaseLeague(ABC):
         Raises:
             ConfigError: It is of a league of other active players; this one is as it was.
         """
-        with self._lock:
-            saved = state_dict["players"]
-            if set(saved["active"]) != set(self._active):
-                raise ConfigError(
-                    f"the saved league has the active players {', '.join(saved['active'])}, the "
-                    f"config asks for {', '.join(self._active)}; change active_players or "
-                    f"player_category back, or start a new experiment"
-                )
-            for player_id, state in saved["active"].items():
-                self._active[player_id].load_state_dict(state)
-            self._historical = {}
-            self.payoff.replace_players(self._active.values())
-            for state in saved["historical"]:
-                self._add_historical(self._active[state["parent_id"]].restored_copy(state))
-            self.payoff.load_state_dict(state_dict["payoff"])
-            self._turn = state_dict["turn"]
+        saved = state_dict["players"]
+        if set(saved["active"]) != set(self._active):
+            raise ConfigError(
+                f"the saved league has the active players {', '.join(saved['active'])}, the "
+                f"config asks for {', '.join(self._active)}; change active_players or "
+                f"player_category back, or start a new experiment"
+            )
+        for player_id, state in saved["active"].items():
+            self._active[player_id].load_state_dict(state)
+        self._historical = {}
+        self.payoff.replace_players(self._active.values())
+        for state in saved["historical"]:
+            self._add_historical(self._active[state["parent_id"]].restored_copy(state))
+        self.payoff.load_state_dict(state_dict["payoff"])
+        self._turn = state_dict["turn"]
 
     def _merged(self, cfg: EasyDict) -> EasyDict:
         merged = EasyDict(deep_merge_dicts(self.default_config(), cfg))
-        # Who plays, and with which chances: to add to the defaults is not what a user means.
+        # These two replace the defaults: users do not mean to add to them.
         if "active_players" in cfg:
             merged.active_players = cfg["active_players"]
         for name, section in cfg.items():
@@ -321,7 +294,7 @@ class BaseLeague(ABC):
         player.total_agent_step = player_info["train_iteration"]
 
     def _mutate_player(self, player: ActivePlayer) -> None:
-        """Let a player start anew; without a pretrained checkpoint there is no other beginning."""
+        """Let a player restart, if there is a pretrained checkpoint to restart from."""
         if not self._cfg.use_pretrain:
             return
         pretrained = self._cfg.pretrain_checkpoint_path[player.category]
@@ -334,7 +307,7 @@ def create_league(cfg: EasyDict, *args: Any) -> BaseLeague:
     """The league that ``cfg.league_type`` names.
 
     Args:
-        cfg: ``import_names``: modules to import first, which register types of one's own.
+        cfg: ``import_names``: modules to import first, which register custom types.
     """
     import_module(cfg.get("import_names", []))
     if "league_type" not in cfg:

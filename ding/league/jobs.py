@@ -1,6 +1,11 @@
-"""What a league hands out, and what it is told: plain dicts, as commanders pass them on."""
+"""What a league hands out and takes back, as plain dicts that commanders pass on."""
 
-from typing import TypedDict
+from typing import Any, TypedDict
+
+from ding.utils.errors import DataError
+
+#: How a game ended for the first of its players.
+OUTCOMES = WINS, DRAWS, LOSSES = "wins", "draws", "losses"
 
 
 class LeagueJob(TypedDict, total=False):
@@ -24,12 +29,7 @@ class LeagueJob(TypedDict, total=False):
 
 
 class LeagueJobResult(LeagueJob, total=False):
-    """A job whose games were played.
-
-    Attributes:
-        result: ``'wins'``, ``'draws'`` or ``'losses'`` of the first player for each game; lists may
-            be nested, as workers report one for each environment.
-    """
+    """A job whose games were played; for ``result`` see `flat_outcomes`."""
 
     result: list[object]
 
@@ -39,3 +39,25 @@ class PlayerInfo(TypedDict):
 
     player_id: str
     train_iteration: int
+
+
+def flat_outcomes(result: Any) -> list[str]:
+    """The games of a result as one list.
+
+    Args:
+        result: ``'wins'``, ``'draws'`` or ``'losses'`` per game; lists of them may be nested, as
+            workers report one list per environment.
+
+    Raises:
+        DataError: It holds something else.
+    """
+    outcomes, pending = [], [result]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, (list, tuple)):
+            pending.extend(reversed(part))
+        elif part in OUTCOMES:
+            outcomes.append(part)
+        else:
+            raise DataError(f"a game's result is one of {', '.join(OUTCOMES)}, got {part!r}")
+    return outcomes

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ding.league.outcome import DRAWS, WINS, flat_outcomes
+from ding.league.jobs import DRAWS, WINS, flat_outcomes
 from ding.utils.errors import ConfigError
 
 _NORMAL = NormalDist()
@@ -21,7 +21,7 @@ class PlayerRating:
 
     @property
     def exposure(self) -> float:
-        """The skill that the player has almost surely, μ − 3σ; what rankings go by."""
+        """The skill that the player has almost surely, μ − 3σ, for rankings."""
         return self.mu - 3 * self.sigma
 
 
@@ -59,19 +59,12 @@ class LeagueMetricEnv:
 
     def create_rating(self, mu: float | None = None, sigma: float | None = None) -> PlayerRating:
         """A rating; what is not given is a new player's."""
-        return PlayerRating(
-            self.mu if mu is None else mu,
-            self.sigma if sigma is None else sigma,
-        )
+        return PlayerRating(self.mu if mu is None else mu, self.sigma if sigma is None else sigma)
 
     def rate_1vs1(
         self, home: PlayerRating, away: PlayerRating, result: list
     ) -> tuple[PlayerRating, PlayerRating]:
-        """Both ratings after the games of `result`, one after the other.
-
-        Args:
-            result: ``'wins'``, ``'draws'`` or ``'losses'`` of home; may be nested.
-        """
+        """Both ratings after the games of `result`, see `ding.league.jobs.flat_outcomes`."""
         for outcome in flat_outcomes(result):
             if outcome == DRAWS:
                 home, away = self._after_game(home, away, is_draw=True)
@@ -136,13 +129,8 @@ def get_elo(rating0: float, rating1: float, result: str, k_factor: int = 32) -> 
     """Elo ratings (Elo, 1978) of two players after a game.
 
     Args:
-        rating0: Of the first player.
-        rating1: Of the second player.
         result: ``'wins'``, ``'draws'`` or ``'losses'`` of the first player.
         k_factor: Points that a game between equals is worth at most.
-
-    Raises:
-        DataError: Another result.
     """
     (outcome,) = flat_outcomes([result])
     score = {WINS: 1.0, DRAWS: 0.5}.get(outcome, 0.0)

@@ -3,23 +3,51 @@
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.league.algorithm import pfsp
 from ding.league.metric import LeagueMetricEnv, PlayerRating
 from ding.league.shared_payoff import BattleSharedPayoff
 from ding.utils import PLAYER_REGISTRY, ConfigError, import_module
 
 _REQUIRED = ("one_phase_step", "branch_probs", "strong_win_rate")
+_WEIGHTINGS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "squared": lambda win_rates: (1 - win_rates) ** 2,
+    "linear": lambda win_rates: 1 - win_rates,
+    "linear_capped": lambda win_rates: np.minimum(0.5, 1 - win_rates),
+    "variance": lambda win_rates: win_rates * (1 - win_rates),
+}
+
+
+def pfsp(win_rates: np.ndarray, weighting: str) -> np.ndarray:
+    """How likely to meet each opponent: prioritised fictitious self-play (Vinyals et al., 2019).
+
+    Args:
+        win_rates: Against each, float [N] in ``[0, 1]``.
+        weighting: ``'squared'``, ``'linear'`` and ``'linear_capped'`` prefer the hard ones,
+            ``'variance'`` those of equal strength.
+
+    Returns:
+        float64 [N], its sum is 1; uniform where no opponent has any weight.
+    """
+    if weighting not in _WEIGHTINGS:
+        raise ValueError(f"weighting is one of {', '.join(_WEIGHTINGS)}, got {weighting!r}")
+    win_rates = np.asarray(win_rates, dtype=np.float64)
+    if win_rates.ndim != 1 or not len(win_rates) or not np.all((win_rates >= 0) & (win_rates <= 1)):
+        raise ValueError(f"win_rates is a list of numbers in [0, 1], not empty; got {win_rates}")
+    weights = _WEIGHTINGS[weighting](win_rates)
+    total = weights.sum()
+    if total < 1e-10:
+        return np.full(len(win_rates), 1 / len(win_rates))
+    return weights / total
 
 
 class Player:
-    """Someone who takes part in games.
+    """A participant in games.
 
     Args:
         cfg: The section of the player's type, for instance ``league.naive_sp_player``.
@@ -38,22 +66,14 @@ class Player:
         total_agent_step: int,
         rating: PlayerRating,
     ) -> None:
-        self.cfg = cfg
-        self.category = category
-        self.payoff = init_payoff
-        self.checkpoint_path = checkpoint_path
-        self.player_id = player_id
-        self.total_agent_step = total_agent_step
-        self.rating = rating
+        self.cfg, self.category, self.payoff = cfg, category, init_payoff
+        self.checkpoint_path, self.player_id = checkpoint_path, player_id
+        self.total_agent_step, self.rating = total_agent_step, rating
 
 
 @PLAYER_REGISTRY.register("historical_player")
 class HistoricalPlayer(Player):
-    """A frozen copy of an active player.
-
-    Args:
-        parent_id: The player that it is a copy of.
-    """
+    """A frozen copy of the active player ``parent_id``."""
 
     def __init__(self, *args: Any, parent_id: str) -> None:
         super().__init__(*args)
@@ -61,18 +81,11 @@ class HistoricalPlayer(Player):
 
     def state_dict(self) -> dict:
         """All that it is, as plain data."""
-        return {
-            "player_id": self.player_id,
-            "parent_id": self.parent_id,
-            "category": self.category,
-            "checkpoint_path": self.checkpoint_path,
-            "total_agent_step": self.total_agent_step,
-            "rating": asdict(self.rating),
-        }
+        names = ("player_id", "parent_id", "category", "checkpoint_path", "total_agent_step")
+        return {**{name: getattr(self, name) for name in names}, "rating": asdict(self.rating)}
 
 
 def is_historical(player: Player) -> bool:
-    """Whether a player is a frozen copy."""
     return isinstance(player, HistoricalPlayer)
 
 
@@ -115,23 +128,19 @@ class ActivePlayer(Player):
         return bool(rivals) and bool(self._win_rates(rivals).min() >= self.cfg.strong_win_rate)
 
     def start_phase(self) -> None:
-        """A copy was kept: the next one is due a phase from here."""
+        """Count to the next copy from here."""
         self._phase_start = self.total_agent_step
 
     def snapshot(self, metric_env: LeagueMetricEnv) -> HistoricalPlayer:
         """A frozen copy of it as it is now; copying its checkpoint is left to the caller.
 
-        Its rating is as uncertain as a new player's: the games so far were those of all that the
-        player has been.
+        Its rating is as uncertain as a new player's: earlier games were those of earlier weights.
         """
         stem, extension = os.path.splitext(self.checkpoint_path)
+        step = self.total_agent_step
         return HistoricalPlayer(
-            self.cfg,
-            self.category,
-            self.payoff,
-            f"{stem}_{self.total_agent_step}{extension}",
-            f"{self.player_id}_{self.total_agent_step}_historical",
-            self.total_agent_step,
+            *(self.cfg, self.category, self.payoff, f"{stem}_{step}{extension}"),
+            *(f"{self.player_id}_{step}_historical", step),
             metric_env.create_rating(mu=self.rating.mu),
             parent_id=self.player_id,
         )
@@ -145,11 +154,8 @@ class ActivePlayer(Player):
         )
 
     def mutate(self, info: dict) -> str | None:
-        """Where to start anew from after a copy was kept; None: go on.
-
-        Args:
-            info: ``reset_checkpoint_path``: the checkpoint of before self-play.
-        """
+        """What to restart from after a copy was kept, ``info["reset_checkpoint_path"]``, the
+        checkpoint of before self-play; None: go on."""
         return None
 
     def get_job(self, eval_flag: bool = False) -> dict:
@@ -179,7 +185,6 @@ class ActivePlayer(Player):
         }
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Go on from a `state_dict`."""
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
         self.rating = PlayerRating(**state_dict["rating"])
@@ -191,7 +196,6 @@ class ActivePlayer(Player):
         return [player for player in self.payoff.players if select_fn(player)]
 
     def _win_rates(self, players: Sequence[Player]) -> np.ndarray:
-        """This player's against each; float64 [N]."""
         return self.payoff[[self], list(players)].reshape(-1)
 
     def _pick(
@@ -204,12 +208,11 @@ class ActivePlayer(Player):
         return players[self._rng.choice(len(players), p=chances)]
 
     def _copies_of(self, *parents: Player) -> list[Player]:
-        """The historical players made from any of them, oldest first."""
         ids = {parent.player_id for parent in parents}
         return self._players(lambda p: isinstance(p, HistoricalPlayer) and p.parent_id in ids)
 
     def _or_weaker_copy(self, opponent: Player, min_win_rate: float) -> Player:
-        """The opponent; if it is beaten too rarely, a copy of it that is of one's own strength."""
+        """The opponent; if it is beaten too rarely, a copy of it that is of equal strength."""
         if opponent is self or self._win_rates([opponent])[0] > min_win_rate:
             return opponent
         return self._pick(self._copies_of(opponent), default=opponent, weighting="variance")
@@ -248,7 +251,7 @@ def create_player(cfg: EasyDict, player_type: str, *args: Any, **kwargs: Any) ->
     """A player of a registered type, made with the other arguments.
 
     Args:
-        cfg: ``import_names``: modules to import first, which register types of one's own.
+        cfg: ``import_names``: modules to import first, which register custom types.
     """
     import_module(cfg.get("import_names", []))
     return PLAYER_REGISTRY.build(player_type, *args, **kwargs)

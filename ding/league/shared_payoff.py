@@ -7,18 +7,14 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from easydict import EasyDict
 
-from ding.league.jobs import LeagueJobResult
-from ding.league.outcome import DRAWS, LOSSES, OUTCOMES, WINS, flat_outcomes
+from ding.league.jobs import DRAWS, LOSSES, OUTCOMES, WINS, LeagueJobResult, flat_outcomes
 from ding.utils.errors import ConfigError, DataError
-from ding.utils.lock_helper import LockContext
 
 _logger = logging.getLogger(__name__)
 _REVERSED = {WINS: LOSSES, DRAWS: DRAWS, LOSSES: WINS}
 
 
 class Member(Protocol):
-    """A player, as far as records are concerned."""
-
     player_id: str
 
 
@@ -38,7 +34,7 @@ class BattleRecordDict(dict):
 
 
 class BattleSharedPayoff(Generic[_Player]):
-    """Decayed records of each pair of players; safe to use from several threads.
+    """Decayed records of each pair of players.
 
     Args:
         cfg: ``decay``: what older games of a pair still count after a new one. With fewer
@@ -59,7 +55,6 @@ class BattleSharedPayoff(Generic[_Player]):
         self._decay, self._min_games = decay, min_games
         self._players: dict[str, _Player] = {}
         self._data: dict[str, BattleRecordDict] = {}
-        self._lock = LockContext()
 
     def __getitem__(self, players: tuple) -> np.ndarray:
         """Win rates of home against away, a draw being half a win.
@@ -71,45 +66,38 @@ class BattleSharedPayoff(Generic[_Player]):
             float64 [home, away]; one-dimensional when either side is a single player.
         """
         homes, aways = (p if isinstance(p, Sequence) else [p] for p in players)
-        with self._lock:
-            rates = [[self._win_rate(h.player_id, a.player_id) for a in aways] for h in homes]
+        rates = [[self._win_rate(h.player_id, a.player_id) for a in aways] for h in homes]
         table = np.array(rates, dtype=np.float64).reshape(len(homes), len(aways))
         return table.reshape(-1) if 1 in table.shape else table
 
     @property
     def players(self) -> list[_Player]:
         """All players, active and historical, in the order in which they joined."""
-        with self._lock:
-            return list(self._players.values())
+        return list(self._players.values())
 
     def add_player(self, player: _Player) -> None:
-        """Let a player in; one whose id is known takes that one's place, and its records."""
-        with self._lock:
-            self._players[player.player_id] = player
+        """Add a player; one whose id is known is replaced, and its records are kept."""
+        self._players[player.player_id] = player
 
     def replace_players(self, players: Iterable[_Player]) -> None:
         """Have these players and no others; records are kept."""
-        with self._lock:
-            self._players = {player.player_id: player for player in players}
+        self._players = {player.player_id: player for player in players}
 
     def update(self, job_info: LeagueJobResult) -> bool:
-        """Count the games of a finished job.
-
-        Games of a player against itself say nothing and are not kept.
+        """Count the games of a finished job, but those of a player against itself.
 
         Returns:
-            Whether they were counted; if not, none was and a warning tells why.
+            Whether they are valid; if not, none was counted and a warning says why.
         """
-        with self._lock:
-            try:
-                home, away = self._checked_pair(job_info)
-                outcomes = flat_outcomes(job_info.get("result"))
-            except DataError as error:
-                _logger.warning("the games of a job are not counted: %s", error)
-                return False
-            if home != away:
-                self._count(home, away, outcomes)
-            return True
+        try:
+            home, away = self._checked_pair(job_info)
+            outcomes = flat_outcomes(job_info.get("result"))
+        except DataError as error:
+            _logger.warning("the games of a job are not counted: %s", error)
+            return False
+        if home != away:
+            self._count(home, away, outcomes)
+        return True
 
     def get_key(self, home: str, away: str) -> tuple[str, bool]:
         """Under which key the games of two player ids are kept, and whether seen from `away`."""
@@ -118,17 +106,15 @@ class BattleSharedPayoff(Generic[_Player]):
         return f"{first} vs {second}", is_reversed
 
     def state_dict(self) -> dict:
-        """The records; whoever owns the players keeps those."""
-        with self._lock:
-            return {key: dict(record) for key, record in self._data.items()}
+        """The records; the owner of the players keeps those."""
+        return {key: dict(record) for key, record in self._data.items()}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Replace all records by those of a `state_dict`."""
-        with self._lock:
-            self._data = {}
-            for key, counts in state_dict.items():
-                record = self._data[key] = BattleRecordDict()
-                record.update(counts)
+        self._data = {}
+        for key, counts in state_dict.items():
+            self._data[key] = BattleRecordDict()
+            self._data[key].update(counts)
 
     def _checked_pair(self, job_info: LeagueJobResult) -> tuple[str, str]:
         pair = job_info.get("player_id")
@@ -155,16 +141,12 @@ class BattleSharedPayoff(Generic[_Player]):
         if record is None or record["games"] < self._min_games or not record["games"]:
             return 0.5
         wins = record[LOSSES if is_reversed else WINS]
-        # The counts are rounded one by one, so that a quotient may come out just above 1.
+        # The counts are rounded one by one: a quotient may be just above 1.
         return min((wins + 0.5 * record[DRAWS]) / record["games"], 1.0)
 
 
 def create_payoff(cfg: EasyDict) -> BattleSharedPayoff:
-    """The payoff that ``cfg.type`` names.
-
-    Raises:
-        ConfigError: The type is not ``'battle'``.
-    """
+    """The payoff that ``cfg.type`` names; only ``'battle'`` exists."""
     payoff_type: Any = cfg.get("type")
     if payoff_type != "battle":
         raise ConfigError(f"payoff.type must be 'battle', got {payoff_type!r}")

@@ -14,7 +14,7 @@ def _is_main(player: Player) -> bool:
 
 @PLAYER_REGISTRY.register("main_player")
 class MainPlayer(ActivePlayer):
-    """Learns to beat everyone, and is the one that the league is for; never starts anew.
+    """Learns to beat all others; the league exists for it. It never restarts.
 
     ``cfg.min_valid_win_rate`` (0.3): an opponent that is beaten more rarely is too strong to learn
     from.
@@ -52,7 +52,7 @@ class MainExploiter(ActivePlayer):
         return super().is_trained_enough(select_fn or _is_main)
 
     def mutate(self, info: dict) -> str:
-        """Always starts anew."""
+        """Always restarts."""
         return info["reset_checkpoint_path"]
 
     def _main_players_branch(self) -> Player:
@@ -67,7 +67,7 @@ class MainExploiter(ActivePlayer):
 class LeagueExploiter(ActivePlayer):
     """Looks for weaknesses of the whole league.
 
-    ``cfg.mutate_prob`` (0.25): the chance that it starts anew after a copy of it was kept.
+    ``cfg.mutate_prob`` (0.25): the chance that it restarts after a copy of it was kept.
     """
 
     def mutate(self, info: dict) -> str | None:
@@ -79,10 +79,8 @@ class LeagueExploiter(ActivePlayer):
 
 
 def _forgotten_length(win_rates: np.ndarray) -> int:
-    """How many opponents, oldest first, are left without those at the end that get ever harder.
-
-    It is natural to win more rarely the newer a copy is; to win more rarely against an older one
-    than against a newer one is forgetting.
-    """
+    """How many opponents, oldest first, are left without those at the end that get ever harder."""
+    # It is natural to win more rarely the newer a copy is; to win more rarely against an older one
+    # than against a newer one is forgetting.
     rises = np.flatnonzero(np.diff(win_rates) > 0)
     return int(rises[-1]) + 2 if len(rises) else 0

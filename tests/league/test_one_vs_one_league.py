@@ -1,6 +1,5 @@
 import json
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -318,30 +317,3 @@ def test_unknown_and_missing_type_are_named():
         create_league(EasyDict(league_type="one_vs_1"))
     with pytest.raises(ConfigError, match="league_type"):
         create_league(EasyDict())
-
-
-def test_many_threads():
-    league = two_players()
-    for player in league.active_players:
-        learner_saves(player)
-    failures = []
-
-    def work(start):
-        try:
-            for step in range(start, start + 40):
-                job = league.get_job_info()
-                league.finish_job({**job, "result": ["wins"]})
-                player = league.get_player_by_id(job["launch_player"])
-                reaches(league, player, step)
-                league.judge_snapshot(player.player_id, force=step % 10 == 0)
-                league.player_rank(string=True)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(100 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert not failures
-    assert len(league.historical_players) == len({p.player_id for p in league.historical_players})

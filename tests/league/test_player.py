@@ -5,8 +5,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.league import LeagueMetricEnv, create_payoff, create_player
-from ding.league.algorithm import pfsp
-from ding.league.player import ActivePlayer, HistoricalPlayer, NaiveSpPlayer
+from ding.league.player import ActivePlayer, HistoricalPlayer, NaiveSpPlayer, pfsp
 from ding.utils import PLAYER_REGISTRY, ConfigError, UnknownTypeError, set_pkg_seed
 
 ENV = LeagueMetricEnv()

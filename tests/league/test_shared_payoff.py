@@ -1,5 +1,4 @@
 import logging
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -114,20 +113,6 @@ def test_config_that_cannot_work_is_named():
         make_payoff(decay=0.8, min_games=8)
     with pytest.raises(ConfigError, match=r"payoff\.decay"):
         make_payoff(decay=1.5)
-
-
-def test_counts_from_many_threads_add_up():
-    payoff, (a, b, _) = make_payoff()
-    threads = [
-        threading.Thread(target=lambda: [play(payoff, "a", "b", "wins") for _ in range(200)])
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert payoff.state_dict()[payoff.get_key("a", "b")[0]]["games"] == 800
-    assert payoff[a, b] == 1
 
 
 def test_state_round_trip():
