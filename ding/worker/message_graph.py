@@ -1,7 +1,7 @@
 """Who says what to whom in a parallel run: all of it, on one screen.
 
-Whoever has a part's interface sees what may be said to it; here stands who says it. Tests compare
-this with what the parts of a run really say, and with the drawing in ``docs/architecture.md``.
+A part's interface shows what may be said to it; this module shows who says it. Tests compare it
+with what the parts of a run really say, and with the drawing in ``docs/architecture.md``.
 """
 
 import inspect
@@ -25,13 +25,7 @@ from ding.worker.messages import (
     StartTask,
     TrainRequest,
 )
-from ding.worker.seams import (
-    Arrivals,
-    Artifacts,
-    Control,
-    SampleStore,
-    WeightStore,
-)
+from ding.worker.seams import Arrivals, Artifacts, Control, SampleStore, WeightStore
 
 #: A method that is called, or a request that is asked.
 Message: TypeAlias = Callable[..., Any] | type[Request[Any]]

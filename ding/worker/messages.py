@@ -1,9 +1,9 @@
 """The messages of a parallel run: what a coordinator asks of its workers, and what they answer.
 
 A collector knows four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
-learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Nobody else asks
-anything: whatever a worker has to say, it says in an answer. How messages travel is the carrier's
-matter (`ding.worker.seams`); over HTTP they are the JSON objects that DI-engine's workers know.
+learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Workers ask nothing,
+they report in their answers. How messages travel is the carrier's matter (`ding.worker.seams`);
+over HTTP they are the JSON objects that DI-engine's workers know.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ class Request(Generic[Answer]):
 
 
 class Told:
-    """What a worker tells, with facts beside those that have a field."""
+    """What a worker reports, with facts in addition to those that have a field."""
 
     def as_json(self) -> dict[str, Json]:
-        """All of it in one object, as commanders get it."""
+        """All of it in one object, for commanders."""
         return to_json(self)
 
 
@@ -43,9 +43,9 @@ class Resources(Told):
     """What a worker has; in tasks, ``resource_info``.
 
     Attributes:
-        ours: Whether it speaks all of these messages; else it is one that takes and gives one
-            sample or batch at a time.
-        others: What it reported beside that.
+        ours: Whether it speaks all of these messages, or takes and returns one sample or batch at a
+            time.
+        others: What else it reported.
     """
 
     cpu: int = 1
@@ -59,8 +59,7 @@ class ResourceRequest(Request[Resources]):
     """What do you have? It is the first question to every worker.
 
     Attributes:
-        ours: Whether the answer may say that the worker speaks all of these messages; others ask
-            for numbers of CPUs and GPUs alone.
+        ours: Whether the answer may have ``ours``; foreign coordinators expect CPUs and GPUs only.
     """
 
     ours: bool = True
@@ -68,11 +67,7 @@ class ResourceRequest(Request[Resources]):
 
 @dataclass(frozen=True)
 class StartTask(Request[None]):
-    """Begin a task; one that still runs ends first.
-
-    Attributes:
-        info: The commander's task.
-    """
+    """Begin the commander's task ``info``; one that still runs ends first."""
 
     kind: Kind
     info: Task
@@ -104,8 +99,7 @@ class ChunkReport:
     Attributes:
         data_id: Their name there.
         size: Bytes; 0 if unknown.
-        meta: As it was reported: a `ding.worker.tasks.ChunkMeta`; what a learner is named has a
-            ``number``, ascending.
+        meta: A `ding.worker.tasks.ChunkMeta`; for learners with an ascending ``number``.
     """
 
     data_id: str
@@ -120,10 +114,10 @@ class CollectProgress(Told):
     """How far a collector's task is.
 
     Attributes:
-        done: It has nothing more to collect or to tell.
+        done: It has nothing more to collect or to report.
         waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
-        warning: Something that the operator should know.
+        warning: For the operator.
         info: What else a `ding.worker.tasks.CollectorInfo` has.
     """
 
@@ -137,11 +131,8 @@ class CollectProgress(Told):
 
 @dataclass(frozen=True)
 class SamplesAnswer:
-    """What a collector has to tell since it was asked last, the oldest first.
-
-    Attributes:
-        progress: ``None`` from collectors that tell one thing at a time.
-    """
+    """News of a collector since it was asked last, the oldest first; ``progress`` is ``None`` from
+    those that report one thing at a time."""
 
     chunks: tuple[ChunkReport, ...]
     progress: CollectProgress | None
@@ -154,8 +145,7 @@ class SamplesRequest(Request[SamplesAnswer]):
     Attributes:
         wait: Seconds to wait for news; ``None``: one thing at a time, as foreign collectors do.
         quota: Bytes that may have been written in this task by now; ``None``: no limit.
-        gather: Seconds for which the first news waits for more to come along; ``None``: as the
-            collector likes.
+        gather: Seconds for which the first news waits for more; ``None``: up to the collector.
     """
 
     wait: Seconds | None = None
@@ -171,10 +161,9 @@ class Demand:
     """What a learner wants to train on next.
 
     Attributes:
-        batch_size: Samples of a batch.
         train_iter: Updates that it has made.
         batch_num: Batches; ``None``: one at a time, as foreign learners do.
-        learners: Processes that train together and share the batches out.
+        learners: Processes that train together and share the batches.
         done: It has reached its last update.
         buffer_id: Buffer to take them from, if not the task's.
     """
@@ -201,8 +190,8 @@ class TrainAnswer(Told):
 
     Attributes:
         learner_step: Updates so far.
-        trained: Batches that were trained on or left out; ``None`` from learners that answer when
-            they have trained on all that came.
+        trained: Batches that were trained on or skipped; ``None`` from learners that answer after
+            training.
         batch_num: Batches that are wanted next; ``None``: ask.
         policy_iter: Update of the newest weights that were published.
         priority_info: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
@@ -243,8 +232,7 @@ class TrainRequest(Request[TrainAnswer]):
     Attributes:
         envstep: Env steps of all collectors so far.
         env_statistics: What normalising environments have seen, if that is news.
-        rows: One batch for a foreign learner: a dict for each sample; answered when it has been
-            trained on.
+        rows: One batch for a foreign learner, a dict for each sample; answered after training.
         wait: Seconds to wait, at most, until batches are wanted.
         chunks: Samples for the learner's replay buffer.
         draws: Batches that it may draw from that buffer.

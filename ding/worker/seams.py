@@ -37,8 +37,8 @@ class WorkerFailed(DingError):
 
     Attributes:
         cause: What the operator is shown.
-        detail: What the worker reported beside it: ``type``, ``message``, ``traceback``.
-        by_worker: Whether the worker itself named the cause, so that another may well meet it, too.
+        detail: What else the worker reported: ``type``, ``message``, ``traceback``.
+        by_worker: Whether the worker itself named the cause, so that another may meet it, too.
     """
 
     def __init__(self, cause: str, detail: object = None, by_worker: bool = False) -> None:
@@ -55,7 +55,7 @@ class WorkerBusy(WorkerFailed):
 
 
 class WorkerLost(WorkerFailed):
-    """A worker is gone, does not answer in time, or has to be let go."""
+    """A worker is gone, does not answer in time, or has to be released."""
 
 
 # ---------------------------------------------------------------------- control
@@ -70,14 +70,10 @@ class WorkerService(Protocol):
         """Begin to take requests."""
 
     def handle(self, request: Request[Answer]) -> Answer:
-        """Answer a request.
-
-        Raises:
-            TaskFail: It failed, or is none of this kind of worker; with type, message, traceback.
-        """
+        """Answer a request; a `TaskFail` with type, message and traceback if that fails."""
 
     def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the task ends; another one may come."""
+        """The coordinator is gone: the task ends; another coordinator may come."""
 
     def released(self) -> None:
         """The coordinator has said that the run is over."""
@@ -102,8 +98,8 @@ class Peer(Protocol):
         Raises:
             WorkerLost: It is gone, or there is no answer after ``timeout`` seconds.
             WorkerBusy: It still works on an earlier request.
-            WorkerFailed: It says that it failed.
-            NonsenseAnswer: The answer is none to this request.
+            WorkerFailed: It reports that it failed.
+            NonsenseAnswer: That is not an answer to this request.
         """
 
 
@@ -125,7 +121,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Awaited:
-    """A worker that is not there, or not any more, and that its control tries to reach or start."""
+    """A worker that is not there, and that its control tries to reach or start."""
 
     kind: Kind
     name: str
@@ -133,18 +129,16 @@ class Awaited:
 
 
 class Arrivals(Protocol):
-    """What a control tells: workers that come and go."""
+    """What a control reports: workers that come and go."""
 
     def came(self, arrival: Arrival) -> None:
-        """A worker is there, for the first time or again; then it takes the place of the one
-        before."""
+        """A worker is there; it replaces an earlier one of its name."""
 
     def lost(self, arrival: Arrival, cause: str) -> None:
-        """A worker is gone; a request under way has failed. Of one that has come anew since,
-        nothing is said."""
+        """A worker is gone, and its open request has failed; not for one that was replaced."""
 
     def status(self) -> Mapping[str, object]:
-        """The facts of the run, for those who ask the control for them."""
+        """The facts of the run."""
 
     def warn(self, source: str, text: str) -> None:
         """Something that the operator should know."""
@@ -157,21 +151,21 @@ class Control(Protocol):
     """The coordinator's way to its workers."""
 
     def start(self, arrivals: Arrivals) -> None:
-        """Begin to let workers come; does not wait for them."""
+        """Begin to accept workers; does not wait for them."""
 
     def release(self, arrival: Arrival, cause: str) -> None:
-        """Let a worker go: nothing more will be asked of it until it comes anew. One that has come
-        anew since is not meant."""
+        """Release a worker: nothing more will be asked of it until it comes again. One that was
+        replaced since is ignored."""
 
     def awaited(self) -> Sequence[Awaited]:
         """Workers that are not there and should be."""
 
     def close(self, timeout: float) -> bool:
-        """Tell all workers that the run is over, and end; whether that was done in time."""
+        """Notify all workers that the run is over, and end; whether that was done in time."""
 
     @property
     def address(self) -> str | None:
-        """Where others find it, if they can."""
+        """Where others find it, if it listens."""
 
 
 # ---------------------------------------------------------------------- data
@@ -185,25 +179,17 @@ class SampleStore(Protocol):
 
         Raises:
             DataError: The name or the samples cannot be stored.
-            CheckpointWriteError: There is no room, or no way to write; ``errno`` tells.
+            CheckpointWriteError: There is no room, or no way to write, by its ``errno``.
         """
 
     def get(self, name: str) -> Samples:
-        """Read samples; arrays may be views that cannot be written to.
-
-        Raises:
-            ChunkError: They are not there, or damaged.
-        """
+        """Read samples, perhaps read-only views; `ChunkError`: they are missing or damaged."""
 
     def size(self, name: str) -> int | None:
         """Bytes under a name; ``None`` if nothing is there."""
 
     def remove(self, name: str) -> None:
-        """Remove samples; those that are not there are no error.
-
-        Raises:
-            CheckpointWriteError: They cannot be removed.
-        """
+        """Remove samples, if they are there; `CheckpointWriteError`: they cannot be removed."""
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
         """Remove all whose whole names match and are not to be kept, also half-written ones."""
@@ -229,7 +215,7 @@ class WeightStore(Protocol):
         """Replace what was published under the name; readers see the old or the new, whole.
 
         Raises:
-            OSError: It cannot be stored now (`CheckpointWriteError` is one).
+            OSError: It cannot be stored now.
         """
 
     def newest(self, name: str) -> Weights:
@@ -244,8 +230,8 @@ class WeightStore(Protocol):
         """Equal as long as `newest` is the same; ``None`` if there is nothing. Cheap."""
 
     def keep(self, name: str, as_name: str) -> bool:
-        """Give the newest version a second name that later ones do not replace; whether it was
-        there."""
+        """Give the newest version a second name that later ones do not replace; whether there is
+        one."""
 
     def remove(self, name: str) -> None:
         """Remove what is under a name; nothing there is no error."""
@@ -261,18 +247,10 @@ class Artifacts(Protocol):
     """
 
     def save(self, path: str, state: State) -> None:
-        """Write a state, whole or not at all.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write a state, whole or not at all; `OSError`: it cannot be written."""
 
     def load(self, path: str) -> State | None:
-        """Read a state; ``None`` if there is none.
-
-        Raises:
-            CheckpointError: It is damaged.
-        """
+        """Read a state, ``None`` if there is none; `CheckpointError`: it is damaged."""
 
 
 # ---------------------------------------------------------------------- coordinator
@@ -296,12 +274,10 @@ class TaskFailure:
 class Engine:
     """Everything that a run needs to be carried, by the name in ``system_config.engine.type``.
 
-    The coordinator's process has one, and each worker's reaches the same samples, weights and
-    artifacts.
+    Each worker's reaches the same samples, weights and artifacts as the coordinator's.
 
     Attributes:
-        samples: ``None``: somewhere that the coordinator cannot see.
-        weights: Likewise.
+        samples: ``None``: somewhere that the coordinator cannot see, as for ``weights``.
         marks: Of folders of ``buffers`` and ``weights``, for what is to be removed if the
             coordinator's process dies.
     """
