@@ -1,7 +1,7 @@
 """Moments of what environments see, which all of a run's environments share.
 
 A wrapper that normalises has a `RunningStatistics`. Those of one process share one, and a
-collector adds up what the processes have seen (``take``, `merged`) and tells all of them
+collector adds up what the processes have seen (``take``, `merged`) and sends it to all of them
 (``load``); an evaluator's are frozen. By name of the wrapper, such a state is
 ``{name: {count, mean, m2}}``.
 """
@@ -12,9 +12,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward
+from numpy.typing import ArrayLike
 
-#: One state per normalising wrapper.
-Statistics = dict[str, dict[str, Any]]
+#: The state of one wrapper's moments; those of several by the wrappers' names.
+State = dict[str, Any]
+Statistics = dict[str, State]
 
 #: With no more items the moments are too rough to divide by.
 WARM_UP = 30
@@ -52,7 +54,7 @@ class Moments:
         self.mean = self.mean + shift * (count / total)
         self.count = total
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {"count": self.count, "mean": self.mean, "m2": self.m2}
 
 
@@ -66,10 +68,9 @@ class RunningStatistics:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.frozen = False
         self._shape = shape
-        self._all = Moments(shape)
-        self._news = Moments(shape)
+        self._all, self._news = Moments(shape), Moments(shape)
 
-    def add(self, item: Any) -> None:
+    def add(self, item: ArrayLike) -> None:
         """Take in one item of the shape, unless frozen."""
         if not self.frozen:
             item = np.asarray(item, np.float64)
@@ -95,8 +96,8 @@ class RunningStatistics:
     def std(self) -> np.ndarray:
         return np.sqrt(self.var)
 
-    def update(self, batch: Any) -> None:
-        """Take in a batch ``[n, *shape]``, unless frozen."""
+    def update(self, batch: Iterable[ArrayLike]) -> None:
+        """Take in a batch ``[n, *shape]``, unless frozen; gymnasium's wrappers call this."""
         for item in batch:
             self.add(item)
 
@@ -106,17 +107,15 @@ class RunningStatistics:
             self._all.merge(state)
             self._news.merge(state)
 
-    def take(self) -> dict[str, Any]:
+    def take(self) -> State:
         """What was taken in since the last call."""
         news, self._news = self._news, Moments(self._shape)
         return news.state_dict()
 
     def load(self, state: Mapping[str, Any] | None, frozen: bool = False) -> None:
-        """Replace what others have seen; news that was not taken yet is kept, unless `frozen`.
+        """Replace what others have seen; with `frozen` nothing is taken in from now on.
 
-        Args:
-            state: ``None`` for nothing.
-            frozen: Whether nothing is taken in from now on.
+        News that was not taken yet is kept, unless `frozen`.
         """
         self.frozen = frozen
         if frozen:
@@ -126,12 +125,11 @@ class RunningStatistics:
             self._all.merge(state)
         self._all.merge(self._news.state_dict())
 
-    def state_dict(self) -> dict[str, Any]:
-        """All of it."""
+    def state_dict(self) -> State:
         return self._all.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; what was seen so far is forgotten."""
+        """Restore a saved state; what was seen so far is forgotten."""
         self._news = Moments(self._shape)
         self.load(state, self.frozen)
 
@@ -145,13 +143,11 @@ def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> Statistics:
     sums: dict[str, Moments] = {}
     for part in parts:
         for name, state in part.items():
-            if name not in sums:
-                sums[name] = Moments(np.shape(state["mean"]))
-            sums[name].merge(state)
+            sums.setdefault(name, Moments(np.shape(state["mean"]))).merge(state)
     return {name: moments.state_dict() for name, moments in sums.items()}
 
 
-def plain(statistics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def plain(statistics: Mapping[str, Mapping[str, Any]]) -> Statistics:
     """Statistics in numbers and lists, as JSON takes them."""
     return {
         name: {key: np.asarray(value, np.float64).tolist() for key, value in state.items()}
@@ -172,10 +168,10 @@ class Normaliser:
         """The statistics, under the name that other code knows."""
         return self.statistics
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return self.statistics.state_dict()
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         self.statistics.load_state_dict(state_dict)
 
 
@@ -193,17 +189,14 @@ class NormaliserGroup:
 
     def __init__(self) -> None:
         self.statistics: dict[str, RunningStatistics] = {}
-        self._loaded: Mapping[str, Any] = {}
+        self._loaded: Mapping[str, Mapping[str, Any]] = {}
         self._frozen = False
         # What each environment wrapped when it was looked into: that takes as long as the reset of
-        # a small one, and every reset asks, for it may wrap anew.
-        self._seen: dict[int, tuple[Any, Any]] = {}
+        # a small one, and every reset asks, as it may wrap again.
+        self._seen: dict[int, tuple[object, object]] = {}
 
-    def adopt(self, env_id: int, env: Any) -> bool:
-        """Let the wrappers of `env` share the statistics of their namesakes.
-
-        Args:
-            env_id: Of the place that the environment takes.
+    def adopt(self, env_id: int, env: object) -> bool:
+        """Make the wrappers of environment `env_id` share the statistics of their namesakes.
 
         Returns:
             Whether one of them has worked without what others had seen until now.
@@ -216,15 +209,16 @@ class NormaliserGroup:
         changed = False
         for name, holder, attribute in _normalisers(env):
             own = getattr(holder, attribute)
+            is_ours = isinstance(own, RunningStatistics)
             shared = self.statistics.get(name)
             if shared is None:
-                shared = own if isinstance(own, RunningStatistics) else _emptied(own)
+                shared = own if is_ours else RunningStatistics(np.shape(own.mean))
                 self.statistics[name] = shared
                 shared.load(self._loaded.get(name), self._frozen)
                 changed = changed or name in self._loaded or self._frozen
             elif own is not shared:
                 changed = changed or self._frozen or shared.count > WARM_UP
-                if isinstance(own, RunningStatistics):
+                if is_ours:
                     shared.merge(own.take())
             if own is not shared:
                 setattr(holder, attribute, shared)
@@ -236,41 +230,33 @@ class NormaliserGroup:
             return None
         return {name: statistics.take() for name, statistics in self.statistics.items()}
 
-    def load(self, state: Mapping[str, Any], frozen: bool) -> None:
+    def load(self, state: Mapping[str, Mapping[str, Any]], frozen: bool) -> None:
         """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
         self._loaded, self._frozen = state, frozen
         for name, statistics in self.statistics.items():
             statistics.load(state.get(name), frozen)
 
 
-def _emptied(moments: Any) -> RunningStatistics:
-    return RunningStatistics(np.shape(moments.mean))
-
-
-def _normalisers(env: Any) -> list[tuple[str, Any, str]]:
+def _normalisers(env: object) -> list[tuple[str, object, str]]:
     """Name, wrapper and attribute of all statistics around an environment, the outermost first."""
-    found: list[tuple[str, Any, str]] = []
+    found: list[tuple[str, object, str]] = []
     names: dict[str, int] = {}
     seen: set[int] = set()
     while env is not None and id(env) not in seen:
         seen.add(id(env))
-        attribute = _attribute_of(env)
+        attribute = next((name for kind, name in _FOREIGN.items() if isinstance(env, kind)), None)
+        if isinstance(vars(env).get("statistics"), RunningStatistics):
+            attribute = "statistics"
         if attribute is not None:
-            kind = type(env).__name__
-            names[kind] = names.get(kind, 0) + 1
-            name = kind if names[kind] == 1 else f"{kind} {names[kind]}"
+            kind_name = type(env).__name__
+            names[kind_name] = names.get(kind_name, 0) + 1
+            name = kind_name if names[kind_name] == 1 else f"{kind_name} {names[kind_name]}"
             found.append((name, env, attribute))
         env = _inner(env)
     return found
 
 
-def _attribute_of(env: Any) -> str | None:
-    if isinstance(vars(env).get("statistics"), RunningStatistics):
-        return "statistics"
-    return next((name for kind, name in _FOREIGN.items() if isinstance(env, kind)), None)
-
-
-def _inner(env: Any) -> Any:
+def _inner(env: object) -> object:
     own = vars(env)
     for name in ("env", "_env"):
         if name in own and hasattr(own[name], "__dict__"):

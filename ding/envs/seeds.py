@@ -1,7 +1,4 @@
-"""Random numbers of environments: seeds that no two streams share, and generators found inside.
-
-No two runs, roles, environments or episodes share a stream.
-"""
+"""Seeds that no two runs, roles, environments or episodes share, and generators inside of them."""
 
 import random
 import zlib
@@ -24,12 +21,7 @@ _INNER = (gymnasium.Env, BaseEnv, gymnasium.Space)
 
 
 def env_seeds(seed: int, role: str, count: int) -> list[int]:
-    """A seed below 2**30 for each of `count` environments.
-
-    Args:
-        seed: Of the run.
-        role: What the environments are for, such as ``collector`` or ``evaluator``.
-    """
+    """A seed below 2**30 for each of `count` environments of a run, by their role in it."""
     return [_spawned(seed, zlib.crc32(role.encode()), env_id) for env_id in range(count)]
 
 
@@ -52,7 +44,7 @@ def generator_states(env: Any) -> dict[str, Any]:
 
 
 def load_generator_states(env: Any, states: Mapping[str, Any]) -> None:
-    """Put back what `generator_states` gave; generators that are not there are left out."""
+    """Restore what `generator_states` returned, as far as there are such generators."""
     for path, generator in _generators(env):
         if path in states:
             _load(generator, states[path])
@@ -64,7 +56,6 @@ def process_generator_states() -> dict[str, Any]:
 
 
 def load_process_generator_states(states: Mapping[str, Any]) -> None:
-    """Put back what `process_generator_states` gave."""
     _load(random, states["python"])
     np.random.set_state(states["numpy"])
 

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,31 +16,46 @@ _INSTALL = 'pip install "ding[video]"'
 _GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
 
 
-class VideoWriter(Protocol):
-    def add(self, frame: np.ndarray) -> None:
-        """Append a frame ``[H, W, 3]`` uint8."""
-
-    def close(self) -> Path:
-        """Finish the file and say where it is."""
-
-
-def open_video(stem: str | Path, size: tuple[int, int], fps: float) -> VideoWriter:
-    """Start a video file.
+class VideoWriter:
+    """A video file of frames ``[H, W, 3]`` uint8; its folder is made.
 
     Args:
-        stem: Path without the ending, of the file until it gets its name; folders are made.
+        stem: Path without the ending, of the file until it gets its name.
         size: Height and width of the frames.
         fps: Frames per second.
 
     Raises:
         DingError: Neither moviepy nor pillow is installed.
     """
-    Path(stem).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        import moviepy.video.io.ffmpeg_writer as moviepy
-    except ImportError:
-        return _GifWriter(stem, fps)
-    return _Mp4Writer(moviepy.FFMPEG_VideoWriter, stem, size, fps)
+
+    def __init__(self, stem: str | Path, size: tuple[int, int], fps: float) -> None:
+        Path(stem).parent.mkdir(parents=True, exist_ok=True)
+        self._fps = fps
+        self._frames: list[Any] = []
+        self._mp4: Any = None
+        try:
+            import moviepy.video.io.ffmpeg_writer as moviepy
+        except ImportError:
+            self._image, self._path = _pillow(), Path(f"{stem}.gif")
+        else:
+            self._path = Path(f"{stem}.mp4")
+            self._mp4 = moviepy.FFMPEG_VideoWriter(str(self._path), size[::-1], fps)
+
+    def add(self, frame: np.ndarray) -> None:
+        if self._mp4 is not None:
+            self._mp4.write_frame(frame)
+            return
+        image = self._image.fromarray(frame)
+        image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
+        self._frames.append(image.convert("P", palette=self._image.Palette.ADAPTIVE))
+
+    def close(self) -> Path:
+        """Finish the file; returns its path."""
+        if self._mp4 is not None:
+            self._mp4.close()
+        else:
+            _write_gif(self._frames, self._path, self._fps)
+        return self._path
 
 
 def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: float = 20) -> None:
@@ -57,18 +72,9 @@ def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: floa
 
 
 def name_episode(video: Path, name: str, episode_return: float, is_cut: bool) -> Path:
-    """Give a finished video its name among others, ``<name>_episode_<number>_return_<return>``.
+    """Rename a finished video to ``<name>_episode_<number>_return_<return>``; its new path.
 
-    Numbers go on from those that are in the folder, whoever else puts videos there.
-
-    Args:
-        video: The file, in its folder.
-        name: What is played; for a file name.
-        episode_return: Sum of the episode's rewards.
-        is_cut: Whether the episode was ended before its end, which the name tells.
-
-    Returns:
-        Where it is now.
+    Numbers follow those in the folder, which other processes may write to as well.
     """
     shown = f"{episode_return:.4g}" if abs(episode_return) < 10_000 else f"{episode_return:.0f}"
     numbered = re.compile(rf"{re.escape(name)}_episode_(\d+)_")
@@ -82,37 +88,6 @@ def name_episode(video: Path, name: str, episode_return: float, is_cut: bool) ->
         return video.replace(video.with_name(stem + video.suffix))
     finally:
         os.close(folder)
-
-
-class _Mp4Writer:
-    def __init__(self, writer: Any, stem: str | Path, size: tuple[int, int], fps: float) -> None:
-        self.path = Path(f"{stem}.mp4")
-        height, width = size
-        self._writer = writer(str(self.path), (width, height), fps)
-
-    def add(self, frame: np.ndarray) -> None:
-        self._writer.write_frame(frame)
-
-    def close(self) -> Path:
-        self._writer.close()
-        return self.path
-
-
-class _GifWriter:
-    def __init__(self, stem: str | Path, fps: float) -> None:
-        self.path = Path(f"{stem}.gif")
-        self._fps = fps
-        self._image = _pillow()
-        self._frames: list[Any] = []
-
-    def add(self, frame: np.ndarray) -> None:
-        image = self._image.fromarray(frame)
-        image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
-        self._frames.append(image.convert("P", palette=self._image.Palette.ADAPTIVE))
-
-    def close(self) -> Path:
-        _write_gif(self._frames, self.path, self._fps)
-        return self.path
 
 
 def _write_gif(images: list[Any], path: Path, fps: float) -> None:

@@ -207,6 +207,7 @@ class _Box(_Other):
         elif not ((array >= self.low).all() and (array <= self.high).all()):
             array = self.mend(action, array)
         if self.scales:
+            # Not RescaleAction of gymnasium: rounding in float32, it differs in the last bits.
             return (self.middle + array * self.half).astype(self.dtype)
         return array
 

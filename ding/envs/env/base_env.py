@@ -82,12 +82,12 @@ class BaseEnv(_Env, ABC):
 
     @staticmethod
     def create_collector_env_cfg(cfg: dict) -> list[dict]:
-        """One config of its own for each of ``cfg.collector_env_num`` environments."""
+        """A config for each of ``cfg.collector_env_num`` environments."""
         return copy_env_cfg(cfg, "collector_env_num")
 
     @staticmethod
     def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
-        """One config of its own for each of ``cfg.evaluator_env_num`` environments."""
+        """A config for each of ``cfg.evaluator_env_num`` environments."""
         return copy_env_cfg(cfg, "evaluator_env_num")
 
     def enable_save_replay(self, replay_path: str) -> None:
@@ -103,37 +103,27 @@ class BaseEnv(_Env, ABC):
 
 
 def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:
-    """``cfg[count_key]`` deep copies of `cfg` without that key, each with `extra` set.
-
-    Raises:
-        ConfigError: The key is missing or is not a positive number.
-    """
+    """``cfg[count_key]`` deep copies of `cfg` without that key, each with `extra` set."""
     count = cfg.get(count_key)
     if not isinstance(count, (int, np.integer)) or count < 1:
         raise ConfigError(
             f"env.{count_key} is {count!r}; expected how many environments to make, 1 or more"
         )
-    copies = []
-    for _ in range(count):
-        one = copy.deepcopy(cfg)
+    copies = [copy.deepcopy(cfg) for _ in range(count)]
+    for one in copies:
         one.pop(count_key)
         one.update(extra)
-        copies.append(one)
     return copies
 
 
 def get_vec_env_setting(
     cfg: dict, collect: bool = True, eval_: bool = True
 ) -> tuple[type[BaseEnv], list[dict] | None, list[dict] | None]:
-    """Find the env class that `cfg` names and make the configs of its environments.
-
-    Args:
-        cfg: The env config: ``type``, perhaps ``import_names``, and what the class reads.
-        collect: Whether environments for collecting are wanted.
-        eval_: Whether environments for evaluation are wanted.
+    """The env class that `cfg` names, and the configs of its environments.
 
     Returns:
-        The class, the collectors' configs and the evaluators' configs (``None`` if not wanted).
+        The class, the collectors' configs and the evaluators' configs, ``None`` without `collect`
+        or `eval_`.
     """
     env_cls = get_env_cls(cfg)
     collector_cfg = env_cls.create_collector_env_cfg(cfg) if collect else None

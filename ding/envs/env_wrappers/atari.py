@@ -16,8 +16,7 @@ from .gym_to_gymnasium import as_gymnasium
 class NoopResetWrapper(gymnasium.Wrapper):
     """Starts each episode with 1 to `noop_max` steps of the no-op action 0.
 
-    A game in which nothing else is random is told a seed once only: it would load itself anew each
-    time, in 0.1 s, to play the same.
+    A game in which nothing else is random is seeded once: seeding loads it again, in 0.1 s.
     """
 
     keeps_return = True
@@ -29,16 +28,16 @@ class NoopResetWrapper(gymnasium.Wrapper):
         _expect_meaning(self, 0, "NOOP")
         self.noop_max = noop_max
         self._rng = np.random.default_rng()
-        self._told_seed = False
+        self._was_seeded = False
         game = getattr(self.env.unwrapped, "ale", None)
         self._is_random = game is None or game.getFloat("repeat_action_probability") > 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
-            if self._told_seed and not self._is_random:
+            if self._was_seeded and not self._is_random:
                 seed = None
-            self._told_seed = True
+            self._was_seeded = True
         obs, info = self.env.reset(seed=seed, options=options)
         for _ in range(int(self._rng.integers(1, self.noop_max + 1))):
             obs, _, terminated, truncated, info = self.env.step(0)

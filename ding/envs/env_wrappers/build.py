@@ -12,7 +12,7 @@ from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 
 def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping) -> gymnasium.Env:
-    """Wrap `env` as ``{type, kwargs}`` says, after importing its ``import_names`` if given."""
+    """Wrap `env` by ``{type, kwargs}``, after importing its ``import_names`` if given."""
     if not env_wrapper_cfg.get("type"):
         raise ConfigError(
             f"env.env_wrapper holds {dict(env_wrapper_cfg)!r}; expected a dict with 'type' and "
@@ -48,9 +48,6 @@ def preset_wrappers(name: str, caller: str) -> list[dict[str, Any]]:
     ``default`` and ``none`` have none. ``mujoco_default`` normalises observations and, for
     collectors, rewards. ``atari_default`` is Mnih et al. (2015); life-loss as episode end and
     clipped rewards are for collectors only.
-
-    Raises:
-        ConfigError: There is no such preset.
     """
     if name not in _PRESETS:
         close = difflib.get_close_matches(name, _PRESETS, n=1)
@@ -59,11 +56,11 @@ def preset_wrappers(name: str, caller: str) -> list[dict[str, Any]]:
             f"env.env_wrapper={name!r} is not a preset{hint}; presets are "
             f"{', '.join(_PRESETS)}, and registered wrappers go in a list"
         )
-    chosen = []
-    for type_, collector_only, kwargs in _PRESETS[name]:
-        if caller == "collector" or not collector_only:
-            chosen.append({"type": type_, "kwargs": dict(kwargs)})
-    return chosen
+    return [
+        {"type": type_, "kwargs": dict(kwargs)}
+        for type_, collector_only, kwargs in _PRESETS[name]
+        if caller == "collector" or not collector_only
+    ]
 
 
 # type, for collectors only, arguments
@@ -120,9 +117,6 @@ def config_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
     - ``frame_stack``: that many observations in one.
     - ``obs_plus_prev_action_reward``: observations are dicts with the previous action and reward.
     - ``action_bins_per_branch``: each number of a continuous action is one of that many choices.
-
-    Raises:
-        ConfigError: ``use_offline_stats`` without a mean and a standard deviation.
     """
     wrappers = given_wrappers(cfg, caller)
     named = {item.get("type") if isinstance(item, Mapping) else item for item in wrappers if item}

@@ -1,6 +1,6 @@
-"""Environments with the old gym API, seen as gymnasium environments.
+"""Environments with the old gym API as gymnasium environments.
 
-An old environment is known by what it does, never by its class: gym need not be installed.
+They are recognised by their methods, not by their class: gym need not be installed.
 """
 
 import inspect
@@ -21,11 +21,7 @@ def as_gymnasium(env: Any) -> gymnasium.Env:
 
 
 def convert_space(space: Any) -> spaces.Space:
-    """The gymnasium space with the same meaning as a space of another library.
-
-    Raises:
-        EnvError: The space is of a kind that gymnasium does not have.
-    """
+    """The gymnasium space with the same meaning as a space of another library."""
     if isinstance(space, spaces.Space):
         return space
     kind = type(space).__name__
@@ -66,10 +62,6 @@ class GymToGymnasiumWrapper(gymnasium.Env):
     """
 
     def __init__(self, env: Any) -> None:
-        """
-        Raises:
-            EnvError: `env` lacks ``reset``, ``step`` or ``action_space``.
-        """
         missing = [n for n in ("reset", "step", "action_space") if not hasattr(env, n)]
         if missing:
             raise EnvError(f"{env!r} is not an environment: it has no {', '.join(missing)}")

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ding.envs.common.video import VideoWriter, name_episode, open_video
+from ding.envs.common.video import VideoWriter, name_episode
 from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, Reward
 from ding.utils.errors import EnvError
 
@@ -21,17 +21,12 @@ class RecordReplayWrapper(gymnasium.Wrapper):
     """Saves each episode as ``<folder>/<name>_episode_<i>_return_<return>.mp4`` (or ``.gif``).
 
     Episodes are numbered in the order in which they end, together with those of other environments
-    that share the folder. An episode that `close` or a reset cuts short is saved as far as it went,
-    with ``_cut`` behind its return.
+    in the folder. One that `close` or a reset cuts short is saved with ``_cut`` behind its return.
     """
 
     keeps_return = True
 
     def __init__(self, env: gymnasium.Env, folder: str | Path, name: str) -> None:
-        """
-        Raises:
-            EnvError: The environment does not render to arrays.
-        """
         super().__init__(env)
         if env.render_mode != "rgb_array" and not isinstance(env.unwrapped, GymToGymnasiumWrapper):
             raise EnvError(
@@ -65,7 +60,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
             self._return = self._return + result[1]
         frame = self._frame()
         if self._writer is None:
-            self._writer = open_video(self._part, frame.shape[:2], self._fps)
+            self._writer = VideoWriter(self._part, frame.shape[:2], self._fps)
             self._writer.add(self._first)
         self._writer.add(frame)
         if result[2] or result[3]:

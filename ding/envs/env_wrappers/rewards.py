@@ -142,11 +142,10 @@ _HARMLESS = (
 
 
 class RawRewards(gymnasium.Wrapper):
-    """Adds up the rewards of the bare environment that it is put around.
+    """Adds up the rewards of the bare environment in ``total``.
 
-    Attributes:
-        total: Since somebody set it to zero, which whoever knows an episode's start does: a reset
-            of the bare environment need not be one.
+    The wrapper that knows an episode's start sets that to zero: a reset of the bare environment
+    need not be one.
     """
 
     #: As of all wrappers with it: the sum of an episode's rewards is the same inside and outside.
@@ -163,10 +162,9 @@ class RawRewards(gymnasium.Wrapper):
 
 
 def raw_rewards(env: Any) -> RawRewards | None:
-    """The sum of rewards around the bare environment; put there if wrappers may change them.
+    """The sum of rewards around the bare environment; ``None`` if it is the same outside.
 
-    Returns:
-        ``None`` if the rewards outside add up to the same.
+    It is put there where wrappers may change rewards.
     """
     innermost, may_change = None, False
     while isinstance(env, gymnasium.Wrapper):

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from ding.envs.env._make import Simulator
 from ding.envs.games.cooperative import CooperativeGame, box_like
+from ding.envs.vector_step import Action, Obs
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -37,14 +38,14 @@ class PettingZooEnv(CooperativeGame):
 
     Config keys:
         env_family: ``'mpe'``, or another module of pettingzoo.
-        env_id: Such as ``simple_spread_v3``; of an old version the one that is there is taken.
+        env_id: Such as ``simple_spread_v3``; an old version becomes the one that exists.
         n_agent, n_landmark: Of ``simple_spread``, which has as many landmarks as agents.
             (``agent_num`` is another name of the first.)
         max_cycles: Steps after which an episode is truncated. (``max_step``)
         continuous_actions: Whether actions are vectors.
         act_scale: Vectors come in ``[-1, 1]`` and are mapped to the environment's bounds.
         agent_obs_only: The observation is ``agent_state`` alone.
-        agent_specific_global_state: The global state is told to each agent, after what it sees:
+        agent_specific_global_state: Each agent gets the global state, after what it sees:
             ``[agents, n + m]``.
         kwargs: More arguments of the environment.
     """
@@ -62,17 +63,12 @@ class PettingZooEnv(CooperativeGame):
         act_scale=False,
         agent_obs_only=False,
         agent_specific_global_state=False,
-        # Taken as it is: there is no picture to save.
+        # Accepted, but there is no picture to save.
         replay_path=None,
         kwargs=None,
     )
 
     def _set_up(self) -> None:
-        """
-        Raises:
-            ConfigError: An environment that there is not, or numbers that it cannot have.
-            EnvError: The package is not installed.
-        """
         self._is_spread = self._cfg["env_id"].startswith(_SPREAD)
         self._env = _make(self._cfg, self._arguments())
         self._agents = list(self._env.possible_agents)
@@ -106,11 +102,9 @@ class PettingZooEnv(CooperativeGame):
         self._action = acts[0]
         if isinstance(self._action, spaces.Box):
             shape = (self.agent_num, *self._action.shape)
-            bounds = (-1.0, 1.0) if self._cfg["act_scale"] else None
-            low, high = bounds or (
-                np.broadcast_to(self._action.low, shape),
-                np.broadcast_to(self._action.high, shape),
-            )
+            bounds = (self._action.low, self._action.high)
+            low, high = (-1.0, 1.0) if self._cfg["act_scale"] else bounds
+            low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
             self.action_space = spaces.Box(low, high, shape, np.float32)
         elif isinstance(self._action, spaces.Discrete):
             self.action_space = spaces.MultiDiscrete([int(self._action.n)] * self.agent_num)
@@ -127,7 +121,7 @@ class PettingZooEnv(CooperativeGame):
     def _begin(self) -> None:
         self._seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))
 
-    def _advance(self, actions: dict[str, Any]) -> tuple[float, bool]:
+    def _advance(self, actions: dict[str, Action]) -> tuple[float, bool]:
         self._seen, rewards, terminations, truncations, _ = self._env.step(actions)
         # An agent that is done leaves the world: for a team, its episode ends there.
         self._some_left = any(terminations.values()) or any(truncations.values())
@@ -139,7 +133,7 @@ class PettingZooEnv(CooperativeGame):
     def close(self) -> None:
         self._env.close()
 
-    def _checked(self, action: Any) -> dict[str, Any]:
+    def _checked(self, action: Action) -> dict[str, Action]:
         array, space = np.asarray(action), self._action
         if array.size != self.agent_num * int(np.prod(space.shape, dtype=int)):
             raise ActionError(
@@ -154,7 +148,7 @@ class PettingZooEnv(CooperativeGame):
         array = np.clip(array, space.low, space.high).astype(np.float32)
         return dict(zip(self._agents, array))
 
-    def _obs(self) -> Any:
+    def _obs(self) -> Obs:
         agents = np.stack([self._seen[agent] for agent in self._agents]).astype(np.float32)
         agents = agents.reshape(self.agent_num, -1)
         if self._cfg["agent_obs_only"]:
