@@ -82,7 +82,7 @@ _ARGS = "ding.args"
 
 
 class _Group(click.Group):
-    """Tells errors in words, and takes ``--exp_name`` for ``--exp-name``."""
+    """Prints errors in words, and takes ``--exp_name`` for ``--exp-name``."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -106,14 +106,14 @@ class _Group(click.Group):
             sys.exit(ending.exit_status)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        args = [_with_dashes(arg) for arg in args]
+        # --exp_name is --exp-name.
+        words = [(arg, *arg.partition("=")) for arg in args]
+        args = [
+            name.replace("_", "-") + equals + value if arg.startswith("--") else arg
+            for arg, name, equals, value in words
+        ]
         ctx.meta[_ARGS] = list(args)
         return super().parse_args(ctx, args)
-
-
-def _with_dashes(arg: str) -> str:
-    name, equals, value = arg.partition("=")
-    return name.replace("_", "-") + equals + value if name.startswith("--") else arg
 
 
 @click.group(
@@ -185,15 +185,11 @@ def main(
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     with _profiled(profile):
-        status = _run(options)
+        # Torch and all are imported here: not for --help.
+        from ding.entry.cli_runs import run, run_dist
+
+        status = run_dist(options) if options["mode"] == "dist" else run(options)
     sys.exit(status)
-
-
-def _run(options: dict[str, Any]) -> int:
-    # Torch and all are imported here: not for those who ask for help.
-    from ding.entry.cli_runs import run, run_dist
-
-    return run_dist(options) if options["mode"] == "dist" else run(options)
 
 
 @contextlib.contextmanager
@@ -356,42 +352,28 @@ def _list_types(name: str) -> None:
         raise click.BadParameter(
             f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
         )
-    if name in ("policy", "env"):
-        click.echo("\n".join(table(_policy_rows() if name == "policy" else _env_rows())))
+    types = sorted(registries[name].query())
+    if name not in ("policy", "env"):
+        for key in types:
+            module = BUILTIN_TYPES.get(name, {}).get(key, "")
+            click.echo(f"{key:<24} {module}".rstrip())
         return
-    for key in sorted(registries[name].query()):
-        module = BUILTIN_TYPES.get(name, {}).get(key, "")
-        click.echo(f"{key:<24} {module}".rstrip())
-
-
-def _policy_rows() -> list[tuple[str, ...]]:
-    """What each policy chooses, and where it comes from."""
-    from ding.utils import POLICY_REGISTRY
-
-    # The pipelines choose command modes, not users.
-    types = sorted(key for key in POLICY_REGISTRY.query() if not key.endswith("_command"))
     rows: list[tuple[str, ...]] = [("type", "actions", "paper", "module")]
+    if name == "env":
+        rows = [("type", "needs", "module", "what")]
     for key in types:
-        policy: Any = POLICY_REGISTRY.get(key)
-        actions = ", ".join(getattr(policy, "actions", ()))
-        rows.append((key, actions, getattr(policy, "paper", ""), policy.__module__))
-    return rows
-
-
-def _env_rows() -> list[tuple[str, ...]]:
-    """What each type of environment is, and the extra of this package that it needs."""
-    from ding.utils import ENV_REGISTRY
-
-    rows: list[tuple[str, ...]] = [("type", "needs", "module", "what")]
-    for key in sorted(ENV_REGISTRY.query()):
-        env: Any = ENV_REGISTRY.get(key)
-        simulator = getattr(env, "needs", None)
-        needs = "" if simulator is None else f"ding[{simulator.extra}]"
-        if simulator is not None and not simulator.is_installed:
-            needs += " (missing)"
-        what = (env.__doc__ or "").partition("\n")[0].replace("``", "")
-        rows.append((key, needs, env.__module__, what))
-    return rows
+        cls: Any = registries[name].get(key)
+        if name == "env":
+            simulator = getattr(cls, "needs", None)  # the extra of this package that it needs
+            needs = "" if simulator is None else f"ding[{simulator.extra}]"
+            if simulator is not None and not simulator.is_installed:
+                needs += " (missing)"
+            what = (cls.__doc__ or "").partition("\n")[0].replace("``", "")
+            rows.append((key, needs, cls.__module__, what))
+        elif not key.endswith("_command"):  # the pipelines choose command modes, not users
+            actions = ", ".join(getattr(cls, "actions", ()))
+            rows.append((key, actions, getattr(cls, "paper", ""), cls.__module__))
+    click.echo("\n".join(table(rows)))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,7 @@ from ding.utils.errors import ConfigError
 
 
 def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> set[str]:
-    """Write settings into the configs, in place.
-
-    Of a setting that has two places, such as ``env.stop_value``, the other one is taken out: what
-    is written last counts.
+    """Write settings into the configs, in place, and remove other places of the same setting.
 
     Args:
         configs: The main config, that of types, and in parallel mode that of the system.
@@ -44,23 +41,20 @@ def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> set[str
             keys = keys[1:]
         in_other = keys[0] in named and len(keys) > 1
         root, inner = (named[keys[0]], keys[1:]) if in_other else (configs[0], keys)
-        _put(root, inner, parse_value(text.strip()), setting)
+        section: Any = root
+        for depth, key in enumerate(inner):
+            if not isinstance(section, dict):
+                where = ".".join(inner[:depth])
+                raise ConfigError(f"--set {setting}: {where} is {section!r}, it holds no keys")
+            if depth < len(inner) - 1:
+                section = section.setdefault(key, {})
+            else:
+                section[key] = parse_value(text.strip())
         written.add(".".join(keys))
     for twin in {twin for path in written for twin in twins_of(path)} - written:
-        section, _, key = twin.rpartition(".")
-        (at(whole, section) or {}).pop(key, None)
+        place, _, name = twin.rpartition(".")
+        (at(whole, place) or {}).pop(name, None)
     return written
-
-
-def _put(section: Any, keys: list[str], value: Any, setting: str) -> None:
-    for depth, key in enumerate(keys):
-        if not isinstance(section, dict):
-            where = ".".join(keys[:depth])
-            raise ConfigError(f"--set {setting}: {where} is {section!r}, it holds no keys")
-        if depth == len(keys) - 1:
-            section[key] = value
-        else:
-            section = section.setdefault(key, {})
 
 
 def parse_value(text: str) -> Any:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -20,7 +20,7 @@ from ding.utils import durations
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError
 
-#: Options of the command line that each run gets anew.
+#: Options of the command line that each run gets a value of.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 #: Of the output of a run that failed, what is shown.
 _TAIL = 2000
@@ -31,11 +31,11 @@ _LOOK = 1.0
 def train_in_turn(
     base: str, seeds: Sequence[int], resume: bool, train: Callable[[int, str], None]
 ) -> int:
-    """One run after the other; what went wrong does not stop the next ones.
+    """One run after the other; a failure does not stop the next ones.
 
     Args:
-        base: What the folders begin with.
-        resume: Whether the folders are there and to be gone on with.
+        base: Start of the folders' names.
+        resume: Whether the runs in the folders are resumed.
         train: Trains with a seed in a folder.
 
     Returns:
@@ -63,7 +63,7 @@ def train_in_turn(
 
 
 def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequence[str]) -> int:
-    """So many runs at a time, each a process of its own with its share of the CPUs.
+    """`jobs` runs at a time, each a process with its share of the CPUs.
 
     Args:
         args: The command line, whose seeds and folder are replaced.
@@ -72,7 +72,13 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
         The exit status: that of the first run that failed.
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
-    rest = list(_without(iter(args), _OWN_OPTIONS))
+    rest: list[str] = []
+    words = iter(args)
+    for arg in words:
+        if arg in _OWN_OPTIONS:
+            next(words, None)
+        elif arg.partition("=")[0] not in _OWN_OPTIONS and not arg.startswith("-s"):
+            rest.append(arg)
     commands, lock = Commands(jobs), threading.Lock()
     left = list(seeds)
     statuses: list[int] = []
@@ -82,8 +88,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
             if not left:
                 return False
             seed = left.pop(0)
-        own = ["--seed", str(seed), "--exp-name", folders[seed]]
-        status, output = commands.run([*rest, *own])
+        status, output = commands.run([*rest, "--seed", str(seed), "--exp-name", folders[seed]])
         record = Run(folders[seed], str(seed)).record
         click.echo(
             f"seed {seed}: {printable(f'{_state(record.status)}: {record.reason}'.rstrip(': '))}"
@@ -103,11 +108,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
 
 
 class Commands:
-    """Runs of the command that end with this process.
-
-    Args:
-        jobs: How many at a time.
-    """
+    """Runs of the command, `jobs` at a time, that end with this process."""
 
     def __init__(self, jobs: int) -> None:
         self.is_ending = False
@@ -128,13 +129,10 @@ class Commands:
             raise StopNow(self._stop.number)
 
     def work(self, step: Callable[[], bool]) -> None:
-        """Call a function in as many threads as there are jobs, again and again.
-
-        Args:
-            step: Does a piece of the work, by `run`; whether there may be more.
+        """Call `step` in a thread for each job until it returns that no work is left.
 
         Raises:
-            StopNow: A signal came, and the runs under way were ended.
+            StopNow: A signal came, and the running runs were ended.
         """
         failures: list[BaseException] = []
         ended, end = os.pipe()
@@ -172,11 +170,7 @@ class Commands:
             raise failures[0]
 
     def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
-        """Exit status, and what was printed.
-
-        Args:
-            is_enough: Asked every second whether the run is to be ended.
-        """
+        """Exit status, and what was printed; `is_enough` ends the run early, asked every second."""
         with tempfile.TemporaryFile() as output:
             command = [sys.executable, "-m", "ding", *args]
             with self._lock:
@@ -227,57 +221,38 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
         return process.wait()
 
 
-def _without(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:
-    """A command line without options that take a value."""
-    for arg in args:
-        if arg in options:
-            next(args, None)
-        elif arg.partition("=")[0] not in options and not arg.startswith("-s"):
-            yield arg
-
-
 def _report(base: str, folders: dict[int, str]) -> None:
     """Print a table of the runs, the best at the top: by the mean of their last evaluations, for
     the best of many evaluations is luck, too."""
     runs = {seed: Run(folder, str(seed)).summary() for seed, folder in folders.items()}
     last = {seed: run["last_return"] for seed, run in runs.items()}
     found = [value for value in last.values() if value is not None]
-    rows = [("seed", "status", "last return", "best return", "env steps", "updates", "folder")]
+    rows: list[tuple[str, ...]] = [
+        ("seed", "status", "last return", "best return", "env steps", "updates", "folder")
+    ]
     for seed in sorted(folders, key=lambda seed: (last[seed] is None, -(last[seed] or 0.0))):
         run = runs[seed]
-        rows.append(
-            (
-                *(str(seed), _state(run["status"]), _number(last[seed])),
-                *(_number(run["best_return"]), _count(run["envstep"]), _count(run["train_iter"])),
-                printable(folders[seed]),
-            )
-        )
+        returns = (_shown(value, ".4g") for value in (last[seed], run["best_return"]))
+        counts = (_shown(run[name], ",") for name in ("envstep", "train_iter"))
+        folder = printable(folders[seed])
+        rows.append((str(seed), _state(run["status"]), *returns, *counts, folder))
     lines = ["", *table(rows)]
     if len(found) > 1:
         lines.append(
             f"last return (mean of {LAST} evaluations): mean {statistics.mean(found):.4g}, "
             f"std {statistics.pstdev(found):.4g}, worst {min(found):.4g}"
         )
-    click.echo("\n".join([*lines, *_picture(base, list(folders.values()))]))
-
-
-def _picture(base: str, folders: list[str]) -> list[str]:
-    """Draw the returns, if there are any and something to draw with."""
     path = f"{base}_returns.png"
-    try:
-        plot.returns([folder for folder in folders if os.path.isdir(folder)]).save(path)
-    except (ConfigError, OSError):
-        return []
-    return [f"returns over seeds: {path}"]
+    # There may be no returns, or nothing to draw with.
+    with contextlib.suppress(ConfigError, OSError):
+        plot.returns([folder for folder in folders.values() if os.path.isdir(folder)]).save(path)
+        lines.append(f"returns over seeds: {path}")
+    click.echo("\n".join(lines))
 
 
 def _state(status: str) -> str:
     return "not started" if status == "unknown" else status
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,}"
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"

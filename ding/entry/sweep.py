@@ -25,10 +25,10 @@ _NUMBER_KEYS = {"low", "high", "log", "step"}
 
 
 def read_space(path: str) -> dict[str, Any]:
-    """What may be tried: by path in the config, a list of values or a range.
+    """A sweep's YAML file: by path in the config, a list of values or a range to try.
 
     Raises:
-        ConfigError: It is no such file; names the entry.
+        ConfigError: The file is wrong; names the entry.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -56,19 +56,17 @@ def read_space(path: str) -> dict[str, Any]:
 def sweep(
     space: Mapping[str, Any], args: Sequence[str], folder: str, trials: int, jobs: int = 1
 ) -> str:
-    """Train with settings that promise most until there are so many trials, those that the folder
-    has already included.
+    """Train with the most promising settings until the folder has `trials` trials.
 
-    Each trial is a run of its own below the folder. It is ended early if its evaluations are worse
-    than the median of earlier trials at that step. Its value is the mean return of its last five
+    Each trial is a run below the folder. It is ended early if its evaluations are worse than the
+    median of earlier trials at that step. Its value is the mean return of its last five
     evaluations.
 
     Args:
         space: See `read_space`.
         args: The command line of a run, without its folder.
-        folder: Where runs and the study's database lie.
-        trials: How many there are to be.
-        jobs: How many at a time.
+        folder: Where runs and the study's database are.
+        jobs: Trials at a time.
 
     Returns:
         A report: the best trials, and how much each setting matters.
@@ -82,7 +80,16 @@ def sweep(
             import optuna
         except ImportError as error:
             raise ConfigError("a sweep needs Optuna: pip install 'ding[sweep]'") from error
-        study = _study(optuna, folder)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        os.makedirs(folder, exist_ok=True)
+        study = optuna.create_study(
+            storage=f"sqlite:///{os.path.abspath(os.path.join(folder, STORAGE))}",
+            study_name="sweep",
+            direction="maximize",
+            sampler=optuna.samplers.TPESampler(seed=0, multivariate=False),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
+            load_if_exists=True,
+        )
         states = optuna.trial.TrialState
         ended = (states.COMPLETE, states.PRUNED)
         left = trials - len(study.get_trials(states=ended))
@@ -116,20 +123,6 @@ def sweep(
         return _report(optuna, study, list(space), folder)
 
 
-def _study(optuna: Any, folder: str) -> Any:
-    """The study of the folder, which goes on if there is one."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    os.makedirs(folder, exist_ok=True)
-    return optuna.create_study(
-        storage=f"sqlite:///{os.path.abspath(os.path.join(folder, STORAGE))}",
-        study_name="sweep",
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=0, multivariate=False),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
-        load_if_exists=True,
-    )
-
-
 def _train(
     trial: Any,
     values: Mapping[str, Any],
@@ -141,13 +134,7 @@ def _train(
     """Train with these values; the mean of the last returns, ``None`` if it is ended early.
 
     Args:
-        trial: Told of evaluations, and asked whether to go on.
-        args: The command line.
-        run: The run's folder.
-        outputs: Gets what a run that fails has printed.
-
-    Raises:
-        RunError: It fails.
+        outputs: Gets what a run that fails has printed, before its `RunError`.
     """
     curve = Curve(run)
     reported, hopeless = -math.inf, False

@@ -59,9 +59,9 @@ def random_collect(
             collect, and ``transition_with_policy_data`` keeps the policy's own forward pass, for
             policies whose transitions hold its outputs.
         policy: The policy.
-        collector: Its collector; has the policy back at the end.
+        collector: Its collector, which has the policy again at the end.
         collector_env: The collector's env manager.
-        commander: Tells the settings of the policy's forward pass.
+        commander: Has the settings of the policy's forward pass.
         replay_buffer: Where the samples go.
         postprocess_data_fn: Applied to the samples first.
 
