@@ -185,11 +185,15 @@ def main(
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     with _profiled(profile):
-        # Torch and all are imported here: not for --help.
-        from ding.entry.cli_runs import run, run_dist
-
-        status = run_dist(options) if options["mode"] == "dist" else run(options)
+        status = _run(options)
     sys.exit(status)
+
+
+def _run(options: dict[str, Any]) -> int:
+    # Torch and all are imported here: not for those who ask for help.
+    from ding.entry.cli_runs import run, run_dist
+
+    return run_dist(options) if options["mode"] == "dist" else run(options)
 
 
 @contextlib.contextmanager
