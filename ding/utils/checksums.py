@@ -1,18 +1,20 @@
 """Checksums of whole archives.
 
-That of an archive of ``torch.save`` stands in its comment, at the end of the file, so that plain
-``torch.load`` and zip programs read the file as ever. The checksums in an archive itself leave out
-its headers, and ``torch.load`` looks at none of them.
+That of an archive of ``torch.save`` is in its comment, at the end of the file, so that plain
+``torch.load`` and zip programs read the file as before. The checksums in an archive itself leave
+out its headers, and ``torch.load`` looks at none of them.
 """
 
 import os
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from ding.utils.errors import DataError
 from ding.utils.system_helper import fits_memory
+
+Answer = TypeVar("Answer")
 
 _MAGIC = b"ding-crc"
 #: The comment: the magic, and the CRC-32 as hexadecimal digits.
@@ -58,12 +60,17 @@ def check_sealed(stream: IO[bytes]) -> bool:
     tail = stream.read()
     stream.seek(0)
     if _END_MAGIC in tail:
-        _check_sizes(stream, size)
+        # Archives of torch are not compressed, and no two records are in one place.
+        inflated = _of_archive(stream, lambda archive: sum(r.file_size for r in archive.infolist()))
+        if inflated > size:
+            raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
+        stream.seek(0)
     is_ours = tail[-_COMMENT:].startswith(_MAGIC)
     if is_ours:
         _check_crc(stream, size, tail)
     elif tail[-_END:].startswith(_END_MAGIC) and tail.endswith(bytes(2)):
-        _check_records(stream)
+        if (bad := _of_archive(stream, zipfile.ZipFile.testzip)) is not None:
+            raise DataError(f"it is damaged: the checksum of its record {bad!r} is another")
     elif start == _START_MAGIC or _END_MAGIC in tail:
         raise DataError(
             f"it is cut short or damaged: its end is missing at {size} bytes, as when its writing "
@@ -73,16 +80,12 @@ def check_sealed(stream: IO[bytes]) -> bool:
     return is_ours
 
 
-def _check_sizes(stream: IO[bytes], size: int) -> None:
-    # Archives of torch are not compressed, and no two records lie in one place.
+def _of_archive(stream: IO[bytes], ask: Callable[[zipfile.ZipFile], Answer]) -> Answer:
     try:
         with zipfile.ZipFile(stream) as archive:
-            inflated = sum(record.file_size for record in archive.infolist())
+            return ask(archive)
     except Exception as error:  # damaged bytes make the parser raise anything
         raise DataError(f"it is damaged: {error}") from error
-    if inflated > size:
-        raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
-    stream.seek(0)
 
 
 def _check_crc(stream: IO[bytes], size: int, tail: bytes) -> None:
@@ -95,16 +98,6 @@ def _check_crc(stream: IO[bytes], size: int, tail: bytes) -> None:
     length = tail[-_COMMENT - 2 : -_COMMENT]
     if length != _COMMENT.to_bytes(2, "little") or tail[-8:] != b"%08x" % crc:
         raise DataError("it is damaged: its checksum is another")
-
-
-def _check_records(stream: IO[bytes]) -> None:
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            bad = archive.testzip()
-    except Exception as error:  # damaged bytes make the parser raise anything
-        raise DataError(f"it is damaged: {error}") from error
-    if bad is not None:
-        raise DataError(f"it is damaged: the checksum of its record {bad!r} is another")
 
 
 class _Checked:

@@ -21,19 +21,13 @@ _SYNC_EVERY = 64 << 20
 
 @dataclass(frozen=True)
 class DiskWrite:
-    """A call that has not returned.
-
-    Attributes:
-        path: The file.
-        since: When it began, by the monotonic clock.
-    """
+    """A call that has not returned."""
 
     path: str
     since: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
         return time.monotonic() - self.since
 
     def __str__(self) -> str:
@@ -60,11 +54,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def stalled_write(thread: int | None = None) -> DiskWrite | None:
-    """The write that has taken longest, if that is `durations.DISK_STALL` or longer.
-
-    Args:
-        thread: Identifier of the thread whose write is looked at; all if not given.
-    """
+    """The write, of a thread or of all, that has taken longest, if it has stalled."""
     writes = [write for ident, write in list(_under_way.items()) if thread in (None, ident)]
     slowest = max(writes, key=lambda write: write.seconds, default=None)
     return slowest if slowest and slowest.seconds >= durations.DISK_STALL else None

@@ -42,20 +42,20 @@ Seconds = Annotated[float, Rule(lambda number: number >= 0, "0 or more seconds")
 
 
 class BadMessageError(ValueError):
-    """JSON is not what its sender should have sent; names the field, and what was expected."""
+    """JSON of the wrong shape: names the field, and what was expected."""
 
 
 def to_json(message: Any) -> dict[str, Any]:
     """The object of a dataclass: what it keeps, and over that its other fields."""
     kept: Mapping[str, Any] = {}
-    told = {}
+    fields = {}
     for entry in _entries(type(message)):
         value = getattr(message, entry.attribute)
         if entry.keeps:
             kept = value
         else:
-            told[entry.key] = _plain(value)
-    return {**kept, **told}
+            fields[entry.key] = _plain(value)
+    return {**kept, **fields}
 
 
 def from_json(kind: type[Kind], body: object) -> Kind:
@@ -86,22 +86,14 @@ def from_json(kind: type[Kind], body: object) -> Kind:
 
 
 def json_object(value: object) -> dict[str, Any]:
-    """The value, if it is an object.
-
-    Raises:
-        BadMessageError: It is something else.
-    """
+    """The value, if it is an object; else raises a `BadMessageError`."""
     if not isinstance(value, dict):
         raise _unexpected(value, "an object")
     return value
 
 
 def parsed_json(content: bytes) -> object:
-    """What JSON says.
-
-    Raises:
-        BadMessageError: It is none.
-    """
+    """The value of a JSON text; raises a `BadMessageError` if it is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -117,13 +109,9 @@ class _Entry(NamedTuple):
     keeps: str | None
 
 
-_known: dict[type, list[_Entry]] = {}
-
-
+@functools.cache
 def _entries(kind: type) -> list[_Entry]:
-    if kind in _known:
-        return _known[kind]
-    entries = _known[kind] = [
+    return [
         _Entry(
             field.name,
             field.metadata.get("json", field.name),
@@ -134,7 +122,6 @@ def _entries(kind: type) -> list[_Entry]:
         )
         for field in dataclasses.fields(kind)
     ]
-    return entries
 
 
 def _plain(value: Any) -> Any:

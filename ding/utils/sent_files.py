@@ -17,17 +17,11 @@ _sent: "SentFiles | None" = None
 
 @dataclass(frozen=True)
 class FileChange:
-    """What has become of a file of the run's folder.
+    """A change of a file of the run's folder."""
 
-    Attributes:
-        path: In the folder.
-        content: ``None``: the file was removed.
-        appends: Whether the content follows what the file has; else it is all of it.
-    """
-
-    path: str
-    content: bytes | None
-    appends: bool = False
+    path: str  # in the folder
+    content: bytes | None  # None: the file was removed
+    appends: bool = False  # to what the file has; else it is all of it
 
 
 class SentFiles:

@@ -43,7 +43,7 @@ class SharedFolder:
         """The path of a name; the file need not exist.
 
         Raises:
-            DataError: The name is not one that could be in this folder.
+            DataError: The name is not one that could be in this folder; so do the others.
         """
         path = self._path(name)
         # A link would lead out of the folder, now or when somebody changes it.
@@ -59,11 +59,7 @@ class SharedFolder:
         return path
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if it is not there.
-
-        Raises:
-            DataError: The name is not one that could be in this folder.
-        """
+        """Bytes of a file; None if it is not there."""
         path = self._path(name)
         try:
             found = os.lstat(path)
@@ -72,10 +68,9 @@ class SharedFolder:
         return None if stat.S_ISLNK(found.st_mode) else found.st_size
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no error.
+        """Remove a file, if it exists.
 
         Raises:
-            DataError: The name is not one that could be in this folder.
             CheckpointWriteError: It cannot be removed.
         """
         remove_file(self._path(name))
@@ -85,16 +80,8 @@ class SharedFolder:
         return [n for n in self._entries() if n.startswith(prefix) and n[0] != "."]
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        """Remove all files whose whole names match, and temporary ones of their writers.
-
-        Whatever is no regular file (a link, a folder) was not written by a part of a run: it stays.
-
-        Args:
-            keep: Names that are not removed.
-
-        Returns:
-            Names that were removed.
-        """
+        """Remove all files whose whole names match, and temporary ones of their writers, but those
+        to `keep`; returns their names. What is no regular file is not of a run, and stays."""
         removed = []
         for name in self._entries():
             temporary = TEMPORARY_NAME.fullmatch(name)

@@ -15,7 +15,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -90,9 +90,21 @@ class RayCluster:
         Raises:
             ConfigError: There is none, it refuses this process, or a module cannot be found.
         """
-        self._check_tolerance()
-        if ray.is_initialized():
-            self._check_joined()
+        tolerance = self._cfg["head_tolerance"]
+        most = float(os.environ.get(_RAYS_PATIENCE, _RAYS_PATIENCE_DEFAULT))
+        if not 0 < tolerance < most:
+            raise ConfigError(
+                f"system_config.engine.head_tolerance={tolerance!r} must be above 0 and below "
+                f"{most:g} s, after which Ray ends this process; set {_RAYS_PATIENCE} here and on "
+                "all nodes to wait longer"
+            )
+        if ray.is_initialized():  # a process has one connection, and the user's own is taken
+            given, found = self._cfg["address"], str(ray.get_runtime_context().gcs_address)
+            if given not in (None, "auto", found):
+                raise ConfigError(
+                    f"system_config.engine.address is {given!r}, and this process is connected to "
+                    f"Ray at {found}: call ray.shutdown() first, or give that address"
+                )
             self.worker_env = _uploaded(_runtime_env(self._cfg, elsewhere=True))
         else:
             self._init()
@@ -123,7 +135,7 @@ class RayCluster:
             _check_reachable(given)
             arguments["address"] = given
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        before = _children()
+        before = _children([os.getpid()])
         for lines in (stderr_deduplicator, stdout_deduplicator):
             # Ray prints there what its daemons report, with dumps of their state.
             lines.skip_re = re.compile("")
@@ -142,19 +154,17 @@ class RayCluster:
         except BaseException as error:  # a signal
             deadline = time.monotonic() + durations.RAY_LEAVE_EARLY
             while not started.done() and time.monotonic() < deadline:
-                self._processes = _children() - before
-                _kill(self._started())
+                self._kill_started(before)
                 wait([started], durations.RAY_KILL_LOOK)
             # At an ordinary end, Ray's threads crash a process that is half connected.
             ending = getattr(error, "ending", None)
             status = ending.exit_status if isinstance(ending, Ending) else 1
             atexit.register(leave_process, status)
-            self._processes = _children() - before
-            _kill(self._started())
+            self._kill_started(before)
             self._left.set()
             raise
         self._joined = True
-        self._processes = _children() - before
+        self._processes = _children([os.getpid()]) - before
 
     def _hold(self, arguments: Mapping[str, Any], started: "Future[None]") -> None:
         """Start Ray, and stay until it is left: Linux ends Ray's processes with this thread."""
@@ -167,25 +177,6 @@ class RayCluster:
             return
         started.set_result(None)
         self._left.wait()
-
-    def _check_tolerance(self) -> None:
-        given = self._cfg["head_tolerance"]
-        most = float(os.environ.get(_RAYS_PATIENCE, _RAYS_PATIENCE_DEFAULT))
-        if not 0 < given < most:
-            raise ConfigError(
-                f"system_config.engine.head_tolerance={given!r} must be above 0 and below "
-                f"{most:g} s, after which Ray ends this process; set {_RAYS_PATIENCE} here and on "
-                "all nodes to wait longer"
-            )
-
-    def _check_joined(self) -> None:
-        """A process has one connection to Ray: the user's own is taken."""
-        given, found = self._cfg["address"], str(ray.get_runtime_context().gcs_address)
-        if given not in (None, "auto", found):
-            raise ConfigError(
-                f"system_config.engine.address is {given!r}, and this process is connected to Ray "
-                f"at {found}: call ray.shutdown() first, or give that address"
-            )
 
     def answers(self) -> bool:
         """Whether the cluster's head can be reached."""
@@ -202,7 +193,7 @@ class RayCluster:
             return True
         self._joined = False
         # Workers of a killed node daemon outlive Ray's shutdown for a moment, or longer.
-        started = [process_identity(pid) for pid in self._started()]
+        started = [process_identity(pid) for pid in _with_descendants(self._processes)]
         # Without a head, Ray waits for it far longer than a run may take for its end.
         leaving = ReportingThread(ray.shutdown, "leave-ray", _logger.warning)
         leaving.start()
@@ -214,25 +205,23 @@ class RayCluster:
         end_processes(started, durations.RAY_PROCESS_END if has_left else 0.0)
         return has_left
 
-    def _started(self) -> set[int]:
-        """The processes that Ray has started here, and those that they have started."""
-        parents = _parents()
-        return {pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}}
+    @staticmethod
+    def _kill_started(before: set[int]) -> None:
+        for pid in _with_descendants(_children([os.getpid()]) - before):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 class NodeWatch:
-    """Nodes with workers of the run, and those of them that do not answer any more. Not for threads
-    at the same time, except for `gone`.
+    """Nodes with workers of the run; for one thread, but for `gone`.
 
     Ray notices the end of a node after a quarter of a minute, and places actors there until then.
-
-    Attributes:
-        gone: Ids of nodes that do not answer.
     """
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[str, int]] = {}
         self._answered: dict[str, float] = {}
+        #: Ids of nodes that do not answer.
         self.gone: frozenset[str] = frozenset()
 
     def look(self, nodes: Collection[str]) -> None:
@@ -240,9 +229,13 @@ class NodeWatch:
 
         One that this process could never reach, as through a gateway, counts as answering.
         """
-        for node in nodes:
-            if node not in self._places:
-                self._add(node)
+        for node in set(nodes) - self._places.keys():
+            for facts in ray.nodes():
+                if facts["NodeID"] == node:
+                    place = facts["NodeManagerAddress"], int(facts["NodeManagerPort"])
+                    self._places[node] = place
+                    if _listens(place):
+                        self._answered[node] = time.monotonic()
         now, gone = time.monotonic(), set()
         for node in {*nodes, *self.gone} & self._answered.keys():
             if _listens(self._places[node]):
@@ -250,14 +243,6 @@ class NodeWatch:
             elif now - self._answered[node] > durations.RAY_NODE_TOLERANCE:
                 gone.add(node)
         self.gone = frozenset(gone)
-
-    def _add(self, node: str) -> None:
-        for facts in ray.nodes():
-            if facts["NodeID"] == node:
-                place = facts["NodeManagerAddress"], int(facts["NodeManagerPort"])
-                self._places[node] = place
-                if _listens(place):
-                    self._answered[node] = time.monotonic()
 
 
 def _listens(place: tuple[str, int]) -> bool:
@@ -268,13 +253,9 @@ def _listens(place: tuple[str, int]) -> bool:
 
 
 def _secure_token() -> None:
-    """See to it that the file of Ray's token is readable by its owner alone.
+    """Make the file of Ray's token readable by its owner alone.
 
-    Ray makes it if it is missing, and leaves it open to all: whoever has the token may run code in
-    the clusters that use it.
-
-    Raises:
-        ConfigError: It cannot be written.
+    Ray itself leaves it open to all, and who has the token may run code in clusters that use it.
     """
     has_tokens = importlib.util.find_spec("ray._private.authentication") is not None
     is_elsewhere = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
@@ -292,8 +273,7 @@ def _secure_token() -> None:
             _logger.warning(
                 "others could read Ray's token %s (mode %04o), and do not any more; remove the "
                 "file for a new one if they may have",
-                path,
-                mode,
+                *(path, mode),
             )
     except OSError as error:
         raise ConfigError(
@@ -302,33 +282,26 @@ def _secure_token() -> None:
         ) from error
 
 
-def _kill(pids: Iterable[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _parents() -> dict[int, int]:
-    """The parent of each process, where that can be seen."""
-    found = {}
+def _children(pids: Iterable[int]) -> set[int]:
+    """Processes that were started by these; none where there is no ``/proc``."""
+    parents, found = set(pids), set()
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{int(entry)}/stat").read_text()
-            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+            facts = Path(f"/proc/{int(entry)}/stat").read_text().rpartition(")")[2].split()
+            if int(facts[1]) in parents:
+                found.add(int(entry))
     return found
 
 
-def _ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
-    while (pid := parents.get(pid, 0)) > 1:
-        yield pid
+def _with_descendants(pids: set[int]) -> set[int]:
+    found, new = set(pids), set(pids)
+    while new := _children(new) - found:
+        found |= new
+    return found
 
 
 def _check_reachable(address: str) -> None:
-    """Look whether somebody listens, which Ray itself takes more than a minute for.
-
-    Raises:
-        ConfigError: Nobody does.
-    """
+    """Refuse an address where nothing listens, for which Ray itself takes more than a minute."""
     host, _, port = address.removeprefix(_CLIENT).partition("?")[0].rpartition(":")
     if not (host and port.isdecimal()):
         return  # such as 'auto'
@@ -340,17 +313,8 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-def _children() -> set[int]:
-    """Processes that this one has started."""
-    return {pid for pid, parent in _parents().items() if parent == os.getpid()}
-
-
 def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | None:
-    """What workers need beside what is installed on their nodes.
-
-    Args:
-        elsewhere: Whether nodes may be other hosts. On this one, paths of modules are the same.
-    """
+    """What workers need besides what is installed on their nodes, which may be `elsewhere`."""
     env = dict(cfg["runtime_env"] or {})
     paths = {_path_of(name) for name in cfg["modules"] if elsewhere} - {None}
     if paths:
@@ -367,11 +331,7 @@ def _uploaded(env: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _path_of(module: str) -> str | None:
-    """The file or folder to ship of a module; ``None`` for what is installed.
-
-    Raises:
-        ConfigError: There is no such module here.
-    """
+    """The file or folder to ship of a module; ``None`` for what is installed."""
     top = module.partition(".")[0]
     try:
         spec = importlib.util.find_spec(top)
@@ -383,12 +343,6 @@ def _path_of(module: str) -> str | None:
     path = places[0] if places else spec.origin
     if path is None or not os.path.exists(path):
         return None
-    installed = {sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib")}
     path = os.path.realpath(path)
-    if any(
-        os.path.commonpath([path, os.path.realpath(home)]) == os.path.realpath(home)
-        for home in installed
-        if home
-    ):
-        return None
-    return path
+    homes = {os.path.realpath(sysconfig.get_path(k)) for k in ("purelib", "platlib", "stdlib")}
+    return None if any(os.path.commonpath([path, home]) == home for home in homes) else path

@@ -1,11 +1,10 @@
 """The engine for clusters, and for hosts that share no folder: workers are Ray actors, samples and
-weights lie in Ray's object store.
+weights are in Ray's object store.
 
 The driver owns all that has to last: chunks and weights are return values of the calls that it
 makes, so that they survive the actor that made them; what it drops, Ray frees. A copy of the newest
-weights is held on the driver's node. Restarts are the run's own
-(`ding.worker.engines.control`), not Ray's, so that they count against ``max_restart`` and
-have a cause.
+weights is held on the driver's node. Restarts are the run's own, not Ray's, so that they count
+against ``max_restart`` and have a cause.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -81,30 +80,19 @@ _NODE_LABEL = "ray.io/node-id"
 
 @dataclass(eq=False)
 class RayHandle:
-    """One life of a worker.
-
-    Attributes:
-        first: What becomes ready when it is built; ``None`` of one that was found.
-        watch: Becomes ready at its end.
-        life: Where it lives, once it does.
-        known: Samples whose places it was told.
-        versions: Of weights that it was told of.
-        gone: Samples and weights of these that nobody needs any more.
-        ending: Whether it was asked to end.
-        silent: Whether it did not answer in time.
-    """
+    """One life of a worker."""
 
     spec: WorkerSpec
     actor: Any
     on_death: OnDeath
-    first: ray.ObjectRef | None = None
-    watch: ray.ObjectRef | None = None
+    first: ray.ObjectRef | None = None  # ready when it is built; None of one that was found
+    watch: ray.ObjectRef | None = None  # ready at its end
     life: Life | None = None
-    known: set[str] = field(default_factory=set)
-    gone: list[str] = field(default_factory=list)
-    ending: bool = False
-    silent: bool = False
-    versions: dict[str, int] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)  # samples whose places were sent to it
+    versions: dict[str, int] = field(default_factory=dict)  # of weights that were sent to it
+    gone: list[str] = field(default_factory=list)  # of these: what is not needed any more
+    ending: bool = False  # it was asked to end
+    silent: bool = False  # it did not answer in time
 
 
 @ENGINE_REGISTRY.register("ray")
@@ -159,18 +147,13 @@ class RayCarrier(Carrier[RayHandle]):
                 f"{durations.RAY_BEAT:g} s"
             )
         self._cluster.connect()
-        if not self._cluster.is_own:
-            self._look_for_workers()
+        named = [] if self._cluster.is_own else ray.util.list_named_actors(all_namespaces=True)
+        for found in named:
+            if found["namespace"] == self._namespace:
+                with contextlib.suppress(ValueError):  # it has ended meanwhile
+                    actor = ray.get_actor(found["name"], self._namespace)
+                    self._left[found["name"].rpartition("-")[0]] = actor
         self._watcher.start()
-
-    def _look_for_workers(self) -> None:
-        """Find the actors that an earlier driver of this run has left."""
-        for found in ray.util.list_named_actors(all_namespaces=True):
-            if found["namespace"] != self._namespace:
-                continue
-            with contextlib.suppress(ValueError):  # it has ended meanwhile
-                actor = ray.get_actor(found["name"], self._namespace)
-                self._left[found["name"].rpartition("-")[0]] = actor
 
     def close(self) -> None:
         self._closing.set()
@@ -194,6 +177,8 @@ class RayCarrier(Carrier[RayHandle]):
         with self._lock:
             handle = self._waiting.pop(worker.name, None)
         if handle is None:
+            if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
+                raise NotYetError(self._away)
             handle = self._begin(worker, on_death)
         handle.on_death = on_death
         assert handle.first is not None  # as it was begun here
@@ -235,8 +220,6 @@ class RayCarrier(Carrier[RayHandle]):
         return None
 
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
-        if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
-            raise NotYetError(self._away)
         options = {**self._options(worker), "runtime_env": self._cluster.worker_env}
         # The processes of a learner of several end together, and with their driver.
         outlives = not self._cluster.is_own and worker.team is None
@@ -266,58 +249,49 @@ class RayCarrier(Carrier[RayHandle]):
         if gpus is None:
             gpus = min(1, ray.cluster_resources().get("GPU", 0))
         own = {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
-        team = self._place_in_team(worker, own)
-        return {**own, **(team or {"label_selector": self._living_nodes()})}
-
-    def _living_nodes(self) -> dict[str, str]:
-        """The labels of nodes to be used: Ray still places actors on some that are gone."""
-        gone = self._nodes.gone
-        return {_NODE_LABEL: f"!in({','.join(sorted(gone))})"} if gone else {}
-
-    def _place_in_team(self, worker: WorkerSpec, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Where one process of a learner of several belongs: with the others, on one node."""
-        rank, size = worker.place_in_team
-        bundle = {"CPU": own["num_cpus"], "GPU": own["num_gpus"], **own["resources"]}
-        bundle = {name: amount for name, amount in bundle.items() if amount}
+        # Ray still places actors on nodes that are gone.
+        gone = ",".join(sorted(self._nodes.gone))
+        living = {_NODE_LABEL: f"!in({gone})"} if gone else {}
+        bundle = _asked(own)
         if worker.team is None or not bundle:  # without any, there is one node
-            return {}
-        with self._lock:
+            return {**own, "label_selector": living}
+        rank, size = worker.place_in_team
+        with self._lock:  # all processes of a learner on one node
             group = self._teams.get(worker.team)
             if group is None:
-                labels = [self._living_nodes()] * size
                 group = self._teams[worker.team] = placement_group(
-                    [bundle] * size, strategy="STRICT_PACK", bundle_label_selector=labels
+                    [bundle] * size, strategy="STRICT_PACK", bundle_label_selector=[living] * size
                 )
-        return {"scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
+        return {**own, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
 
     def _waits_for(self, worker: WorkerSpec) -> str:
         """Why it is not there yet."""
         if self._head_is_away:
             return self._away
-        options = self._options(worker)
-        asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
-        asked = {name: amount for name, amount in asked.items() if amount}
+        asked = _asked(self._options(worker))
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         if any(all(n.get(name, 0) >= amount for name, amount in asked.items()) for n in nodes):
             return "Ray is still starting it, or all nodes are full"
-        free = {name: n for name, n in ray.available_resources().items() if not _is_noise(name)}
+        # Besides what belongs to one node, and memory.
+        free = {
+            name: amount
+            for name, amount in ray.available_resources().items()
+            if ":" not in name and "memory" not in name
+        }
         return f"no node has room for it: it asks for {_words(asked)}, free are {_words(free)}"
 
     def call(self, handle: RayHandle, request: Request[Answer], timeout: float) -> Answer:
         if isinstance(request, EndWorker):
-            return self._end(handle, timeout)  # type: ignore[return-value]
+            handle.ending = True
+            with self._asking(handle):
+                return ray.get(handle.actor.end.remote(), timeout=timeout)
         self._check_head()
-        try:
-            assert isinstance(request, WithFiles)  # as workers are no threads of this process
+        assert isinstance(request, WithFiles)  # as workers are no threads of this process
+        with self._asking(handle):
             parcel = self._parcel(handle, request)
             refs = handle.actor.ask.remote(parcel)
             # What it names has to be brought to the worker first.
             reply: Reply = ray.get(refs[0], timeout=timeout + transfer_time(parcel.size))
-        except ray.exceptions.GetTimeoutError as error:
-            handle.silent = True
-            raise TimeoutError from error
-        except ray.exceptions.RayError as error:
-            raise OSError(death_of(error)) from error
         if handle.ending:
             raise OSError("the run is over")
         files = self._take(reply, refs[1], refs[2])
@@ -335,22 +309,16 @@ class RayCarrier(Carrier[RayHandle]):
         life = handle.life
         return ("ray", None) if life is None else (str(life), life.pid)
 
-    def pid_of(self, name: str) -> int:
-        """The process of a worker that is there."""
-        life = self._handles[name].life
-        assert life is not None
-        return life.pid
-
-    def _end(self, handle: RayHandle, timeout: float) -> Answered[None]:
-        handle.ending = True
+    @contextlib.contextmanager
+    def _asking(self, handle: RayHandle) -> Iterator[None]:
+        """Turn Ray's errors into what `call` raises."""
         try:
-            answered: Answered[None] = ray.get(handle.actor.end.remote(), timeout=timeout)
+            yield
         except ray.exceptions.GetTimeoutError as error:
             handle.silent = True
             raise TimeoutError from error
         except ray.exceptions.RayError as error:
             raise OSError(death_of(error)) from error
-        return answered
 
     def _kill(self, handle: RayHandle) -> None:
         if self._head_is_away:  # Ray would wait for it
@@ -413,11 +381,7 @@ class RayCarrier(Carrier[RayHandle]):
         return written
 
     def _add_weights(self, name: str, place: Location) -> None:
-        """Take in a version, and hold a copy of it on this node.
-
-        Raises:
-            LookupError: It cannot be fetched; what was there before stays.
-        """
+        """Take in a version, and hold a copy of it on this node."""
         copied = fetch(place, fetch_time(place.size))
         with self._lock:
             self._weights[name] = next(self._versions), place, copied
@@ -430,7 +394,10 @@ class RayCarrier(Carrier[RayHandle]):
         while not self._closing.is_set():
             if time.monotonic() - beaten > durations.RAY_BEAT and not self._cluster.is_own:
                 beaten = time.monotonic()
-                self._beat()
+                with self._lock:  # also those that are being built
+                    handles = [*self._handles.values(), *self._waiting.values()]
+                for handle in handles:
+                    handle.actor.beat.remote()
             with self._lock:
                 watched = {h.watch: h for h in self._handles.values() if h.watch is not None}
             if watched:
@@ -439,7 +406,11 @@ class RayCarrier(Carrier[RayHandle]):
                 ended = []
                 self._closing.wait(durations.RAY_LOOK)
             for ref in ended:
-                self._note_end(watched[ref], ref)
+                try:
+                    cause = ray.get(ref, timeout=durations.RAY_PROBE) or "it has ended"
+                except ray.exceptions.RayError as error:
+                    cause = death_of(error)
+                self._end_of(watched[ref], cause)
             self._look_at_nodes(watched.values())
             now = time.monotonic()
             self._head_is_away = not self._cluster.answers()
@@ -451,13 +422,6 @@ class RayCarrier(Carrier[RayHandle]):
             elif now - seen > self._cluster.head_tolerance:
                 self._lose_head(f"the head of the Ray cluster at {self._cluster.head} is gone")
                 return
-
-    def _beat(self) -> None:
-        """Give workers, also those that are being built, a sign of life."""
-        with self._lock:
-            handles = [*self._handles.values(), *self._waiting.values()]
-        for handle in handles:
-            handle.actor.beat.remote()
 
     def _look_at_nodes(self, watched: Iterable[RayHandle]) -> None:
         lives = {handle: handle.life for handle in watched if handle.life is not None}
@@ -472,13 +436,6 @@ class RayCarrier(Carrier[RayHandle]):
             if group is not None:
                 remove_placement_group(group)
             self._end_of(handle, f"its node does not answer: {life}")
-
-    def _note_end(self, handle: RayHandle, ref: ray.ObjectRef) -> None:
-        try:
-            cause = ray.get(ref, timeout=durations.RAY_PROBE) or "it has ended"
-        except ray.exceptions.RayError as error:
-            cause = death_of(error)
-        self._end_of(handle, cause)
 
     def _end_of(self, handle: RayHandle, cause: str) -> None:
         with self._lock:
@@ -495,10 +452,6 @@ class RayCarrier(Carrier[RayHandle]):
             handle.on_death(cause)
 
     def _check_head(self) -> None:
-        """
-        Raises:
-            TaskFail: The cluster's head is gone, and with it all that goes over Ray.
-        """
         if self._lost_head is not None:
             raise TaskFail(message=self._lost_head)
         if self._closing.is_set():
@@ -553,14 +506,15 @@ class RayCarrier(Carrier[RayHandle]):
 
 
 def _namespace(exp_name: str) -> str:
-    """Where a driver that goes on with a run finds the run's actors; others do not have its key."""
+    """Where another driver of the run finds its actors; only those who have the key know it."""
     key = read_run_key(exp_name) or secrets.token_hex(16)
     return "ding-" + hashlib.sha256(f"{key} {os.path.abspath(exp_name)}".encode()).hexdigest()[:16]
 
 
-def _is_noise(name: str) -> bool:
-    """Whether a resource is one that nobody asks for: of a single node, or memory."""
-    return ":" in name or "memory" in name
+def _asked(options: Mapping[str, Any]) -> dict[str, float]:
+    """Resources that an actor's options ask for, by Ray's names."""
+    asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
+    return {name: amount for name, amount in asked.items() if amount}
 
 
 def _words(amounts: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""What travels between the driver of a run on Ray and its workers, beside the messages themselves.
+"""What travels between the driver of a run on Ray and its workers, besides the messages themselves.
 
 ::
 
@@ -12,7 +12,7 @@ Return values belong to the caller: chunks and weights survive the worker that m
 in the object store, where other workers map them; the driver has references alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ import numpy as np
 from ray import ObjectRef
 
 from ding.data.chunks import chunk_content, parse_chunk
-from ding.torch_utils.tensor_file import Buffer, parse_tensors, tensor_content
+from ding.torch_utils.tensor_file import parse_tensors, tensor_content
 from ding.torch_utils.weights_file import grow_weights, weight_tensors
 from ding.utils.sent_files import FileChange
 from ding.worker.engines.carrier import WithFiles
@@ -35,15 +35,12 @@ Files: TypeAlias = tuple[FileChange, ...]
 class Location:
     """Where samples or weights are: under a key of a stored object.
 
-    The reference is inside of this object, so that Ray does not fetch what it stands for.
-
-    Attributes:
-        size: Their bytes.
+    The reference is inside of this object, so that Ray does not fetch what it refers to.
     """
 
     ref: ObjectRef
     key: str
-    size: int
+    size: int  # in bytes
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,8 @@ class Parcel:
     """A request and what its worker has to know for it.
 
     Attributes:
-        chunks: Places of samples that it has not been told of.
-        gone: Samples and weights that nobody needs any more.
+        chunks: Places of samples that are news to it.
+        gone: Samples and weights that are not needed any more.
         weights: Versions and places of weights that are news to it.
     """
 
@@ -103,36 +100,21 @@ class Life:
 
 
 def pack_samples(name: str, samples: Samples) -> np.ndarray:
-    """A copy of samples, uint8 [bytes].
-
-    Raises:
-        DataError: There are none, or something in them is no plain data.
-    """
-    return _joined(chunk_content(name, samples))
+    """A copy of samples, uint8 [bytes]."""
+    return np.frombuffer(b"".join(chunk_content(name, samples)), np.uint8)
 
 
 def unpack_samples(name: str, packed: np.ndarray) -> Samples:
-    """What `pack_samples` was given; columns are views that cannot be written to.
-
-    Raises:
-        ChunkError: It is damaged.
-    """
+    """What `pack_samples` was given; columns are views that cannot be written to."""
     return parse_chunk(name, packed.data)
 
 
 def pack_weights(weights: Weights) -> np.ndarray:
-    """A copy of weights, uint8 [bytes].
-
-    Raises:
-        DataError: Something in them is no plain data.
-    """
-    return _joined(tensor_content(*weight_tensors(weights.state, weights.facts)))
+    """A copy of weights, uint8 [bytes]."""
+    pieces = tensor_content(*weight_tensors(weights.state, weights.facts))
+    return np.frombuffer(b"".join(pieces), np.uint8)
 
 
 def unpack_weights(packed: np.ndarray) -> Weights:
     """A copy of what `pack_weights` was given."""
     return Weights(*grow_weights(*parse_tensors(bytearray(packed.data))))
-
-
-def _joined(pieces: Iterable[Buffer]) -> np.ndarray:
-    return np.frombuffer(b"".join(pieces), np.uint8)

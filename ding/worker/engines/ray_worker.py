@@ -9,12 +9,12 @@ import time
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
@@ -43,12 +43,12 @@ class RayWorker:
     """The actor: it hands requests to a worker, and sends along what that has stored.
 
     Args:
-        driver_tolerance: It ends after so many seconds without a `beat` of a driver. ``None``: Ray
-            ends it with its driver.
+        driver_tolerance: Seconds without a `beat` after which it ends. ``None``: Ray ends it with
+            its driver.
     """
 
     def __init__(self, driver_tolerance: float | None = None) -> None:
-        # What lies in the object store cannot be written to, and nobody here tries.
+        # What is in the object store cannot be written to, and nothing here tries.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         self._store = WorkerStore()
         self._worker: Worker | None = None
@@ -60,24 +60,25 @@ class RayWorker:
     @ray.method(concurrency_group="other")
     def build(self, spec: WorkerSpec) -> tuple[Life, ErrorReport | None]:
         """Build the worker; returns where it lives, and why it cannot be built."""
-        self._spec, life = spec, _life()
+        self._spec = spec
+        context = ray.get_runtime_context()
+        self._life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
         artifacts = FolderArtifacts(spec.folder or "")
         try:
             self._worker = Worker.over(spec, Stores(self._store, self._store, artifacts))
         except TaskFail as fail:  # the edge of the actor: reported onward
             traceback.print_exc()
-            return life, ErrorReport.from_detail(fail.result, str(fail))
-        return life, None
+            return self._life, ErrorReport.from_detail(fail.result, str(fail))
+        return self._life, None
 
     @ray.method(concurrency_group="driver")
     def adopt(self, spec: WorkerSpec) -> Life | None:
-        """Another driver goes on with the run; returns where the worker lives, ``None`` if it is
-        not what that driver would build."""
+        """Serve another driver of the run; ``None`` if this is not what that one would build."""
         self._beat.set()
         if self._worker is None or self._worker.ended.is_set() or self._spec != spec:
             return None
         self._store.forget()
-        return _life()
+        return self._life
 
     @ray.method(concurrency_group="driver")
     def beat(self) -> None:
@@ -109,15 +110,13 @@ class RayWorker:
         except TaskFail as fail:
             failure = ErrorReport.from_detail(fail.result, str(fail))
         new = self._store.take()
-        reply = Reply(
-            answered.answer,
-            failure,
-            {name: packed.size for name, packed in new.samples.items()},
-            {name: packed.size for name, packed in new.weights.items()},
-            tuple(new.removed),
-            new.kept,
-            sum(len(change.content or change.path) for change in answered.files),
+        chunks, weights = (
+            {name: packed.size for name, packed in some.items()}
+            for some in (new.samples, new.weights)
         )
+        written = sum(len(change.content or change.path) for change in answered.files)
+        removed = tuple(new.removed)
+        reply = Reply(answered.answer, failure, chunks, weights, removed, new.kept, written)
         return reply, {**new.samples, **new.weights}, answered.files
 
     @ray.method(concurrency_group="other")
@@ -127,16 +126,10 @@ class RayWorker:
         return self._worker.answer(EndWorker())
 
 
-def _life() -> Life:
-    context = ray.get_runtime_context()
-    return Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
-
-
 class WorkerStore:
     """Samples and weights as a worker sees them.
 
-    What it puts and publishes leaves with its next answer, which may tell of it. It reads what the
-    driver has told it of.
+    What it puts and publishes leaves with its next answer. It reads what the driver has named.
     """
 
     def __init__(self) -> None:
@@ -157,10 +150,10 @@ class WorkerStore:
 
     def get(self, name: str) -> Samples:
         with self._lock:
-            place, new = self._place(name), self._new
-            self._new = []
+            _, place = self._places.get(name, (0, None))
+            new, self._new = self._new, []
         if place is None:
-            raise ChunkError(name, "nobody has told this worker where it is")
+            raise ChunkError(name, "this worker does not know where it is")
         # A node that just died does not answer: the other chunks are looked for all the same.
         left = max(0.05, self._deadline - time.monotonic())
         if new:  # have all of them brought to this node at once
@@ -185,7 +178,7 @@ class WorkerStore:
             self._own.weights[name] = packed
 
     def newest(self, name: str) -> Weights:
-        place = self._place(name)
+        _, place = self._places.get(name, (0, None))
         if place is None:
             raise CheckpointNotFoundError(f"no weights {name!r} were published")
         try:
@@ -215,9 +208,6 @@ class WorkerStore:
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
         return []  # the driver knows which there are
 
-    def _place(self, name: str) -> Location | None:
-        return self._places.get(name, (0, None))[1]
-
     # What the actor calls
 
     def take(self) -> "Delivery":
@@ -238,9 +228,8 @@ class WorkerStore:
         self._deadline = time.monotonic() + fetch_time(parcel.size)
         with self._lock:
             for name in parcel.gone:
-                place = self._places.pop(name, (0, None))[1]
-                if place is not None:
-                    self._mapped.pop(place.ref, None)
+                if name in self._places:
+                    self._mapped.pop(self._places.pop(name)[1].ref, None)
             self._places.update(parcel.weights)
             self._places.update({name: (0, place) for name, place in parcel.chunks.items()})
             self._new += dict.fromkeys(place.ref for place in parcel.chunks.values())
@@ -248,18 +237,11 @@ class WorkerStore:
 
 @dataclass
 class Delivery:
-    """What a worker has done to samples and weights, for the driver.
-
-    Attributes:
-        samples: What was put.
-        weights: What was published.
-        kept: Second names of weights.
-        removed: Names of what the driver has, or will have.
-    """
+    """What a worker has done to samples and weights since its last answer."""
 
     samples: dict[str, np.ndarray] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
-    kept: dict[str, Location] = field(default_factory=dict)
+    kept: dict[str, Location] = field(default_factory=dict)  # by their second names
     removed: list[str] = field(default_factory=list)
 
 
@@ -293,14 +275,10 @@ def kill_on_node(life: Life) -> None:
     if life.node == ray.get_runtime_context().get_node_id():
         _kill(life.pid)
     else:
-        _on_node(life.node, _kill, life.pid)
-
-
-def _on_node(node: str, function: Callable[[Any], None], argument: object) -> ray.ObjectRef:
-    """Run a function on a node, which need not have anything free."""
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-    task = ray.remote(num_cpus=0, max_retries=0)(function)
-    return task.options(scheduling_strategy=strategy).remote(argument)
+        # A task there, which needs nothing to be free.
+        strategy = NodeAffinitySchedulingStrategy(life.node, soft=False)
+        task = ray.remote(num_cpus=0, max_retries=0)(_kill)
+        task.options(scheduling_strategy=strategy).remote(life.pid)
 
 
 def _kill(pid: int) -> None:

@@ -129,7 +129,8 @@ class RayHarness(CarrierHarness):
         return RayCarrier
 
     def kill(self, name):
-        os.kill(self.carrier.pid_of(name), signal.SIGKILL)
+        _, pid = self.carrier.address(self.carrier._handles[name])
+        os.kill(pid, signal.SIGKILL)
 
 
 class FlaskFsHarness:
