@@ -1,4 +1,4 @@
-"""What parallel collectors have in common: a life in a thread, and a link outwards."""
+"""What parallel collectors have in common: a loop in a thread, and a link to the learner."""
 
 import logging
 import threading
@@ -21,14 +21,11 @@ _logger = logging.getLogger(__name__)
 
 
 class TaskClosed(Exception):
-    """Nobody waits for the data of the task any more; the collector is to stop."""
+    """The task was closed while the collector waited; it has to stop."""
 
 
 class TickMonitor(LoggedModel[BaseTime]):
-    """Times of a collector, in seconds, over the last ``expire`` ticks or seconds.
-
-    ``monitor.avg["step_time"]()`` is the mean over the window.
-    """
+    """Times of a collector, in seconds; ``monitor.avg["step_time"]()`` is the window's mean."""
 
     step_time = LoggedValue(float)
     send_time = LoggedValue(float)
@@ -45,19 +42,18 @@ class TickMonitor(LoggedModel[BaseTime]):
 
 
 class BaseParallelCollector(CollectorLink, Configurable, ABC):
-    """Collects in environments of its own, for a learner elsewhere.
+    """Collects for a learner in another process.
 
     A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread, which
     returns when the task is done or `close` was called. A subclass defines `_step`, and `_begin`
-    and `_finish` around all steps; or `start` itself.
-
-    Without a worker it is its own `CollectorLink`, whose functions have to be set.
+    and `_finish` around all steps; or `start` itself. Without a worker it is its own
+    `CollectorLink`, whose functions have to be set.
 
     Args:
         cfg: The ``collector_cfg`` of a task, merged over `default_config`.
     """
 
-    #: What the task does not go on without, for those who look at it.
+    #: Shown as what the task waits for.
     waits_for: str | None = None
 
     def __init__(self, cfg: EasyDict) -> None:
@@ -72,7 +68,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
         self._start_time = time.monotonic()
 
     def attach(self, link: CollectorLink) -> None:
-        """Take the worker that data goes through and policies come from."""
+        """Set the worker that policies come from and samples go to."""
         self._link = link
         for name in LINK_FUNCTIONS:
             setattr(self, name, getattr(link, name))
@@ -97,7 +93,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
         Raises:
             EnvError: An environment failed.
-            ConfigError: The task cannot be worked on.
+            ConfigError: The task's config is wrong.
         """
         try:
             self._begin()
@@ -111,7 +107,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
             self._watch.rest()
             self._ended.set()
             if self._link is self:
-                self.parts.close()  # no worker is there to keep them
+                self.parts.close()  # no worker keeps them
 
     def close(self) -> None:
         """Ask it to stop after the step under way. Closing twice does nothing."""
@@ -119,7 +115,6 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, or was told to."""
         return self._ended.is_set()
 
     def _begin(self) -> None:
@@ -134,10 +129,10 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @abstractmethod
     def get_finish_info(self) -> State:
-        """What the coordinator is told at the task's end."""
+        """The task's report to the coordinator."""
 
     def progress(self) -> State:
-        """How far the task is; another thread asks."""
+        """How far the task is; called by another thread."""
         return {"cur_episode": 0, "cur_sample": 0, "cur_step": 0}
 
     def episode_info(self) -> list[list[float]]:
@@ -145,11 +140,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
         return []
 
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error of environments that have been at work for too long; another thread asks.
-
-        Args:
-            thread_id: Of the thread that runs `start`.
-        """
+        """The error of environments that hang in the thread ``thread_id``, which runs `start`."""
         return self._watch.overdue(thread_id)
 
     @property
@@ -171,11 +162,10 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def compressor(self) -> str:
-        """Name of what packs the samples before they are sent, if anything does."""
+        """Name of the compressor of the samples."""
         return str(self._cfg.get("compressor", "none"))
 
     def _require_link(self) -> CollectorLink:
-        """The worker, or this very object if its functions were set."""
         missing = [name for name in LINK_FUNCTIONS if not hasattr(self._link, name)]
         if missing:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""What connects a parallel collector to its worker: policies come, samples go."""
+"""The link of a parallel collector to its worker: policies come, samples go."""
 
 import itertools
 import logging
@@ -14,20 +14,19 @@ from ding.worker.collector.steps import Mode, Samples, State
 
 _logger = logging.getLogger(__name__)
 
-#: Samples of a chunk that is not waited for any longer.
+#: A chunk has at least as many samples, unless it gets too old.
 MIN_SAMPLES = 16
 #: How many times larger and older chunks get while the coordinator does not ask.
 MAX_SCALE = 64
 
-
-#: What whatever the data travels by has to say, of a `CollectorLink`.
+#: Functions of a `CollectorLink` that the transport of the data defines.
 LINK_FUNCTIONS = ("get_policy_update_info", "send_stepdata", "send_metadata")
 
 
 class CollectorLink:
-    """What connects a collector to learner and coordinator.
+    """Connects a collector to learner and coordinator.
 
-    Whatever the data travels by says how three things are done, as attributes or methods.
+    The transport defines `LINK_FUNCTIONS`, as attributes or methods.
 
     Args:
         uid: Unlike that of any other link of the run.
@@ -39,7 +38,7 @@ class CollectorLink:
     get_policy_update_info: Callable[[str], State | None]
     #: Brings samples to where learners find them: ``send_stepdata(path, samples)``.
     send_stepdata: Callable[..., None]
-    #: Tells the coordinator of samples that were sent: ``data_id`` is their name.
+    #: Reports samples that were sent to the coordinator: ``data_id`` is their name.
     send_metadata: Callable[[State], None]
 
     def __init__(self, uid: str, name: str) -> None:
@@ -52,11 +51,10 @@ class CollectorLink:
         return True
 
     def new_data_id(self) -> str:
-        """A name that no other samples of the run have."""
+        """A name for samples that is unique in the run."""
         return self._next_serial()
 
     def _next_serial(self) -> str:
-        """Unlike any other of the run."""
         return f"{self._collector_uid}_{next(self._numbers)}"
 
     def backlog(self) -> int:
@@ -72,7 +70,7 @@ class PolicySource:
     """Keeps one policy up to date.
 
     Args:
-        link: The worker; see `CollectorLink`.
+        link: The worker.
         path: Name of the policy's published state.
         lent: The policy, and which version it holds.
         mode: The policy's mode to load it into.
@@ -95,14 +93,13 @@ class PolicySource:
         return self._lent.iter or 0
 
     def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
-        """Load the first version.
+        """Load the first version, waiting for it until ``ended`` is set.
 
         Args:
-            ended: Set when the collector is told to stop.
             may_be_missing: Begin with the initial policy if nothing was published yet.
 
         Raises:
-            CheckpointError: There is none, or none that can be read, and never was.
+            CheckpointError: No version can be read in time, and none was loaded before.
         """
         deadline = time.monotonic() + durations.POLICY_FIRST_WAIT
         while (error := self._load()) is not None:
@@ -119,11 +116,11 @@ class PolicySource:
         self._looked = time.monotonic()
 
     def look_soon(self) -> None:
-        """The collector had to wait, and there may be a new version meanwhile."""
+        """Look sooner: the collector had to wait, and there may be a new version."""
         self._is_hasty = True
 
     def refresh(self) -> None:
-        """Load a new version if it is time to look, sooner while there was none, and there is."""
+        """Load a new version if it is time to look; sooner while there was none."""
         is_soon = self._is_hasty or self._lent.iter is None
         now, span = time.monotonic(), self._period
         if now - self._looked >= (min(span, durations.POLICY_LOOK) if is_soon else span):
@@ -132,12 +129,12 @@ class PolicySource:
                 self._load()
 
     def take_warning(self) -> str | None:
-        """Why the newest version could not be loaded; told once."""
+        """Why the newest version could not be loaded; returned once."""
         warning, self._warning = self._warning, None
         return warning
 
     def _load(self) -> Exception | None:
-        """Why there is no new version in use."""
+        """Load the newest version; returns the error if that fails."""
         try:
             info = self._link.get_policy_update_info(self._path)
             if info is None:
@@ -145,7 +142,7 @@ class PolicySource:
             state = dict(info)
             train_iter = int(state.pop("iter", 0))
             self._mode.load_state_dict(state if "model" in state else {"model": state})
-        except Exception as error:  # whatever was published: the old policy is better than none
+        except Exception as error:  # a damaged file may raise anything; the old policy is kept
             text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
             is_early = isinstance(error, FileNotFoundError) and self._lent.iter is None
             if not is_early and text != self._noted:
@@ -157,12 +154,7 @@ class PolicySource:
 
 
 class SampleSender:
-    """Decides when samples leave, and sends them.
-
-    Args:
-        link: The worker; see `CollectorLink`.
-        n_sample: Samples that are sent at once when the coordinator keeps up.
-    """
+    """Decides when samples are sent: ``n_sample`` at once while the coordinator keeps up."""
 
     def __init__(self, link: CollectorLink, n_sample: int | None) -> None:
         self._link = link
@@ -171,7 +163,7 @@ class SampleSender:
         self._sent = 0.0
 
     def is_due(self, waiting: int) -> bool:
-        """Whether it is time to send the samples that wait; to be asked after each step."""
+        """Whether it is time to send the waiting samples; called after each step."""
         if not waiting:
             return False
         now = time.monotonic()
@@ -184,15 +176,10 @@ class SampleSender:
         return now - self._since >= durations.CHUNK_AGE * scale
 
     def send(self, samples: Samples, facts: Callable[[int], State]) -> int:
-        """Send samples as one chunk, or as many as the worker wants.
+        """Send samples, in chunks of the size that the worker wants; returns their number.
 
-        Args:
-            samples: Columns or rows.
-            facts: Further fields of the message for a number of samples sent; ``collect_iter`` in
-                it is for samples that do not tell their own.
-
-        Returns:
-            The number of samples.
+        ``facts`` gives further fields of the message for a number of samples; ``collect_iter`` in
+        it is for samples that have none.
         """
         self._sent, self._since = time.monotonic(), None
         start = 0

@@ -20,11 +20,11 @@ from ding.worker.collector.parts_cache import LentPolicy
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
 from ding.worker.collector.serial_collector import trajectory_length
-from ding.worker.collector.steps import Config, Mode, Player, State, Tally, attribute
+from ding.worker.collector.steps import Config, Player, State, Tally, attribute
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
-#: Episodes that the report tells of one by one: the last ones.
+#: Newest episodes that the report lists one by one.
 MAX_EPISODES = 1000
 
 
@@ -33,8 +33,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
     """Collects with one policy, or evaluates it, and keeps it up to date meanwhile.
 
     A collect task ends when each environment has played ``env.manager.episode_num`` episodes, an
-    evaluation when ``env.n_evaluator_episode`` are played. Config: see `default_config` and the
-    fields of a task (``env, policy, policy_update_path, collect_setting, eval_flag, seed``).
+    evaluation when ``env.n_evaluator_episode`` are played. The config has the fields of a task
+    (``env, policy, policy_update_path, collect_setting, eval_flag, seed``), and:
 
     Config keys:
         print_freq: Seconds between two lines in the log.
@@ -71,7 +71,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             )
             self._watch.rest()
         self._make_players(link)
-        modes = [player.mode for player in self._players]
+        modes, env_num = [player.mode for player in self._players], self._env_manager.env_num
         if len(modes) == 1:
             # The run noted what is assumed of a user's environments before it started.
             check_fit(self._field("policy"), self._env_manager, own_env=True)
@@ -81,7 +81,25 @@ class ZerglingParallelCollector(BaseParallelCollector):
         for source in self._sources:
             source.begin(self._ended, may_be_missing=not self._evaluate)
         self.waits_for = None
-        traj_len = self._prepare_evaluation(env_cfg) if self._evaluate else self._prepare(env_cfg)
+        traj_len, n_sample = INF, None
+        if self._evaluate:
+            freeze_statistics(self._env_manager, modes)
+            if getattr(self._env_manager, "normalises", False):
+                self._env_manager.reset()
+            self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
+        else:
+            self._statistics = RunStatistics.of(self._env_manager, modes[:1])
+            if self._statistics is not None:
+                self._statistics.load()
+            given = env_cfg.get("manager", {}).get("episode_num")
+            given = env_cfg.get("collector_episode_num") if given is None else given
+            self._left = np.full(env_num, _number(given))
+            # As many samples a chunk as the learner would get from one call of a serial collector.
+            n_sample = modes[0].get_attribute("n_sample")
+            lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
+            nsteps = [attribute(mode, "nstep") or 1 for mode in modes]
+            traj_len = max(*lengths, *(NSTEP_SPANS * n if n > 1 else 1 for n in nsteps))
+        self._sender = SampleSender(link, n_sample)
         self._rollout = Rollout(
             self._env_manager,
             self._players,
@@ -91,8 +109,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
             options={} if self._evaluate else self._cfg,
         )
         self._predefined = float(self._left.sum())
-        asked_for = int(self._predefined) if np.isfinite(self._predefined) else 0
-        self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False)
+        keep = self._predefined if np.isfinite(self._predefined) else 0
+        self._tally = Tally(keep=int(max(keep, MAX_EPISODES)), infos=False)
         self._began = time.monotonic()
         self._log_due = self._began + self._cfg.print_freq
         self._step_start, self._step_count = self._began, 0
@@ -143,33 +161,15 @@ class ZerglingParallelCollector(BaseParallelCollector):
                 for path, one, player in zip(paths, lent, self._players)
             ]
 
-    def _prepare_evaluation(self, env_cfg: Config) -> float:
-        """Each environment has its share of the episodes; there are no trajectories to cut."""
-        freeze_statistics(self._env_manager, [player.mode for player in self._players])
-        if getattr(self._env_manager, "normalises", False):
-            self._env_manager.reset()
-        env_num = self._env_manager.env_num
-        self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
-        self._sender = SampleSender(self._link, None)
-        return INF
-
-    def _prepare(self, env_cfg: Config) -> float:
-        """Each environment plays as many episodes; returns how long trajectories get."""
-        modes, env_num = [player.mode for player in self._players], self._env_manager.env_num
-        self._statistics = RunStatistics.of(self._env_manager, modes[:1])
-        if self._statistics is not None:
-            self._statistics.load()
-        self._left = np.full(env_num, _episodes(env_cfg))
-        n_sample = modes[0].get_attribute("n_sample")
-        self._sender = SampleSender(self._link, n_sample)
-        # As many samples a chunk as the learner would get from one call of a serial collector.
-        lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
-        return max(*lengths, *map(_nstep_length, modes))
-
     def _step(self) -> bool:
         if time.monotonic() >= self._log_due:
             self._log()
-        self._refresh()
+        for player, source in zip(self._players, self._sources):
+            if player.wanted:
+                source.refresh()
+            player.train_iter = source.iter
+        if self._statistics is not None:
+            self._statistics.load()
         self._watch.stepping()
         is_endless = self._predefined == INF
         episodes = self._rollout.step(self._tally, None if is_endless else self._left > 0)
@@ -182,27 +182,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
         if self._sender.is_due(int(self._rollout.waiting.sum())):
             self._send()
         return bool((self._left > 0).any())
-
-    def _refresh(self) -> None:
-        """Have each player use the newest version of its policy, and what comes with that."""
-        for player, source in zip(self._players, self._sources):
-            if player.wanted:
-                source.refresh()
-            player.train_iter = source.iter
-        if self._statistics is not None:
-            self._statistics.load()
-
-    def _news(self) -> State:
-        """What normalising environments have seen since the last message, in plain numbers."""
-        now = time.monotonic()
-        is_early = now - self._news_time < durations.ENV_STATISTICS_SPAN
-        if is_early or not hasattr(self._env_manager, "take_statistics"):
-            return {}
-        news = self._env_manager.take_statistics()
-        if not news:
-            return {}
-        self._news_time = now
-        return {"env_statistics": plain(news)}
 
     def _send(self) -> None:
         now = time.monotonic()
@@ -219,11 +198,15 @@ class ZerglingParallelCollector(BaseParallelCollector):
                 source.look_soon()
 
     def _facts(self, sent: int) -> State:
-        """Fields of the message for samples that were just sent; they count from here on."""
+        """Count samples that were just sent; returns further fields of their message."""
         self._tally.samples += sent
-        train_iter = self._train_iter
-        iters = {"policy_iter": train_iter, "collect_iter": train_iter}
-        return {**self._counts(), **iters, **self._news()}
+        train_iter, now = self._train_iter, time.monotonic()
+        facts = {**self._counts(), "policy_iter": train_iter, "collect_iter": train_iter}
+        is_due = now - self._news_time >= durations.ENV_STATISTICS_SPAN
+        take = getattr(self._env_manager, "take_statistics", None)
+        if is_due and take is not None and (news := take()):
+            self._news_time, facts["env_statistics"] = now, plain(news)
+        return facts
 
     def _finish(self) -> None:
         self._send()
@@ -243,7 +226,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         }
 
     def progress(self) -> State:
-        """Counts of the task, the version of the policy, and what went wrong without ending it."""
+        """Counts of the task, the version of the policy, and warnings."""
         facts = {**self._counts(), "policy_iter": self._train_iter}
         warnings = [warning for s in self._sources if (warning := s.take_warning())]
         if warnings:
@@ -251,9 +234,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return facts
 
     def get_finish_info(self) -> State:
-        """The task's report, plain JSON; what is an average of nothing is ``None``.
+        """The task's report in plain JSON; averages of nothing are ``None``.
 
-        ``predefined_episode_count`` is ``None``, too, if the task has no end.
+        ``predefined_episode_count`` is ``None`` if the task has no end.
         """
         now = time.monotonic()
         return {
@@ -274,7 +257,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return [[e.env_id, e.returns[0], e.length] for e in list(self._tally.episodes)]
 
     def close(self) -> None:
-        """Stop after the step under way; environments that the worker lent stay open."""
+        """Stop after the step under way; the worker's environments stay open."""
         super().close()
         self._ended_at = self._ended_at or time.monotonic()
 
@@ -289,19 +272,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
         )
 
 
-def _nstep_length(mode: Mode) -> int:
-    nstep = attribute(mode, "nstep") or 1
-    return NSTEP_SPANS * nstep if nstep > 1 else 1
-
-
 def _number(value: float | str | None) -> float:
-    """A number of episodes; none, or infinite in whatever words, is no limit."""
+    """A number of episodes; ``None`` and all spellings of infinity are no limit."""
     return INF if value is None else float(value)
-
-
-def _episodes(env_cfg: Config) -> float:
-    given = env_cfg.get("manager", {}).get("episode_num")
-    return _number(env_cfg.get("collector_episode_num") if given is None else given)
 
 
 def _eval_episodes(env_cfg: Config, env_num: int) -> int:

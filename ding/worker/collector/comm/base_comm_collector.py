@@ -1,4 +1,4 @@
-"""Collector workers whose samples and weights travel by methods of the user's."""
+"""Collector workers whose samples and weights are transported by a user's methods."""
 
 import re
 from abc import abstractmethod
@@ -21,7 +21,7 @@ class BaseCommCollector(CollectorService):
         cfg: The worker's config: ``name``, ``resource``, and what the comm type reads.
     """
 
-    #: Whether samples are where only its workers find them, and not in the engine's store.
+    #: Whether only its workers find the samples; otherwise they are in the engine's store.
     has_own_samples = True
 
     def __init__(self, cfg: Mapping[str, object]) -> None:
@@ -38,29 +38,24 @@ class BaseCommCollector(CollectorService):
 
     @abstractmethod
     def send_stepdata(self, stepdata: Any, *args: Any) -> None:  # type: ignore[override]
-        """Bring samples to where learners find them.
-
-        Define it as ``send_stepdata(path, stepdata)``: it is called with their name and with them.
-        """
+        """Store samples for learners: define it as ``send_stepdata(path, stepdata)``, of their
+        name and the samples."""
 
     @abstractmethod
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
         """Report samples that were sent; ``metadata['data_id']`` names them.
 
-        ``super().send_metadata(metadata)`` leaves the message until the coordinator asks for it,
-        with task and buffer added; it waits while there are too many.
+        ``super().send_metadata(metadata)`` keeps the message until the coordinator asks for it,
+        with task and buffer added, and waits while there are too many.
         """
         super().send_metadata(metadata)
 
     @classmethod
     def remove_stepdata(cls, cfg: EasyDict, path: str) -> None:
-        """Remove samples that are not needed any more; missing ones are no error.
+        """Remove the samples named ``path``, which may be missing.
 
-        Called in the coordinator's process as well. Without it, samples are never removed.
-
-        Args:
-            cfg: The worker's config.
-            path: Their name.
+        Also called in the coordinator's process. Without it, samples are never removed. ``cfg`` is
+        the worker's config.
         """
 
     def _drop(self, data_id: str) -> None:
@@ -75,12 +70,7 @@ def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
 
 
 class CommTypeSamples:
-    """A comm type as the coordinator's sample store, which only removes.
-
-    Args:
-        comm_type: The collectors' class.
-        cfg: The config of one of them.
-    """
+    """A comm type as the coordinator's sample store, which only removes."""
 
     def __init__(self, comm_type: type[BaseCommCollector], cfg: Mapping[str, object]) -> None:
         self._comm_type, self._cfg = comm_type, EasyDict(cfg)
@@ -92,22 +82,19 @@ class CommTypeSamples:
         raise ConfigError(f"only learners read what a {self._comm_type.__name__} has sent")
 
     def size(self, name: str) -> int | None:
-        """Unknown here; collectors may report it in their metadata."""
         return None
 
     def remove(self, name: str) -> None:
         self._comm_type.remove_stepdata(self._cfg, name)
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        """Names that were never reported are unknown here."""
         return []
 
 
 def samples_of_comm_type(system: Mapping[str, object]) -> SampleStore | None:
     """The collectors' samples, if their comm type does not use the engine's store.
 
-    Args:
-        system: The compiled system config, with an entry for each worker.
+    ``system`` is the compiled system config, with an entry for each worker.
     """
     for name, entry in system.items():
         if name.startswith("collector") and isinstance(entry, Mapping) and entry.get("type"):

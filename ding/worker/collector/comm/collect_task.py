@@ -1,4 +1,4 @@
-"""A collector at work in a thread of its own, and what it has to tell the coordinator."""
+"""A collector in a separate thread, and its messages to the coordinator."""
 
 import errno
 import logging
@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
@@ -29,22 +28,21 @@ MIN_ROWS = 16
 #: Messages in one answer.
 MAX_ANSWER = 256
 INF = float("inf")
-#: Errors of a disk that is full.
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CollectTask:
     """Runs one task; its methods are for any thread.
 
     Args:
-        info: The task: ``task_id`` and ``buffer_id``.
-        collector: What works on it.
-        on_unsent: Told the name of each chunk that nobody will ask for any more.
+        info: The task: ``task_id``, ``buffer_id`` and ``collector_cfg``.
+        collector: Collects for it.
+        on_unsent: Called with the name of each chunk that no message will report.
 
     Attributes:
-        ids: What every message carries.
-        error: What the collector raised.
-        single: Whether the coordinator takes one sample at a time; unknown until it asks.
+        ids: Fields of every message.
+        error: The collector's exception.
+        single: Whether the coordinator takes one sample at a time; ``None`` until it asks.
     """
 
     def __init__(
@@ -63,7 +61,7 @@ class CollectTask:
         self.error: BaseException | None = None
         self.single: bool | None = None
         self._pending: deque[ChunkReport] = deque()
-        self._untold: dict[str, int] = {}  # bytes of chunks that no message tells of
+        self._unreported: dict[str, int] = {}  # bytes of chunks without a message
         self._ended = False
         self._closed = False
         self._written = 0
@@ -76,42 +74,36 @@ class CollectTask:
         self._thread.start()
 
     def put(self, metadata: Mapping[str, Json]) -> None:
-        """Leave a message for the coordinator; waits while it has too many to ask for.
+        """Leave a message for the coordinator; waits while too many are pending.
 
         Args:
-            metadata: ``data_id`` and more; ``size``, if it is known, of what was not written here.
+            metadata: ``data_id`` and more; perhaps ``size``, of samples that were not written here.
 
         Raises:
-            TaskClosed: It will not ask.
+            TaskClosed: The task was closed.
         """
         data_id = str(metadata.get("data_id", ""))
         meta = {**self.ids, **metadata}
-        if data_id in self._untold:
-            meta.setdefault("size", self._untold[data_id])
+        if data_id in self._unreported:
+            meta.setdefault("size", self._unreported[data_id])
         size = meta.get("size")
-        report = ChunkReport(
-            data_id,
-            _text(meta["task_id"]),
-            _text(meta["buffer_id"]),
-            size if isinstance(size, int) else 0,
-            meta,
-        )
+        size = size if isinstance(size, int) else 0
+        report = ChunkReport(data_id, _text(meta["task_id"]), _text(meta["buffer_id"]), size, meta)
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
             self._pending.append(report)
-            self._untold.pop(data_id, None)
+            self._unreported.pop(data_id, None)
             self._changed.notify_all()
 
     def backlog(self) -> int:
-        """Messages that were not asked for yet."""
+        """Messages that are pending."""
         return len(self._pending)
 
     def chunk_rows(self, samples: int, size: float) -> int:
-        """How many of so many samples to send at once: one to a coordinator that takes one at a
-        time, what there is room for else. Waits until the coordinator is known.
+        """How many of ``samples``, of about ``size`` bytes each, to send at once.
 
-        Args:
-            size: Bytes of a sample, about.
+        One, if the coordinator takes one at a time; otherwise as many as there is room for. Waits
+        until the coordinator is known.
         """
         with self._changed:
             self._wait("coordinator", lambda: self.single is not None)
@@ -122,12 +114,12 @@ class CollectTask:
         return INF if self._quota is None else max(0.0, self._quota - self._written)
 
     def write(self, name: str, size: int, write: Callable[[], int]) -> int:
-        """Call what writes a chunk when there is room for it; ever again while the disk is full.
+        """Write a chunk when there is room for it, and try again while the disk is full.
 
         Args:
             name: Of the chunk.
-            size: Bytes that it will have, about.
-            write: Returns how many they are.
+            size: Its approximate bytes.
+            write: Writes it; returns its bytes.
 
         Raises:
             TaskClosed: The task has ended meanwhile.
@@ -144,15 +136,15 @@ class CollectTask:
             try:
                 written = write()
             except CheckpointWriteError as err:
-                if err.errno not in _FULL or time.monotonic() >= deadline:
+                if err.errno not in _DISK_FULL or time.monotonic() >= deadline:
                     raise
             else:
                 self._written += written
-                self._untold[name] = written
+                self._unreported[name] = written
                 return written
-            again = time.monotonic() + durations.DISK_PAUSE
             with self._changed:
-                self._wait("disk", partial(_is_past, again))
+                until = time.monotonic() + durations.DISK_PAUSE
+                self._wait("disk", lambda until=until: time.monotonic() >= until)  # type: ignore[misc]
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:
@@ -173,11 +165,11 @@ class CollectTask:
         except BaseException as err:
             error = err
         with self._changed:
-            if not self._closed:  # else it was told to stop, whatever became of it
+            if not self._closed:  # errors of a collector that was closed do not matter
                 self.error = self.error or error
             self._ended = True
             self._changed.notify_all()
-        if self._closed:  # what was written since `close` has stopped waiting
+        if self._closed:  # chunks that were written after `close` has stopped waiting
             self._drop_unsent()
 
     def poll(
@@ -187,17 +179,17 @@ class CollectTask:
         single: bool = False,
         gather: float | None = None,
     ) -> SamplesAnswer:
-        """What there is to tell: chunks, the oldest first, and how far the task is.
+        """The pending messages, the oldest first, and how far the task is.
 
         Args:
             wait: Seconds to wait for a message or the end of the task.
             quota: Bytes that may be written in this task up to now; ``None`` for no limit.
             single: Whether the coordinator takes one thing at a time: one chunk, or the progress.
-            gather: Seconds for which the first news waits for more, as each question costs the
+            gather: Seconds for which the first message waits for more, as each request costs the
                 coordinator more than a message; ``None``: a few hundredths.
 
         Raises:
-            Exception: What the collector raised. It has stopped.
+            Exception: That of the collector, which has stopped.
         """
         deadline = time.monotonic() + wait
         gather = durations.MESSAGE_GATHER if gather is None else gather
@@ -209,7 +201,7 @@ class CollectTask:
                 self.error = self.collector.overdue(self._thread.ident)
                 if self.error or left <= 0:
                     break
-                # One that waits for space needs the coordinator to know.
+                # The coordinator has to know of one that waits for space.
                 starved = self._waiting == "space" and not single
                 span = 2 * gather if starved else durations.STEP_LOOK
                 self._changed.wait(min(left, span))
@@ -231,13 +223,12 @@ class CollectTask:
 
     def _progress(self) -> CollectProgress:
         info = {**self.collector.progress(), **self.ids, "written": self._written}
-        warning = info.get("warning")
         return CollectProgress(
             self.task_id,
             self._ended and not self._pending,
             self._waiting or self.collector.waits_for,
             self._needed,
-            None if warning is None else str(warning),
+            _text(info.get("warning")),
             info,
         )
 
@@ -247,7 +238,7 @@ class CollectTask:
         return self._thread.is_alive() and self._closed
 
     def close(self, timeout: float = durations.COLLECTOR_STOP) -> None:
-        """Stop the collector and drop what was not asked for. Closing twice does nothing.
+        """Stop the collector and drop pending chunks. Closing twice does nothing.
 
         Args:
             timeout: Seconds to wait for the end of the step under way; fewer if that hangs.
@@ -256,44 +247,30 @@ class CollectTask:
             self._closed = True
             self._changed.notify_all()
         self.collector.close()
-        self._wait_for_end(timeout)
+        thread, deadline = self._thread, time.monotonic() + timeout
+        if thread is not threading.current_thread():
+            while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+                if (overdue := self.collector.overdue(thread.ident)) is not None:
+                    self.error = self.error or overdue
+                    break
+                thread.join(min(left, durations.STEP_LOOK))
         self._drop_unsent()
 
     def _drop_unsent(self) -> None:
         with self._changed:
-            unsent = [*(chunk.data_id for chunk in self._pending), *self._untold]
+            unsent = [*(chunk.data_id for chunk in self._pending), *self._unreported]
             self._pending.clear()
-            self._untold.clear()
+            self._unreported.clear()
         for data_id in unsent:
             self._on_unsent(data_id)
 
-    def _wait_for_end(self, timeout: float) -> None:
-        thread = self._thread
-        if thread.ident is None or thread is threading.current_thread():
-            return
-        deadline = time.monotonic() + timeout
-        while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
-            overdue = self.collector.overdue(thread.ident)
-            if overdue is not None:
-                self.error = self.error or overdue
-                return
-            thread.join(min(left, durations.STEP_LOOK))
-
     def report(self) -> TaskReport:
-        """What the collector has done, with its episodes.
-
-        Raises:
-            Exception: What the collector raised before it was closed.
-        """
+        """The collector's report, with its episodes; raises its exception, if there was one."""
         if self.error is not None:
             raise self.error
         episodes = self.collector.episode_info()
         info = {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}
         return TaskReport(self.task_id, info)
-
-
-def _is_past(moment: float) -> bool:
-    return time.monotonic() >= moment
 
 
 def _text(value: object) -> str | None:

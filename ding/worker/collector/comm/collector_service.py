@@ -1,4 +1,4 @@
-"""The worker that collects: its tasks, and how samples leave it and policies reach it."""
+"""The worker that collects: its tasks, the samples that it writes, the policies that it reads."""
 
 import logging
 import os
@@ -107,19 +107,16 @@ class CollectorService(CommWorker, CollectorLink):
             task = self._require_task()
             task.close(durations.COLLECTOR_REPORT)
             try:
-                return self._report(task)
+                report, kept = task.report(), self._kept_policy
+                if kept is None or task.single:
+                    return report
+                self._kept_policy = None  # the coordinator removes it
+                facts = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
+                return replace(report, info={**report.info, **facts})
             except Exception as err:
                 raise ErrorReport.of(err).task_fail() from err
             finally:
                 self.end_task()
-
-    def _report(self, task: CollectTask) -> TaskReport:
-        report, kept = task.report(), self._kept_policy
-        if kept is None or task.single:
-            return report
-        self._kept_policy = None  # the coordinator's now
-        facts: dict[str, Json] = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
-        return replace(report, info={**report.info, **facts})
 
     def _require_task(self) -> CollectTask:
         if self._task is None:
@@ -129,7 +126,7 @@ class CollectorService(CommWorker, CollectorLink):
 
     @property
     def task(self) -> CollectTask | None:
-        """The task that runs."""
+        """The running task."""
         return self._task
 
     def begin_task(self, task_info: Task) -> CollectTask:
@@ -144,7 +141,7 @@ class CollectorService(CommWorker, CollectorLink):
         return self._task
 
     def end_task(self) -> None:
-        """Stop the task that runs, if there is one; environments that failed are replaced."""
+        """Stop the running task, if there is one; environments that failed are replaced."""
         task, self._task = self._task, None
         if task is not None:
             task.close()
@@ -188,15 +185,14 @@ class CollectorService(CommWorker, CollectorLink):
         return True
 
     def get_policy_update_info(self, path: str) -> Any:
-        """The newest published state of a policy, as its ``load_state_dict`` takes it, with the
-        training iteration as ``iter``.
+        """The newest published state of a policy; see `BaseCommCollector`.
 
         Raises:
             CheckpointError: There is none (then it is a `FileNotFoundError`, too), or it cannot be
                 read.
         """
         assert self._weights is not None, "defined by subclasses without a weight store"
-        self.policy_changed(path)  # what is read now is not new any more
+        self.policy_changed(path)  # notes the version that is read now
         kept = self._keep(path, self._weights)
         try:
             found = self._weights.newest(kept or path)
@@ -225,33 +221,32 @@ class CollectorService(CommWorker, CollectorLink):
             _or_warn(self._weights.remove, kept)
 
     def new_data_id(self) -> str:
-        """A name that no other samples of the run have; it names buffer and worker."""
+        """A unique name for samples, with those of buffer and worker."""
         buffer_id = None if self._task is None else self._task.buffer_id
         return chunk_name(buffer_id or "", self._name, self._next_serial())
 
     def chunk_rows(self, samples: Sequence[object]) -> int:
-        """How many of the samples to send at once: one to a coordinator that takes them one by
-        one; as many as there is room for otherwise."""
+        """How many of the samples to send at once; see `CollectTask.chunk_rows`."""
         if self._task is None or self._sample_store is None:
             return len(samples)
         return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     def send_stepdata(self, path: str, stepdata: Any) -> None:
-        """Put samples where learners find them; waits until there is room.
+        """Store samples under a name; waits until there is room.
 
         Args:
             path: Their name.
-            stepdata: Columns, a list of rows, or one row; or these as the collector's
-                ``compressor`` packed them.
+            stepdata: Columns, a list of rows, or one row; or bytes of these from the collector's
+                ``compressor``.
 
         Raises:
-            CheckpointWriteError: The store cannot take them.
-            DataError: It is something else.
+            CheckpointWriteError: The store cannot write them.
+            DataError: `stepdata` is something else.
         """
         assert self._sample_store is not None, "defined by subclasses without a sample store"
         task = self._task
         if isinstance(stepdata, bytes) and task is not None:
-            # Learners map files as they are; and what they load, they check no less than this.
+            # Learners map files without decompression.
             stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
         rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
         if not isinstance(rows, list):
@@ -264,17 +259,12 @@ class CollectorService(CommWorker, CollectorLink):
         self._sample_size = size / len(rows)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        """Leave a message for the coordinator; waits while there are too many.
-
-        Args:
-            metadata: ``data_id`` names samples that were sent; task, buffer and size are added.
-        """
+        """Report samples that were sent; see `CollectTask.put`."""
         if self._task is None:
             raise ConfigError("there is no task that the samples could belong to")
         self._task.put(metadata)
 
     def backlog(self) -> int:
-        """Messages that the coordinator has not asked for yet."""
         return 0 if self._task is None else self._task.backlog()
 
     def _expected_size(self, rows: Sequence[object]) -> int:
@@ -285,13 +275,13 @@ class CollectorService(CommWorker, CollectorLink):
         return size + HEADER_SIZE
 
     def _drop(self, data_id: str) -> None:
-        """Samples were sent that the coordinator will never ask for."""
+        """Remove samples that no message will report."""
         if self._sample_store is not None:
             _or_warn(self._sample_store.remove, data_id)
 
     @property
     def collector_uid(self) -> str:
-        """Unique among all workers, and among the incarnations of this one."""
+        """Unique among all workers, and among the restarts of this one."""
         return self._collector_uid
 
 
@@ -303,6 +293,5 @@ def _or_warn(remove: Callable[[str], None], name: str) -> None:
 
 
 def _first_policy(collector_cfg: Mapping[str, object]) -> object:
-    """Name of the first player's policy."""
     path = collector_cfg.get("policy_update_path")
     return path[0] if isinstance(path, list | tuple) and path else path

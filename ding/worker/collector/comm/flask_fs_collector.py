@@ -72,15 +72,11 @@ class FlaskFileSystemCollector(BaseCommCollector):
     _drop = CollectorService._drop
 
     def deal_with_resource(self, ours: bool = False) -> Json:
-        """What this worker has: ``cpu`` and ``gpu``, and whether it speaks all messages."""
+        """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""
         return self._answer_json(ResourceRequest(ours))
 
     def deal_with_collector_start(self, task_info: Task) -> None:
-        """Begin a task; one that still runs is closed first.
-
-        Raises:
-            TaskFail: The task cannot be begun; says why.
-        """
+        """Begin a task; one that still runs is closed first. Raises `TaskFail` with the cause."""
         self.handle(StartTask("collector", task_info))
 
     def deal_with_collector_data(
@@ -97,19 +93,15 @@ class FlaskFileSystemCollector(BaseCommCollector):
             gather: Seconds for which the first news waits for more.
 
         Returns:
-            Messages and the progress as a list; one of them, if neither ``quota`` nor ``wait``
-            came: then the coordinator is one that takes a sample at a time.
+            Messages and the progress as a list; or a single one of them if neither ``quota`` nor
+            ``wait`` is given: a coordinator of the bare protocol takes a sample at a time.
 
         Raises:
-            TaskFail: What the collector raised.
+            TaskFail: The collector's exception.
         """
         quota = None if quota is None else int(quota)
         return self._answer_json(SamplesRequest(wait, quota, gather))
 
     def deal_with_collector_close(self) -> Json:
-        """End the task; returns its report.
-
-        Raises:
-            TaskFail: What the collector raised, or that it hangs.
-        """
+        """End the task and return its report; raises `TaskFail` if the collector failed."""
         return self._answer_json(CloseTask("collector"))

@@ -1,4 +1,4 @@
-"""Stand-ins for workers, for tests of what gives them tasks."""
+"""A fake collector for tests of coordinators."""
 
 import itertools
 import os
@@ -15,12 +15,9 @@ from ding.worker.messages import Json
 
 
 class NaiveCollector(Slave):
-    """Works on collector tasks by making everything up.
+    """Answers collector tasks with invented data.
 
-    Each request for data brings one sample, in a file of its own, until there are ``SAMPLES``.
-
-    Args:
-        prefix: Folder of the files.
+    Each request for data writes one sample to a file in the folder ``prefix``, up to ``SAMPLES``.
     """
 
     SAMPLES = 8
@@ -32,16 +29,17 @@ class NaiveCollector(Slave):
         self._work_info: dict[str, Any] | None = None
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
-        name = task.get("name")
-        if name == "resource":
-            return {"cpu": 1, "gpu": 0}
-        if name == "collector_start_task":
-            return self._begin(task)
-        if name == "collector_data_task":
-            return self._data()
-        if name == "collector_close_task":
-            return self._close_task()
-        raise TaskFail({"message": f"unknown task {name!r}"}, f"unknown task {name!r}")
+        match task.get("name"):
+            case "resource":
+                return {"cpu": 1, "gpu": 0}
+            case "collector_start_task":
+                return self._begin(task)
+            case "collector_data_task":
+                return self._data()
+            case "collector_close_task":
+                return self._close_task()
+        cause = f"unknown task {task.get('name')!r}"
+        raise TaskFail({"message": cause}, cause)
 
     def _begin(self, task: Mapping[str, Any]) -> Json:
         info = task.get("task_info") or {}
