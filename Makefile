@@ -55,7 +55,7 @@ $(VENV)/installed: $(VENV)/made setup.py constraints.txt
 
 $(VENV)/installed-test: $(VENV)/made setup.py constraints.txt
 	@echo "Installing into $(VENV), with what the tests need; the first time takes a few minutes"
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d,atari,mujoco,hdf5,minari,ray,plot,board,browser,onnx,sweep,docs,types]'
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d,atari,mujoco,hdf5,minari,ray,plot,browser,onnx,sweep,docs,types]'
 	@touch $@ $(VENV)/installed
 
 train: $(VENV)/installed ## Install, and train CartPole with DQN until it is solved

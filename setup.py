@@ -50,7 +50,7 @@ setup(
             "types-requests",
         ],
         "bench": ["matplotlib>=3.8", "psutil>=5.9"],
-        "board": ["plotly>=6.0"],
+        "board": [],  # the board needs no more; older instructions name it
         "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.25"],
         "browser": ["playwright>=1.45"],
         "types": ["basedpyright>=1.30"],

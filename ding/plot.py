@@ -6,10 +6,12 @@ Reinforcement Learning at the Edge of the Statistical Precipice" (2021): few see
 the interval says how little.
 """
 
+import html
+import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -94,11 +96,10 @@ class ReturnPlot:
         """Draw the curves into a file.
 
         Args:
-            path: Ends with ``.png``, ``.pdf``, ``.svg`` (matplotlib) or ``.html`` (plotly, in one
-                file that needs no network).
+            path: Ends with ``.png``, ``.pdf``, ``.svg`` or ``.html`` (with the table, in one file).
 
         Raises:
-            ConfigError: Another ending, or the library is not installed.
+            ConfigError: Another ending, or matplotlib is not installed.
         """
         path = os.fspath(path)
         ending = os.path.splitext(path)[1].lower()
@@ -107,9 +108,9 @@ class ReturnPlot:
         if ending == ".html":
             self._save_html(path)
         else:
-            self._save_picture(path)
+            self._save_picture(path, ending[1:])
 
-    def _save_picture(self, path: str) -> None:
+    def _save_picture(self, file: str | IO[bytes], format: str) -> None:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
@@ -124,26 +125,18 @@ class ReturnPlot:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-        figure.savefig(path, dpi=150)
+        figure.savefig(file, dpi=150, format=format)
 
     def _save_html(self, path: str) -> None:
-        try:
-            from plotly import graph_objects
-        except ImportError as error:
-            raise ConfigError("HTML needs plotly: pip install 'ding[board]'") from error
-        figure = graph_objects.Figure()
-        for curve, colour in self._coloured():
-            band = {"mode": "lines", "line_width": 0, "hoverinfo": "skip", "showlegend": False}
-            figure.add_scatter(x=curve.x, y=curve.low, **band)
-            figure.add_scatter(
-                x=curve.x, y=curve.high, fill="tonexty", fillcolor=f"{colour}33", **band
+        """A page with the picture and the table, in one file."""
+        picture = io.BytesIO()
+        self._save_picture(picture, "svg")
+        svg = picture.getvalue().decode()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                '<!doctype html>\n<meta charset="utf-8">\n<title>Returns</title>\n'
+                f"{svg[svg.index('<svg') :]}\n<pre>{html.escape(self.table())}</pre>\n"
             )
-            label = curve.label.replace("<", "&lt;")
-            figure.add_scatter(x=curve.x, y=curve.mean, name=label, line_color=colour)
-        figure.update_layout(
-            xaxis_title=_AXIS_TITLES[self.axis], yaxis_title=self._title, template="plotly_white"
-        )
-        figure.write_html(path, include_plotlyjs=True)
 
     @property
     def _title(self) -> str:
@@ -159,9 +152,6 @@ def returns(
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], x: Axis = "envstep"
 ) -> ReturnPlot:
     """The returns of runs, grouped by config.
-
-    A curve ends where the first of its runs does; a run that has converged keeps its last return
-    until then, since it would not have become worse by being stopped.
 
     Args:
         runs: Folders of runs, or folders that hold such.
@@ -216,20 +206,39 @@ def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
-    start = max(points[0, 0] for _, points in members)
-    ends = [points[-1, 0] for run, points in members if run.status != "converged"]
-    end = min(ends) if ends else max(points[-1, 0] for _, points in members)
+def averaged(
+    curves: Sequence[np.ndarray], converged: Sequence[bool]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The interquartile mean of curves over a common axis, with its bootstrap interval.
+
+    The axis ends where the first curve does; one that has converged keeps its last value until
+    then, since it would not have become worse by being stopped.
+
+    Args:
+        curves: ``[points, 2]`` each, x and value, by x.
+        converged: For each curve whether its run has converged.
+
+    Returns:
+        x, mean, and the ends of the interval, ``[101]`` each.
+    """
+    start = max(points[0, 0] for points in curves)
+    ends = [points[-1, 0] for points, is_over in zip(curves, converged, strict=True) if not is_over]
+    end = min(ends) if ends else max(points[-1, 0] for points in curves)
     x = np.linspace(start, max(start, end), _POINTS)
-    values = np.stack([np.interp(x, points[:, 0], points[:, 1]) for _, points in members])
+    values = np.stack([np.interp(x, points[:, 0], points[:, 1]) for points in curves])
     mean = interquartile_mean(values)
-    low, high = bootstrap_interval(values) if len(members) > 1 else (mean, mean)
+    low, high = bootstrap_interval(values) if len(curves) > 1 else (mean, mean)
+    return x, mean, low, high
+
+
+def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
+    curves = [points for _, points in members]
     return ReturnCurve(
         name,
         tuple(run.folder for run, _ in members),
-        *(x, mean, low, high),
-        last=np.array([points[-LAST:, 1].mean() for _, points in members]),
-        best=np.array([points[:, 1].max() for _, points in members]),
+        *averaged(curves, [run.status == "converged" for run, _ in members]),
+        last=np.array([points[-LAST:, 1].mean() for points in curves]),
+        best=np.array([points[:, 1].max() for points in curves]),
     )
 
 

@@ -114,7 +114,7 @@ def test_picture(runs, ending, magic):
 
 
 def test_html_needs_no_network(runs):
-    pytest.importorskip("plotly", reason="the extra 'board' is not installed")
+    pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
     returns(runs).save(runs / "out.html")
     text = (runs / "out.html").read_text()
     assert "dqn (3 seeds)" in text

@@ -7,13 +7,15 @@ import math
 import os
 import platform
 import re
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ding.board.run_files import CONFIG_FILE, config_text, escaped
+from ding.board.run_files import CONFIG_FILE, config_text, escaped, read_config
+from ding.utils import strict_json
 from ding.utils.console import printable
 from ding.utils.errors import DataError
 from ding.utils.run_files import (
@@ -189,6 +191,7 @@ class Run:
         self._record = RunRecord()
         self._record_stamp: tuple[int, ...] | None = None
         self._group: tuple[tuple[int, ...] | None, str] | None = None
+        self._config: tuple[tuple[int, ...] | None, dict[str, str]] | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -268,6 +271,17 @@ class Run:
             self._group = stamp, f"{self.name} {digest}"
         return self._group[1]
 
+    @property
+    def config(self) -> dict[str, str]:
+        """Its config by key, see `read_config`; empty if that cannot be read."""
+        stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
+        if self._config is None or self._config[0] != stamp:
+            found: dict[str, str] = {}
+            with contextlib.suppress(ValueError):
+                found = read_config(self.folder)
+            self._config = stamp, found
+        return self._config[1]
+
 
 _SHOWN = ("reason", "seed", "started", "ended", "seconds", "train_iter")
 
@@ -284,6 +298,9 @@ class RunList:
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._scanned = -RESCAN
+        # Of each run the digest of its row, and the version in which that changed.
+        self._seen: dict[str, tuple[bytes, int]] = {}
+        self._token, self._version = secrets.token_hex(4), 0
         #: Whether there were too many folders to look into all of them.
         self.is_cut = False
 
@@ -294,6 +311,35 @@ class RunList:
             runs = sorted(self._found().values(), key=lambda run: run.curve.offset)
             rows = [run.summary(deadline) for run in runs]
         return sorted(rows, key=lambda row: (row["started"] or "", row["id"]), reverse=True)
+
+    def changes(self, since: str) -> dict[str, Any]:
+        """What a list needs that has seen a version.
+
+        Args:
+            since: The ``version`` of the answer before, or anything else for all rows.
+
+        Returns:
+            ``version``, ``ids`` of all runs, the newest first, and ``runs``, the changed rows.
+        """
+        rows = self.summaries()
+        with self._lock:
+            for row in rows:
+                digest = hashlib.sha256(strict_json.dumps(row).encode()).digest()
+                if self._seen.get(row["id"], (b"", 0))[0] != digest:
+                    self._version += 1
+                    self._seen[row["id"]] = digest, self._version
+            token, _, number = since.partition(".")
+            known = int(number) if token == self._token and number.isdecimal() else -1
+            return {
+                "version": f"{self._token}.{self._version}",
+                "ids": [row["id"] for row in rows],
+                "runs": [row for row in rows if self._seen[row["id"]][1] > known],
+            }
+
+    def configs(self) -> dict[str, dict[str, str]]:
+        """The configs of all runs, by id."""
+        with self._lock:
+            return {id: run.config for id, run in self._found().items()}
 
     def summary(self, run: Run) -> dict[str, Any]:
         """What a list shows of one run."""

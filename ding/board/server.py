@@ -1,7 +1,6 @@
 """The page of runs, of which all addresses only read; ``ding board`` serves it until Ctrl-C."""
 
 import hmac
-import importlib.util
 import logging
 import mimetypes
 import os
@@ -15,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import flask
+import numpy as np
 from werkzeug.exceptions import HTTPException
 from werkzeug.wsgi import wrap_file
 
@@ -23,6 +23,7 @@ from ding.board.run_list import Run, RunList
 from ding.interaction.base.network import is_loopback, is_own_name, joined
 from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
 from ding.interaction.config import LOCAL_HOST
+from ding.plot import averaged
 from ding.utils import durations, strict_json
 from ding.utils.console import printable
 from ding.utils.errors import ConfigError, InteractionError, RunError
@@ -37,6 +38,9 @@ TOKEN = "token"
 _COOKIE = "ding-board"
 #: Bytes of a video that are read at once.
 _VIDEO_PIECE = 64 << 10
+#: Curves that are averaged in one request.
+MAX_CURVES = 100
+MAX_BODY = 4 << 20
 _HEADERS = {
     # Everything comes from this server; nothing is sent elsewhere, not even the address.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -83,7 +87,7 @@ class BoardPages:
     def blueprint(self) -> flask.Blueprint:
         """
         Returns:
-            Its rules answer ``GET`` and ``HEAD`` alone.
+            Its rules answer ``GET`` and ``HEAD``, and ``POST`` where a body is computed with.
         """
         pages = flask.Blueprint("board", __name__)
         pages.before_request(self._check)
@@ -93,14 +97,15 @@ class BoardPages:
         for path, view in (
             ("/", self._page),
             ("/static/<path:name>", self._static),
-            ("/plotly.js", self._plotly),
             ("/api/runs", self._list),
+            ("/api/configs", self._configs),
             ("/api/run", self._run),
             ("/api/metrics", self._metrics),
             ("/api/log", self._log),
             ("/api/video", self._video),
         ):
             pages.add_url_rule(path, view.__name__, view, provide_automatic_options=False)
+        pages.add_url_rule("/api/mean", view_func=_mean, methods=["POST"])
         return pages
 
     def _check(self) -> flask.typing.ResponseReturnValue | None:
@@ -128,16 +133,13 @@ class BoardPages:
     def _static(self, name: str) -> flask.Response:
         return flask.send_from_directory(STATIC, name)
 
-    def _plotly(self) -> flask.Response:
-        path = plotly_script()
-        if path is None:
-            flask.abort(HTTPStatus.NOT_FOUND, "plotly is not installed: pip install 'ding[board]'")
-        return flask.send_file(path, mimetype="text/javascript", conditional=True, max_age=86400)
-
     def _list(self) -> flask.Response:
-        runs = self._runs.summaries()
+        changes = self._runs.changes(flask.request.args.get("since", ""))
         root = printable(self._runs.root)
-        return _json({"root": root, "single": self._single, "cut": self._runs.is_cut, "runs": runs})
+        return _json({"root": root, "single": self._single, "cut": self._runs.is_cut, **changes})
+
+    def _configs(self) -> flask.Response:
+        return _json(self._runs.configs())
 
     def _run(self) -> flask.Response:
         run = self._named_run()
@@ -213,13 +215,17 @@ def run_pages(status: Callable[[], Mapping[str, Any]]) -> flask.Blueprint:
     return BoardPages(folder, lambda _: status(), single=True).blueprint()
 
 
-def plotly_script() -> str | None:
-    """The file of plotly's JavaScript in the installed package, which is not imported."""
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or not spec.origin:
-        return None
-    path = os.path.join(os.path.dirname(spec.origin), "package_data", "plotly.min.js")
-    return path if os.path.isfile(path) else None
+def _mean() -> flask.Response:
+    """The mean over seeds of the curves in the body, which is too long for an address."""
+    try:
+        curves = flask.request.get_json()["curves"][:MAX_CURVES]
+        points = [np.column_stack([curve["x"], curve["y"]]).astype(float) for curve in curves]
+        x, mean, low, high = averaged(points, [bool(curve["converged"]) for curve in curves])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        flask.abort(HTTPStatus.BAD_REQUEST, f"expected curves with x, y and converged: {error}")
+    return _json(
+        {"x": x.tolist(), "mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+    )
 
 
 def _json(answer: Mapping[str, Any]) -> flask.Response:
@@ -260,14 +266,12 @@ class BoardServer:
         port: 0 for any free one.
 
     Raises:
-        ConfigError: It cannot listen there, or plotly is not installed.
+        ConfigError: It cannot listen there.
     """
 
     def __init__(
         self, folder: str, ask: AskStatus, host: str = LOCAL_HOST, port: int = DEFAULT_PORT
     ) -> None:
-        if plotly_script() is None:
-            raise ConfigError("the page draws with plotly: pip install 'ding[board]'")
         self._host = host
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(16)
         app = flask.Flask(__name__, static_folder=None)
@@ -279,7 +283,7 @@ class BoardServer:
         self.cause = ""
         try:
             self._server = HttpServer(
-                *(app, host, port, 0), on_stop=self.ended.set, on_death=self._note_death
+                *(app, host, port, MAX_BODY), on_stop=self.ended.set, on_death=self._note_death
             )
         except InteractionError as error:
             hint = "choose another with --port (0: any free one)"

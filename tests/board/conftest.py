@@ -8,7 +8,6 @@ import pytest
 
 @pytest.fixture(scope="module")
 def browser():
-    pytest.importorskip("plotly", reason="the extra 'board' is not installed")
     api = pytest.importorskip("playwright.sync_api", reason="the extra 'browser' is not installed")
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:

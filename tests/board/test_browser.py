@@ -1,6 +1,8 @@
 """The page in a real browser."""
 
+import csv
 import json
+import re
 
 import pytest
 
@@ -57,6 +59,40 @@ def test_list_filters_sorts_and_groups(page, runs, url):
     expect(rows).to_have_count(1)
 
 
+def test_filter_takes_conditions_and_stays_in_the_address(page, runs, url):
+    make_run(runs / "slow", learning_rate=1e-5, status="failed")
+    make_run(runs / "fast", learning_rate=0.01, seed=3)
+    make_run(runs / "fast_smoke", learning_rate=0.01, seed=4)
+    page.goto(url)
+    rows = page.locator("tr.run")
+    box = page.get_by_label("Filter runs")
+    for text, expected in (
+        ("lr>1e-4", 2),
+        ("lr>1e-4 -smoke", 1),
+        ("status:failed", 1),
+        ("-status:failed seed:3", 1),
+        ("policy.nstep=3", 3),
+        ("nstep=4", 0),
+    ):
+        box.fill(text)
+        expect(rows).to_have_count(expected)
+    box.fill("lr>1e-4 -smoke")
+    expect(rows).to_have_count(1)
+    page.reload()
+    expect(page.get_by_label("Filter runs")).to_have_value("lr>1e-4 -smoke")
+    expect(rows).to_have_count(1)
+
+
+def test_compared_runs_are_named_by_what_differs(page, runs, url):
+    make_run(runs / "dqn_seed0", learning_rate=0.5)
+    make_run(runs / "dqn_seed1", seed=1)
+    page.goto(f"{url}#/runs/dqn_seed0,dqn_seed1")
+    names = page.locator(".legend li a:not(.remove)")
+    expect(names).to_have_text(
+        ["dqn_seed0, learning_rate 0.5, seed 0", "dqn_seed1, learning_rate 0.001, seed 1"]
+    )
+
+
 def test_runs_are_picked_and_compared_by_keyboard(page, runs, url):
     make_run(runs / "a", started="2026-01-03T00:00:00+00:00", learning_rate=0.5)
     make_run(runs / "b", started="2026-01-02T00:00:00+00:00")
@@ -67,7 +103,7 @@ def test_runs_are_picked_and_compared_by_keyboard(page, runs, url):
     expect(page.get_by_role("link", name="Compare 2 runs")).to_be_visible()
     page.keyboard.press("c")
     expect(page.locator("h1")).to_have_text("2 runs side by side")
-    expect(page.locator(".plot svg.main-svg").first).to_be_visible()
+    expect(page.locator(".plot canvas").first).to_be_visible()
     page.get_by_role("link", name="config").click()
     differing = page.locator("tbody tr", has_text="policy.learn.learning_rate")
     expect(differing.locator("td")).to_have_text(["0.5", "0.001"])
@@ -80,30 +116,55 @@ def test_curves_have_titles_units_and_axes_to_choose(page, runs, url):
     make_run(runs / "run")
     page.goto(f"{url}#/runs/run")
     card = page.locator("figure", has_text="Return in evaluations")
-    expect(card.locator(".xtitle")).to_have_text("environment steps")
-    expect(card.locator(".ytitle")).to_have_text("return")
+    plot = card.locator(".plot")
+    expect(plot).to_have_attribute("aria-label", re.compile("over environment steps, last 30"))
     expect(card.locator(".last")).to_have_text("30")
     page.get_by_label("Horizontal axis").select_option("iter")
-    expect(card.locator(".xtitle")).to_have_text("updates")
+    expect(plot).to_have_attribute("aria-label", re.compile("over updates"))
     page.get_by_label("Horizontal axis").select_option("time")
-    expect(card.locator(".xtitle")).to_have_text("time (seconds)")
+    expect(plot).to_have_attribute("aria-label", re.compile(r"over time \(seconds\)"))
     page.get_by_label("smoothing").fill("0.9")
-    expect(card.locator(".scatterlayer .trace")).to_have_count(2)
+    assert len(saved(page, card)) == 1 + 3
 
 
-def test_one_point_is_shown_on_an_axis_from_zero(page, runs, url):
-    folder = make_run(runs / "run", metrics=False)
-    add_rows(folder, [30.0], start=7)
+def saved(page, card):
+    """The rows of a card's values."""
+    with page.expect_download() as download:
+        card.get_by_role("button", name="Save the values").click()
+    with open(download.value.path(), encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_values_and_picture_of_a_curve_are_saved(page, runs, url):
+    make_run(runs / "run")
     page.goto(f"{url}#/runs/run")
-    ticks = page.locator("figure", has_text="Return in evaluations").locator(".xtick text")
-    expect(ticks.first).to_have_text("0")
+    card = page.locator("figure", has_text="Return in evaluations")
+    expect(card.locator(".last")).to_have_text("30")
+    rows = saved(page, card)
+    assert rows[0] == ["run", "environment steps", "value", "low", "high"]
+    assert [row[1:3] for row in rows[1:]] == [["0", "10"], ["100", "20"], ["200", "30"]]
+    with page.expect_download() as download:
+        card.get_by_role("button", name="Save the picture").click()
+    with open(download.value.path(), "rb") as file:
+        assert file.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+def test_rows_out_of_order_are_sorted(page, runs, url):
+    folder = make_run(runs / "run", metrics=False)
+    add_rows(folder, [30.0], start=2)
+    add_rows(folder, [10.0, 20.0])
+    page.goto(f"{url}#/runs/run")
+    card = page.locator("figure", has_text="Return in evaluations")
+    expect(card.locator(".last")).to_have_text("30")
+    assert [row[1] for row in saved(page, card)[1:]] == ["0", "100", "200"]
 
 
 def test_losses_of_updates_are_shown_over_env_steps(page, runs, url):
     make_run(runs / "run", returns=[1.0] * 9)
     page.goto(f"{url}#/runs/run")
-    ticks = page.locator("figure", has_text="Loss").locator(".xtick text")
-    expect(ticks.last).to_have_text("800")
+    card = page.locator("figure", has_text="Loss")
+    expect(card.locator(".plot canvas")).to_be_visible()
+    assert [row[1] for row in saved(page, card)[1:]][-1] == "800"
 
 
 def test_mean_and_band_are_over_the_seeds_of_a_config(page, runs, url):
@@ -111,10 +172,12 @@ def test_mean_and_band_are_over_the_seeds_of_a_config(page, runs, url):
         make_run(runs / f"run_seed{seed}", seed=seed, returns=[1.0 * seed, 10.0 * seed])
     page.goto(f"{url}#/runs/run_seed0,run_seed1,run_seed2")
     card = page.locator("figure", has_text="Return in evaluations")
-    expect(card.locator(".scatterlayer .trace")).to_have_count(3)  # band, and mean
-    expect(card.locator(".fills path").first).to_be_attached()
+    expect(card.locator(".keys li")).to_have_text(["run (3 seeds)"])
+    last = saved(page, card)[-1]
+    assert [float(value) for value in last[1:3]] == [100, 10]
+    assert float(last[3]) < 10 < float(last[4])
     page.get_by_label("mean over seeds").uncheck()
-    expect(card.locator(".fills path")).to_have_count(0)
+    expect(card.locator(".keys li")).to_have_count(3)
 
 
 def test_run_is_followed_to_its_end(page, runs, url):
@@ -147,7 +210,7 @@ def test_run_without_metrics_says_so(page, runs, url):
     page.goto(f"{url}#/runs/run")
     expect(page.get_by_text("No numbers yet")).to_be_visible()
     add_rows(runs / "run", [3.0, 4.0])
-    expect(page.locator(".plot svg.main-svg").first).to_be_visible()
+    expect(page.locator(".plot canvas").first).to_be_visible()
 
 
 def test_workers_show_who_waits_for_whom(page, runs, url):
@@ -200,7 +263,7 @@ def test_markup_in_names_and_files_is_text(page, runs, url):
         page.get_by_role("link", name=tab).click()
         expect(page.locator(f"[data-tab={tab}]")).to_have_attribute("aria-current", "page")
     page.get_by_text("Other").click()
-    expect(page.locator(".plot svg.main-svg").first).to_be_visible()
+    expect(page.locator(".plot canvas").first).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
 
 

@@ -19,8 +19,6 @@ from ding.utils import durations
 
 from .run_folders import make_run
 
-pytest.importorskip("plotly", reason="the extra 'board' is not installed")
-
 
 @pytest.fixture
 def server(tmp_path):

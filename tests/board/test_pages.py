@@ -1,9 +1,11 @@
 """The addresses of the page: what they tell, and to whom."""
 
 import flask
+import numpy as np
 import pytest
 
 from ding.board.server import BoardPages
+from ding.plot import averaged
 
 from .run_folders import make_run
 
@@ -34,16 +36,26 @@ def test_page_and_its_parts_come_from_here(runs):
     assert client.get("/static/style.css").mimetype == "text/css"
 
 
-def test_plotly_comes_from_the_installed_package(runs):
-    pytest.importorskip("plotly", reason="the extra 'board' is not installed")
-    assert b"plotly.js" in client_of(runs).get("/plotly.js").data[:200]
+def test_mean_over_seeds_is_that_of_the_plots(runs):
+    steps = [0.0, 50.0, 100.0]
+    values = [[0.0, 5.0, 10.0], [0.0, 10.0, 20.0], [1.0, 1.0, 1.0]]
+    curves = [{"x": steps, "y": one, "converged": False} for one in values]
+    answer = client_of(runs).post("/api/mean", json={"curves": curves}).json
+    points = [np.column_stack([steps, one]) for one in values]
+    for name, expected in zip(("x", "mean", "low", "high"), averaged(points, [False] * 3)):
+        np.testing.assert_allclose(answer[name], expected)
 
 
-def test_missing_plotly_is_said(runs, monkeypatch):
-    monkeypatch.setattr("ding.board.server.plotly_script", lambda: None)
-    answer = client_of(runs).get("/plotly.js")
-    assert answer.status_code == 404
-    assert "ding[board]" in answer.json["error"]
+def test_converged_curves_keep_their_last_value(runs):
+    short = {"x": [0, 10], "y": [0, 8], "converged": True}
+    long = {"x": [0, 20], "y": [0, 4], "converged": False}
+    answer = client_of(runs).post("/api/mean", json={"curves": [short, long]}).json
+    assert (answer["x"][-1], answer["mean"][-1]) == (20, 6)
+
+
+@pytest.mark.parametrize("body", [{}, {"curves": []}, {"curves": [{"x": [1], "y": [1, 2]}]}, [1]])
+def test_curves_of_another_form_are_refused(runs, body):
+    assert client_of(runs).post("/api/mean", json=body).status_code == 400
 
 
 def test_runs_are_listed(runs):

@@ -150,3 +150,18 @@ def test_unknown_run_is_refused(tmp_path):
     make_run(tmp_path / "run")
     with pytest.raises(KeyError):
         RunList(str(tmp_path)).get("../run")
+
+
+def test_only_changed_rows_are_sent_again(tmp_path):
+    make_run(tmp_path / "a", status="running")
+    second = make_run(tmp_path / "b", status="running")
+    runs = RunList(str(tmp_path))
+    everything = runs.changes("")
+    assert sorted(row["id"] for row in everything["runs"]) == ["a", "b"]
+    assert runs.changes(everything["version"])["runs"] == []
+    add_rows(second, [50.0], start=3)
+    later = runs.changes(everything["version"])
+    assert [row["id"] for row in later["runs"]] == ["b"]
+    assert sorted(later["ids"]) == ["a", "b"]
+    # A version of another server says nothing about this one.
+    assert len(RunList(str(tmp_path)).changes(later["version"])["runs"]) == 2

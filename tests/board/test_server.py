@@ -14,8 +14,6 @@ from ding.utils.errors import ConfigError
 
 from .run_folders import make_run
 
-pytest.importorskip("plotly", reason="the extra 'board' is not installed")
-
 
 def _nobody(folder):
     return None
@@ -60,12 +58,6 @@ def test_taken_port_is_said(folder):
             BoardServer(folder, _nobody, port=port)
     finally:
         server.close()
-
-
-def test_missing_plotly_is_said(folder, monkeypatch):
-    monkeypatch.setattr("ding.board.server.plotly_script", lambda: None)
-    with pytest.raises(ConfigError, match=r"pip install 'ding\[board\]'"):
-        BoardServer(folder, _nobody, port=0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,20 +1,26 @@
-// Curves of every scalar of one or several runs, drawn with plotly.
+// Curves of every scalar of one or several runs, drawn with uPlot.
 
 import { h, number, setText } from "./dom.js";
-import { groupBy, meanOf, smooth } from "./data.js";
+import { fetchMean, groupBy, smooth } from "./data.js";
 
+// Ten colours and four kinds of lines: twenty pairs that also differ in grey.
 export const COLOURS = ["#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"];
+const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3]];
+export const lineOf = (i) => ({ colour: COLOURS[i % COLOURS.length], dash: DASHES[i % DASHES.length] });
+
+const HEIGHT = 250, AXIS_WIDTH = 62, AXIS_HEIGHT = 46, MOST_KEYS = 6;
 
 let library;
-// Large, so it is fetched when the first curve is drawn, not with the list.
-function plotly() {
+// Fetched when the first curve is drawn, not with the list.
+function loadLibrary() {
   library ??= new Promise((resolve, reject) => {
-    const script = h("script", { src: "plotly.js" });
-    script.onload = () => resolve(window.Plotly);
+    document.head.append(h("link", { rel: "stylesheet", href: "static/uplot.css" }));
+    const script = h("script", { src: "static/uplot.js" });
+    script.onload = () => resolve(window.uPlot);
     script.onerror = () => {
       library = undefined;
       script.remove();
-      reject(new Error("curves need plotly on the server: pip install 'ding[board]'"));
+      reject(new Error("the server did not send the library that draws curves"));
     };
     document.head.append(script);
   });
@@ -70,6 +76,9 @@ export class Charts {
         if (isIntersecting) this.draw(target);
       }
     }, { rootMargin: "300px" });
+    this.sized = new ResizeObserver((entries) => {
+      for (const { target } of entries) target.card.drawn?.setSize({ width: target.clientWidth, height: HEIGHT });
+    });
     const kept = JSON.parse(localStorage.getItem("curves") ?? "{}");
     const redraw = () => {
       localStorage.setItem("curves", JSON.stringify(
@@ -104,7 +113,8 @@ export class Charts {
 
   close() {
     this.seen.disconnect();
-    for (const card of this.cards.values()) if (card.drawn) window.Plotly.purge(card.plot);
+    this.sized.disconnect();
+    for (const card of this.cards.values()) card.drawn?.destroy();
   }
 
   update(changed) {
@@ -141,16 +151,17 @@ export class Charts {
   card(tag) {
     if (this.cards.has(tag)) return this.cards.get(tag);
     const plot = h("div", { class: "plot", role: "img" });
-    const wide = h("button", { type: "button", class: "quiet", title: "Wider", "aria-label": `Wider: ${titleOf(tag)}`, onclick: () => {
-      card.classList.toggle("wide");
-      if (card.drawn) window.Plotly.Plots.resize(plot);
-    } }, "⤢");
-    const last = h("b", { class: "last" });
+    const button = (sign, title, onclick) => h("button", { type: "button", class: "quiet", title, "aria-label": `${title}: ${titleOf(tag)}`, onclick }, sign);
+    const last = h("b", { class: "last" }), keys = h("ul", { class: "keys" });
     const card = h("figure", { class: "card" },
-      h("figcaption", {}, h("h3", {}, titleOf(tag)), last, h("small", {}, tag), wide), plot);
-    Object.assign(card, { tag, plot, last, stale: true, isSeen: false, drawn: false });
+      h("figcaption", {}, h("h3", {}, titleOf(tag)), last, h("small", {}, tag),
+        button("csv", "Save the values", () => saveCsv(card)), button("png", "Save the picture", () => savePicture(card)),
+        button("⤢", "Wider", () => card.classList.toggle("wide"))), plot, keys);
+    Object.assign(card, { tag, plot, last, keys, stale: true, isSeen: false, drawn: null });
+    plot.card = card;
     this.cards.set(tag, card);
     this.seen.observe(card);
+    this.sized.observe(plot);
     return card;
   }
 
@@ -161,78 +172,205 @@ export class Charts {
   async draw(card) {
     if (!card.stale) return;
     card.stale = false;
-    let Plotly;
+    let uPlot, curves;
+    const axis = this.axis.value;
+    const scale = axis === "time" ? timeScale(this.runs) : { by: 1, unit: "" };
     try {
-      Plotly = await plotly();
+      [uPlot, curves] = await Promise.all([loadLibrary(), this.curves(card.tag, axis, scale)]);
     } catch (error) {
+      card.stale = true;
       this.note.hidden = false;
       setText(this.note, error.message);
       return;
     }
     if (!card.isConnected) return;
-    const { traces, last, scale } = this.traces(card.tag);
+    const values = this.runs.length === 1 ? curves[0]?.y.filter((value) => value !== null) ?? [] : [];
+    const last = values.length ? number(values[values.length - 1]) : "";
     setText(card.last, last);
     card.plot.setAttribute("aria-label", `${titleOf(card.tag)} over ${this.axisTitle(scale)}, ${last ? `last ${last}` : "no values"}`);
-    await Plotly.react(card.plot, traces, this.layout(card.tag, scale), { displayModeBar: false, responsive: true });
-    card.drawn = true;
+    card.curves = curves;
+    card.titles = [this.axisTitle(scale), unitOf(card.tag)];
+    const data = joined(uPlot, curves, this.log.checked);
+    const form = JSON.stringify([card.titles, this.log.checked, document.documentElement.dataset.theme,
+      matchMedia("(prefers-color-scheme: dark)").matches, curves.map(({ name, colour, low, faint, x }) => [name, colour, Boolean(low), faint, x.length < 40])]);
+    if (card.drawn && form === card.form) {
+      card.drawn.setData(data, !card.zoomed);
+    } else {
+      card.drawn?.destroy();
+      card.drawn = new uPlot(this.options(card), data, card.plot);
+      card.drawn.over.addEventListener("dblclick", () => { card.zoomed = false; });
+      card.zoomed = false;
+      card.form = form;
+    }
+    showKeys(card);
   }
 
   axisTitle(scale) {
     return AXES[this.axis.value] ?? `time (${scale.unit})`;
   }
 
-  traces(tag) {
-    const axis = this.axis.value, weight = Number(this.smoothing.value);
-    const scale = axis === "time" ? timeScale(this.runs) : { by: 1, unit: "" };
-    const curves = this.runs.map((run) => {
+  // [{name, colour, dash, x, y, low, high, faint}] of a tag.
+  async curves(tag, axis, scale) {
+    const weight = Number(this.smoothing.value);
+    const found = this.runs.map((run) => {
       const { x, y } = run.metrics.series(tag, axis);
       return { run, x: scale.by === 1 ? x : x.map((value) => value / scale.by), y };
     }).filter(({ x }) => x.length);
-    const traces = [];
-    for (const members of groupBy(curves, ({ run }) => run.group).values()) {
+    const curves = [];
+    for (const members of groupBy(found, ({ run }) => run.group).values()) {
+      const { colour, dash, title } = members[0].run;
       if (this.mean.checked && members.length > 1) {
-        traces.push(...meanTraces(members.map(({ x, y }) => ({ x, y: smooth(y, weight) })), members));
+        const mean = await fetchMean(members.map(({ run, x, y }) => ({ x, y: smooth(y, weight), converged: run.facts.summary.status === "converged" })));
+        curves.push({ name: `${title} (${members.length} seeds)`, colour, dash, x: mean.x, y: mean.mean, low: mean.low, high: mean.high });
         continue;
       }
       for (const { run, x, y } of members) {
-        const few = x.length < 40;
-        if (weight) traces.push({ x, y, mode: "lines", line: { color: run.colour, width: 1 }, opacity: 0.25, hoverinfo: "skip", name: run.name });
-        traces.push({ x, y: smooth(y, weight), mode: few ? "lines+markers" : "lines", name: run.name,
-          line: { color: run.colour, width: 2 }, marker: { size: 4 }, hovertemplate: `%{y:.5~g}<extra>${plain(run.name)}</extra>` });
+        const line = { name: run.name, colour: run.colour, dash: run.dash, x };
+        if (weight) curves.push({ ...line, y, faint: true });
+        curves.push({ ...line, y: smooth(y, weight) });
       }
     }
-    const values = curves.length === 1 ? curves[0].y.filter((v) => v !== null) : [];
-    return { traces, scale, last: values.length ? number(values[values.length - 1]) : "" };
+    return curves;
   }
 
-  layout(tag, scale) {
+  options(card) {
     const style = getComputedStyle(document.documentElement);
-    const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
-    const axis = (title) => ({ title: { text: title, font: { size: 12, color: soft }, standoff: 6 }, gridcolor: line, linecolor: line,
-      zeroline: false, tickfont: { size: 11, color: soft }, automargin: true, separatethousands: true });
+    const [soft, line] = ["--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
+    const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    const axis = (label) => ({ label, stroke: soft, font, labelFont: font, labelSize: 16, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 } });
+    const goal = MAIN.includes(card.tag) ? goalOf(this.runs) : null;
+    const series = [{}], bands = [];
+    for (const { colour, dash, y, low, faint } of card.curves) {
+      series.push({ stroke: faint ? `${colour}40` : colour, width: faint ? 1 : 2, dash, spanGaps: true, points: { show: !faint && !low && y.length < 40, size: 5 } });
+      if (low) {
+        series.push({ stroke: null, points: { show: false } }, { stroke: null, points: { show: false } });
+        bands.push({ series: [series.length - 2, series.length - 1], fill: `${colour}33` });
+      }
+    }
     return {
-      margin: { l: 8, r: 12, t: 6, b: 8 }, height: 250, showlegend: false, hovermode: "x unified",
-      paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: { color: ink, family: "inherit", size: 12 },
-      hoverlabel: { bgcolor: style.getPropertyValue("--card").trim(), bordercolor: line, font: { color: ink } },
-      xaxis: { ...axis(this.axisTitle(scale)), rangemode: "tozero" },
-      yaxis: { ...axis(unitOf(tag)), type: this.log.checked ? "log" : "linear" },
-      uirevision: `${this.axis.value} ${this.log.checked}`, dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      width: card.plot.clientWidth || 400, height: HEIGHT, series, bands, legend: { show: false }, cursor: { drag: { x: true, y: true, uni: 20 }, points: { size: 6 } },
+      scales: {
+        x: { time: false, range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high > Math.min(0, low) ? high : low + 1]) },
+        y: { distr: this.log.checked ? 3 : 1, range: this.log.checked ? undefined : (_, low, high) => withGoal(low, high, goal) },
+      },
+      axes: [{ ...axis(card.titles[0]), size: AXIS_HEIGHT - 16, values: (_, ticks) => ticks.map((tick) => number(tick)) },
+        { ...axis(card.titles[1]), size: AXIS_WIDTH - 16, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : number(tick, 3))) }],
+      hooks: { draw: goal === null ? [] : [(plot) => drawGoal(plot, goal, soft)], setCursor: [(plot) => showKeys(card, plot.cursor.idx)], setSelect: [(plot) => { card.zoomed ||= plot.select.width > 0; }] },
     };
   }
 }
 
-// Plotly reads a few tags in its texts.
-const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+// A column of places that all curves share, and the columns of each curve; notes which these are.
+function joined(uPlot, curves, isLog) {
+  if (!curves.length) return [[]];
+  let next = 1;
+  return uPlot.join(curves.map((curve) => {
+    const columns = curve.low ? [curve.y, curve.low, curve.high] : [curve.y];
+    curve.column = next;
+    next += columns.length;
+    // A logarithmic axis has no place for what is not positive.
+    return [curve.x, ...(isLog ? columns.map((values) => values.map((value) => (value > 0 ? value : null))) : columns)];
+  }));
+}
 
-function meanTraces(curves, members) {
-  const { x, mean, low, high } = meanOf(curves);
-  const colour = members[0].run.colour;
-  const name = `${members[0].run.title}: mean of ${members.length}`;
-  return [
-    { x, y: low, mode: "lines", line: { width: 0 }, hoverinfo: "skip" },
-    { x, y: high, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: `${colour}33`, hoverinfo: "skip" },
-    { x, y: mean, mode: "lines", line: { color: colour, width: 2 }, name, hovertemplate: `%{y:.5~g}<extra>${plain(name)}</extra>` },
-  ];
+// The mean return at which the runs end, if they agree on one.
+function goalOf(runs) {
+  const goals = new Set(runs.map((run) => Number(run.facts?.config?.["env.stop_value"] ?? NaN)));
+  const [goal] = goals;
+  return goals.size === 1 && Number.isFinite(goal) && Math.abs(goal) < 1e6 ? goal : null;
+}
+
+function withGoal(low, high, goal) {
+  if (low === null) return [0, 1];
+  const span = high - low || Math.abs(high) || 1;
+  if (goal !== null && goal > high && goal - high < 2 * span) high = goal;
+  return [low - 0.05 * span, high + 0.08 * span];
+}
+
+function drawGoal(plot, goal, colour) {
+  const { left, top, width, height } = plot.bbox, y = plot.valToPos(goal, "y", true);
+  if (y < top || y > top + height) return;
+  const context = plot.ctx;
+  context.save();
+  context.strokeStyle = colour;
+  context.setLineDash([4, 4]);
+  context.beginPath();
+  context.moveTo(left, y);
+  context.lineTo(left + width, y);
+  context.stroke();
+  context.fillStyle = colour;
+  context.textAlign = "right";
+  context.fillText(`goal ${number(goal)}`, left + width - 4, y - 4);
+  context.restore();
+}
+
+// The legend below a plot, with the values under the pointer.
+function showKeys(card, at) {
+  const curves = card.curves.filter(({ faint }) => !faint);
+  if (curves.length < 2 && !curves[0]?.low) return card.keys.replaceChildren();
+  const rows = curves.slice(0, MOST_KEYS).map((curve) =>
+    h("li", { title: curve.name }, lineSample(curve), h("span", {}, curve.name), h("b", {}, valueAt(card.drawn.data[curve.column], at))));
+  if (curves.length > MOST_KEYS) rows.push(h("li", {}, `and ${curves.length - MOST_KEYS} more: see the list above`));
+  return card.keys.replaceChildren(...rows);
+}
+
+// The last value up to an index: curves have values at different places.
+function valueAt(values, index) {
+  for (let i = index ?? -1; i >= 0; i--) if (typeof values[i] === "number") return number(values[i]);
+  return "";
+}
+
+export function lineSample({ colour, dash }) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const line = document.createElementNS(svg.namespaceURI, "line");
+  for (const [name, value] of Object.entries({ viewBox: "0 0 24 8", class: "line", "aria-hidden": "true" })) svg.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ x1: 0, y1: 4, x2: 24, y2: 4, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") })) line.setAttribute(name, value);
+  svg.append(line);
+  return svg;
+}
+
+function save(name, blob) {
+  const link = h("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const fileName = (card) => card.tag.replace(/[^\w.-]+/g, "_");
+
+function saveCsv(card) {
+  if (!card.curves?.length) return;
+  const quoted = (text) => `"${text.replace(/"/g, '""')}"`;
+  const rows = card.curves.filter(({ faint }) => !faint).flatMap(({ name, x, y, low, high }) =>
+    x.map((place, i) => [quoted(name), place, y[i] ?? "", low?.[i] ?? "", high?.[i] ?? ""].join()));
+  save(`${fileName(card)}.csv`, new Blob([["run", card.titles[0], "value", "low", "high"].join(), "\n", rows.join("\n"), "\n"], { type: "text/csv" }));
+}
+
+// The plot with its title and legend.
+function savePicture(card) {
+  if (!card.drawn) return;
+  const { canvas } = card.drawn.ctx, ratio = devicePixelRatio, style = getComputedStyle(document.documentElement);
+  const curves = card.curves.filter(({ faint }) => !faint), row = 18 * ratio, head = 26 * ratio;
+  const picture = h("canvas", { width: canvas.width, height: head + canvas.height + row * (curves.length + 0.5) });
+  const context = picture.getContext("2d");
+  context.fillStyle = style.getPropertyValue("--card").trim();
+  context.fillRect(0, 0, picture.width, picture.height);
+  context.drawImage(canvas, 0, head);
+  context.fillStyle = style.getPropertyValue("--ink").trim();
+  context.font = `600 ${14 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+  context.fillText(titleOf(card.tag), 8 * ratio, 18 * ratio);
+  context.font = `${12 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+  curves.forEach(({ name, colour, dash }, i) => {
+    const y = head + canvas.height + row * (i + 0.7);
+    context.strokeStyle = colour;
+    context.lineWidth = 2.5 * ratio;
+    context.setLineDash(dash.map((length) => length * ratio));
+    context.beginPath();
+    context.moveTo(8 * ratio, y - 4 * ratio);
+    context.lineTo(32 * ratio, y - 4 * ratio);
+    context.stroke();
+    context.fillText(name, 40 * ratio, y);
+  });
+  picture.toBlob((blob) => save(`${fileName(card)}.png`, blob), "image/png");
 }
 
 function timeScale(runs) {

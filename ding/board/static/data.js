@@ -3,11 +3,14 @@
 export class Gone extends Error {}
 
 const PATIENCE = 15000;
+// Of each curve that is sent to be averaged.
+const MEAN_POINTS = 1000;
 
-async function ask(path, parameters) {
+async function ask(path, parameters, more = {}) {
   let response;
   try {
     response = await fetch(`${path}?${new URLSearchParams(parameters)}`, {
+      ...more,
       signal: AbortSignal.timeout(PATIENCE),
     });
   } catch (error) {
@@ -24,13 +27,32 @@ async function ask(path, parameters) {
 let early = location.hash.startsWith("#/runs/") ? null : ask("api/runs", {});
 early?.catch(() => {}); // the list reports it
 
+const known = { version: "", rows: new Map() };
+
+// All runs, the newest first; only those that changed are sent.
 export async function fetchRuns() {
-  const answer = early ?? ask("api/runs", {});
+  const answer = early ?? ask("api/runs", { since: known.version });
   early = null;
-  return (await answer).json();
+  const { version, ids, runs, ...facts } = await (await answer).json();
+  known.version = version;
+  for (const run of runs) known.rows.set(run.id, run);
+  return { ...facts, runs: ids.map((id) => known.rows.get(id)) };
 }
 
+export const fetchConfigs = async () => (await ask("api/configs", {})).json();
+
 export const fetchRun = async (id, more = {}) => (await ask("api/run", { id, ...more })).json();
+// The interquartile mean over seeds with its bootstrap interval: computed by the server, as for `ding plot`.
+export async function fetchMean(curves) {
+  const thin = curves.map(({ x, y, converged }) => {
+    const kept = x.map((_, i) => i).filter((i) => y[i] !== null && Number.isFinite(x[i]));
+    const every = Math.ceil(kept.length / MEAN_POINTS);
+    const some = kept.filter((_, n) => n % every === 0 || n === kept.length - 1);
+    return { x: some.map((i) => x[i]), y: some.map((i) => y[i]), converged };
+  }).filter(({ x }) => x.length);
+  return (await ask("api/mean", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ curves: thin }) })).json();
+}
+
 export const videoAddress = (id, path) => `api/video?${new URLSearchParams({ id, path })}`;
 
 export async function fetchLog(id, path, offset) {
@@ -96,6 +118,8 @@ export class Metrics {
       const tag = base ? `${base}/${name.slice(slash + 1)}` : name;
       if (!this.tags.has(tag)) this.tags.set(tag, {});
       const columns = (this.tags.get(tag)[kind] ??= { x: [], time: [], y: [] });
+      // Workers of a parallel run write one file: rows may be out of order.
+      if (columns.x.length && step < columns.x[columns.x.length - 1]) columns.unsorted = true;
       columns.x.push(step);
       columns.time.push(time);
       columns.y.push(Number.isFinite(value) ? value : null);
@@ -118,6 +142,7 @@ export class Metrics {
   series(tag, axis) {
     const kinds = this.tags.get(tag);
     if (!kinds) return { x: [], y: [] };
+    for (const columns of Object.values(kinds)) sortByStep(columns);
     if (axis === "time") {
       const columns = kinds.step ?? kinds.iter;
       return { x: columns.time.map((t) => t - this.start), y: columns.y };
@@ -129,6 +154,13 @@ export class Metrics {
     const [own, other] = [a, b].map((kind) => this.pairs.map((pair) => pair[kind]));
     return { x: columns.x.map((x) => at({ x: own, y: other }, x)), y: columns.y };
   }
+}
+
+function sortByStep(columns) {
+  if (!columns.unsorted) return;
+  const order = columns.x.map((_, i) => i).sort((a, b) => columns.x[a] - columns.x[b] || a - b);
+  for (const name of ["x", "time", "y"]) columns[name] = order.map((i) => columns[name][i]);
+  columns.unsorted = false;
 }
 
 // Exponential mean without the bias towards its start.
@@ -153,31 +185,6 @@ export function groupBy(items, key) {
 export function spreadOf(values) {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)];
-}
-
-// Mean and standard deviation of several curves at common places, as far as at least two reach.
-export function meanOf(curves, points = 200) {
-  const clean = curves
-    .map(({ x, y }) => {
-      const kept = x.map((_, i) => i).filter((i) => y[i] !== null);
-      return { x: kept.map((i) => x[i]), y: kept.map((i) => y[i]) };
-    })
-    .filter(({ x }) => x.length > 0);
-  if (!clean.length) return { x: [], mean: [], low: [], high: [] };
-  const start = Math.max(...clean.map(({ x }) => x[0]));
-  const ends = clean.map(({ x }) => x[x.length - 1]).sort((a, b) => b - a);
-  const end = ends[Math.min(1, ends.length - 1)];
-  const out = { x: [], mean: [], low: [], high: [] };
-  for (let i = 0; i < points; i++) {
-    const x = start + ((end - start) * i) / (points - 1);
-    const here = clean.filter((c) => c.x[c.x.length - 1] >= x).map((c) => at(c, x));
-    const [mean, spread] = spreadOf(here);
-    out.x.push(x);
-    out.mean.push(mean);
-    out.low.push(mean - spread);
-    out.high.push(mean + spread);
-  }
-  return out;
 }
 
 // The value of a curve at a place, on the line between its neighbours.

@@ -1,7 +1,7 @@
 // The list of runs: filter, sort, group, pick some to compare.
 
 import { ago, badge, count, duration, h, number, setText, sparkline } from "./dom.js";
-import { fetchRuns, groupBy, spreadOf } from "./data.js";
+import { fetchConfigs, fetchRuns, groupBy, spreadOf } from "./data.js";
 
 const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed", "unreadable"];
 
@@ -31,6 +31,36 @@ const COLUMNS = [
 export const address = (ids, tab) =>
   `#/runs/${ids.map(encodeURIComponent).join(",")}${tab && tab !== "curves" ? `/${tab}` : ""}`;
 
+const SHORT = { lr: "learning_rate", env: "env_id" };
+
+// `status:failed seed:3 lr>1e-4 -smoke`: words and conditions on facts of a run and keys of its config.
+function condition(token) {
+  const negated = token.startsWith("-") && token.length > 1;
+  const text = negated ? token.slice(1) : token;
+  const [, name, sign, wanted] = /^([\w.]+)(:|=|>=|<=|>|<)(.+)$/.exec(text) ?? [];
+  const fits = name === undefined ? (run) => textOf(run).includes(text)
+    : (run, config) => valuesOf(run, config, SHORT[name] ?? name).some((value) => compares(value, sign, wanted));
+  return { needsConfig: name !== undefined, holds: (run, config) => fits(run, config) !== negated };
+}
+
+const textOf = (run) => `${run.id} ${run.status} seed ${run.seed} ${endOf(run)}`.toLowerCase();
+
+function valuesOf(run, config, name) {
+  const facts = { status: run.status, seed: run.seed, name: run.folder, group: run.name, best: run.best_return, last: run.last_return, steps: run.envstep, end: endOf(run) };
+  if (name in facts) return [facts[name]];
+  return Object.entries(config ?? {}).filter(([key]) => key.toLowerCase() === name || key.toLowerCase().endsWith(`.${name}`)).map(([, value]) => value);
+}
+
+function compares(value, sign, wanted) {
+  const [a, b] = [Number(value), Number(wanted)];
+  if (sign === ":" || sign === "=") {
+    const plain = `${value ?? ""}`.toLowerCase().replace(/^['"]|['"]$/g, "");
+    return value !== null && !Number.isNaN(a) && !Number.isNaN(b) ? a === b : plain.includes(wanted);
+  }
+  if (value === null || value === undefined || Number.isNaN(a) || Number.isNaN(b)) return false;
+  return { ">": a > b, "<": a < b, ">=": a >= b, "<=": a <= b }[sign];
+}
+
 export class RunListView {
   constructor(query, state) {
     this.state = state;
@@ -43,7 +73,7 @@ export class RunListView {
     this.reversed = query.get("reverse") === "1";
     this.grouped = (query.get("group") ?? localStorage.getItem("group")) === "1";
     this.search = h("input", {
-      type: "search", placeholder: "Filter: name, seed, status, reason …  ( / )",
+      type: "search", placeholder: "Filter: words, status:failed lr>1e-4 -smoke  ( / )", title: "Words, and conditions on status, seed, name, best, last, steps, end or any config key; - excludes",
       "aria-label": "Filter runs", value: query.get("q") ?? "", oninput: () => this.show(),
     });
     this.status = h("select", { "aria-label": "Status", onchange: () => this.show() },
@@ -87,6 +117,27 @@ export class RunListView {
     this.show();
   }
 
+  // Configs are asked for when a filter needs them, and again when there are other runs.
+  needConfigs() {
+    const ids = this.runs.map((run) => run.id).join();
+    if (this.configsOf === ids) return;
+    this.configsOf = ids;
+    fetchConfigs().then((configs) => {
+      this.configs = configs;
+      this.show();
+    }, () => { this.configsOf = undefined; });
+  }
+
+  // The address keeps what is shown, so that it can be shared and gone back to.
+  keepAddress() {
+    const query = new URLSearchParams();
+    for (const [name, value] of [["q", this.search.value], ["status", this.status.value],
+      ["sort", this.sort === "started" ? "" : this.sort], ["reverse", this.reversed ? "1" : ""], ["group", this.grouped ? "1" : ""]]) {
+      if (value) query.set(name, value);
+    }
+    history.replaceState(null, "", `#/${query.size ? `?${query}` : ""}`);
+  }
+
   sortBy(key) {
     this.reversed = this.sort === key && !this.reversed;
     this.sort = key;
@@ -99,15 +150,13 @@ export class RunListView {
   }
 
   kept() {
-    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const conditions = this.search.value.toLowerCase().split(/\s+/).filter(Boolean).map(condition);
+    if (conditions.some(({ needsConfig }) => needsConfig)) this.needConfigs();
     const [, , value, downwards] = COLUMNS.find(([key]) => key === this.sort);
     const sign = (downwards ? -1 : 1) * (this.reversed ? -1 : 1);
     return this.runs
       .filter((run) => !this.status.value || run.status === this.status.value)
-      .filter((run) => {
-        const text = `${run.id} ${run.status} seed ${run.seed} ${endOf(run)}`.toLowerCase();
-        return words.every((word) => text.includes(word));
-      })
+      .filter((run) => conditions.every(({ holds }) => holds(run, this.configs?.[run.id])))
       .sort((a, b) => {
         const [x, y] = [value(a), value(b)];
         const [noX, noY] = [x === null || x === undefined, y === null || y === undefined];
@@ -117,6 +166,7 @@ export class RunListView {
   }
 
   show() {
+    if (this.element.isConnected) this.keepAddress();
     const runs = this.kept();
     const known = new Set(this.runs.map((run) => run.id));
     for (const id of this.picked) if (!known.has(id)) this.picked.delete(id);
@@ -169,9 +219,8 @@ export class RunListView {
         this.showBar();
       } });
       const columns = new Map(COLUMNS.map(([key, title]) => [key, h("td", { class: key, "data-title": title })]));
-      const open = h("a", { href: address([run.id]) }, run.folder === "." ? run.name : run.folder);
+      const open = h("a", { href: address([run.id]), title: run.id }, run.id === "." ? run.name : run.id);
       columns.get("name").append(open);
-      if (run.id !== run.folder && run.id !== ".") columns.get("name").append(h("small", {}, run.id));
       row = h("tr", { class: "run" }, h("td", { class: "pick" }, pick), ...columns.values());
       row.addEventListener("click", (event) => {
         if (!event.target.closest("a, input, td.pick") && !getSelection().toString()) open.click();

@@ -1,8 +1,8 @@
 // One run, or several side by side: curves, config, workers, logs, videos.
 
 import { ago, badge, bytes, count, duration, h, number, setText } from "./dom.js";
-import { Metrics, fetchLog, fetchRun, videoAddress } from "./data.js";
-import { COLOURS, Charts } from "./charts.js";
+import { Metrics, fetchLog, fetchRun, groupBy, videoAddress } from "./data.js";
+import { Charts, lineOf, lineSample } from "./charts.js";
 import { address } from "./list.js";
 import { WorkersPanel } from "./workers.js";
 
@@ -14,7 +14,7 @@ export class RunView {
     this.ids = ids;
     this.state = state;
     this.tab = TABS.includes(tab) ? tab : "curves";
-    this.runs = ids.map((id, i) => ({ id, colour: COLOURS[i % COLOURS.length], metrics: new Metrics(id), facts: null, over: false }));
+    this.runs = ids.map((id, i) => ({ id, ...lineOf(i), metrics: new Metrics(id), facts: null, over: false }));
     this.head = h("div", { class: "head" });
     this.tabs = h("nav", { class: "tabs", "aria-label": "What to show of the run" },
       TABS.map((name) => h("a", { href: address(ids, name), "data-tab": name, "aria-current": name === this.tab ? "page" : null }, name)));
@@ -37,10 +37,13 @@ export class RunView {
       const facts = await fetchRun(run.id, first ? { config: 1 } : {});
       run.facts = { ...run.facts, ...facts };
       run.group = facts.summary.group;
-      run.title = facts.summary.name;
-      run.name = this.ids.length > 1 ? `${facts.summary.folder}, seed ${facts.summary.seed ?? "?"}` : facts.summary.folder;
+      run.title ??= facts.summary.name;
+      run.name ??= facts.summary.folder;
     }));
-    if (first) this.begin();
+    if (first) {
+      nameByDifference(this.runs);
+      this.begin();
+    }
     this.showHead();
     if (this.tab === "curves") {
       const changed = await Promise.all(asked.map((run) => run.metrics.update().catch((error) => {
@@ -62,7 +65,7 @@ export class RunView {
       this.charts = new Charts(this.runs);
       this.content = this.charts;
       if (groups.length > 1 && groups.length < this.runs.length) {
-        for (const run of this.runs) run.colour = COLOURS[groups.indexOf(run.group) % COLOURS.length];
+        for (const run of this.runs) Object.assign(run, lineOf(groups.indexOf(run.group)));
       }
     } else {
       const panels = { config: ConfigPanel, workers: WorkersPanel, logs: LogsPanel, videos: VideosPanel };
@@ -92,10 +95,12 @@ export class RunView {
     if (shown === this.shownHead) return undefined;
     this.shownHead = shown;
     const seconds = summary.seconds ?? (Date.now() - Date.parse(summary.started)) / 1000;
+    const goal = Number(this.runs[0].facts.config?.["env.stop_value"] ?? NaN);
     const facts = [
       ["Best return", number(summary.best_return)], ["Last return", number(summary.last_return)],
       ["Env steps", count(summary.envstep)], ["Updates", count(summary.train_iter ?? this.runs[0].facts.live?.train_iter)],
       ["Steps/s", count(summary.envstep / seconds)], ["Took", duration(seconds)],
+      ["Goal", number(goal)], ...(summary.status === "running" ? [["Time left", duration(timeLeft(summary, goal, seconds))]] : []),
       ["Seed", `${summary.seed ?? "–"}`], ["Started", ago(summary.started)],
     ];
     const bad = ["failed", "killed", "unreadable"].includes(summary.status);
@@ -121,17 +126,34 @@ export class RunView {
     this.head.replaceChildren(
       h("a", { class: "back", href: "#/" }, "← all runs"),
       h("h1", {}, `${this.runs.length} runs side by side`),
-      h("ul", { class: "legend" }, this.runs.map(({ id, colour, name, facts: { summary } }) => h("li", {},
-        swatch(colour), h("a", { href: address([id]) }, name), badge(summary.status),
+      h("ul", { class: "legend" }, this.runs.map(({ id, colour, dash, name, facts: { summary } }) => h("li", {},
+        lineSample({ colour, dash }), h("a", { href: address([id]) }, name), badge(summary.status),
         h("span", { class: "n" }, `best ${number(summary.best_return)}`),
         h("a", { class: "remove", "aria-label": `Without ${name}`, href: address(this.ids.filter((other) => other !== id), this.tab) }, "×")))));
   }
 }
 
-function swatch(colour) {
-  const element = h("i", { class: "swatch", "aria-hidden": "true" });
-  element.style.background = colour; // a stylesheet cannot know it
-  return element;
+// At the pace at which the best evaluation has come towards the goal; unknown before it has moved.
+function timeLeft({ curve, best_return: best }, goal, seconds) {
+  const share = ((best ?? NaN) - (curve[0]?.[1] ?? NaN)) / (goal - (curve[0]?.[1] ?? NaN));
+  return share > 0 && share <= 1 ? (seconds * (1 - share)) / share : NaN;
+}
+
+const NAMED = 3;
+
+// Runs that are compared are named by their seed and by what differs from others of the same name.
+function nameByDifference(runs) {
+  if (runs.length < 2) return;
+  for (const members of groupBy(runs, (run) => run.title).values()) {
+    const configs = members.map((run) => run.facts.config ?? {});
+    const keys = [...new Set(configs.flatMap((config) => Object.keys(config)))]
+      .filter((key) => !/(^|\.)(exp_name|seed|cfg_type)$/.test(key) && new Set(configs.map((config) => config[key])).size > 1);
+    members.forEach((run, i) => {
+      const facts = keys.slice(0, NAMED).map((key) => `${key.split(".").at(-1)} ${configs[i][key] ?? "none"}`);
+      run.name = [run.facts.summary.folder, ...facts, `seed ${run.facts.summary.seed ?? "?"}`].join(", ");
+      run.title = [run.title, ...facts].join(", ");
+    });
+  }
 }
 
 class ConfigPanel {
@@ -147,7 +169,7 @@ class ConfigPanel {
       runs.filter((run) => run.facts.config_error).map((run) => h("p", { class: "alert" }, `${run.name}: ${run.facts.config_error}`)),
       h("div", { class: "scroll" }, h("table", { class: "config" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"),
-          runs.map((run) => h("th", { scope: "col" }, several ? [swatch(run.colour), " ", run.name] : "Value")))), this.body)),
+          runs.map((run) => h("th", { scope: "col" }, several ? [lineSample(run), " ", run.name] : "Value")))), this.body)),
       this.note);
     this.show();
   }
