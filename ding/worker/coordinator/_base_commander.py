@@ -38,8 +38,6 @@ class BaseCommander(Configurable, ABC):
     converged_reason: str | None = None
     finished_reason: str | None = None
 
-    # ------------------------------------------------------------------ collectors
-
     @abstractmethod
     def get_collector_task(self) -> CollectorTask | None:
         """A task for a collector that is idle now, or None."""
@@ -64,8 +62,6 @@ class BaseCommander(Configurable, ABC):
     def decrease_collector_task_space(self) -> None:
         """One of those beyond the config has left."""
 
-    # ------------------------------------------------------------------ learners
-
     def get_learner_task(self) -> LearnerTask | None:
         """A task for a learner that is idle now, or None."""
         return None
@@ -83,8 +79,6 @@ class BaseCommander(Configurable, ABC):
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
         """A task failed, or no worker took it."""
-
-    # ------------------------------------------------------------------ the run
 
     def weights_files(self) -> list[str]:
         """Names under ``path_policy`` that belong to this run."""

@@ -24,9 +24,6 @@ AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
 Settings = Callable[[Mapping[str, int]], dict[str, object]]
 
 
-# ---------------------------------------------------------------------- tasks
-
-
 def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> CollectorTask:
     """A collector's task of the main config, with ``settings`` instead of those of
     ``policy.collect.collector``."""
@@ -101,9 +98,6 @@ def command_settings(cfg: Config) -> tuple[Settings, Settings]:
     return mode.get_setting_collect, mode.get_setting_eval
 
 
-# ---------------------------------------------------------------------- what is known of them
-
-
 @dataclass(eq=False)
 class Trainee:
     """A policy that a learner trains.
@@ -142,7 +136,6 @@ class OpenTask:
 
     Attributes:
         settings: Of ``collector_cfg``.
-        league_job: What the league asked for.
         since: When it was handed out, seconds.
         steps: Env steps reported so far.
         is_closing: The collector was asked to stop.
@@ -194,9 +187,6 @@ class TaskSpace(Generic[Note]):
     def close(self, task_id: object) -> Note | None:
         """Return the place of a task: its note, or None if that was done before."""
         return self.opened.pop(str(task_id), None)
-
-
-# ---------------------------------------------------------------------- scalars
 
 
 #: What workers report, and what serial runs call it.

@@ -42,22 +42,16 @@ class ChunkBuffer:
     The methods are called in the turn; those that remove files also take it themselves.
 
     Args:
-        cfg: Config of the replay buffer; ``type`` names any registered one.
+        cfg: Config of the replay buffer; ``type`` names any registered one that samples rows.
         store: Where the chunks are; None if there are none to look after.
         space: Bytes that the files of all buffers which share it may take.
-        exp_name: Folder of the run.
         name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
-        tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
         turn: The run's; files are removed when it is over.
 
     Attributes:
         cfg: Its config, as plain data.
-        pace: How much may be put in and drawn.
         push_count: Samples that came since the buffer was made.
-
-    Raises:
-        ConfigError: A buffer that samples something other than single rows.
     """
 
     def __init__(
@@ -96,12 +90,7 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ in
 
     def push(self, meta: Mapping[str, object], envstep: int) -> None:
-        """Take in what a collector says of a file; a file that is known already is passed over.
-
-        Args:
-            meta: ``data_id``; ``sample_num`` (1 without it), ``size``, ``collect_iter`` and
-                ``priority`` (one for all, or one for each sample).
-            envstep: Environment steps collected so far.
+        """Take in what a collector reports of a chunk, see `parse_meta`; a known one is skipped.
 
         Raises:
             DataError: Not such a message; nothing is stored then.
@@ -153,14 +142,8 @@ class ChunkBuffer:
     def note_replay(
         self, received: Iterable[str], left: Iterable[str], rows: int, is_starved: bool = False
     ) -> None:
-        """What the replay buffer reports.
-
-        Args:
-            received: Chunks that it has taken in.
-            left: Chunks of which it has no samples any more.
-            rows: Samples that it has.
-            is_starved: Whether it has too little for a batch.
-        """
+        """The replay buffer has ``received`` chunks, has no samples any more of those that have
+        ``left``, and has ``rows`` samples, too few for a batch if it ``is_starved``."""
         with self._turn:
             self._taken_in = rows
             for chunk in filter(None, map(self._chunks.find, received)):
@@ -210,11 +193,8 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ for foreign learners
 
     def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
-        """Draw a batch for a learner that knows of no chunks: metadata of each sample.
-
-        The replay buffer of such a learner is in this process. Each row also carries what the
-        buffer says of it, its ``row`` in the file, and ``batch_id``, by which `release` knows them.
-        """
+        """Draw a batch, from a buffer in this process, for a learner that knows of no chunks:
+        metadata of each sample, with its ``row`` in the file and the ``batch_id`` for `release`."""
         news = self._rows.take_in(self.take_chunks())
         self.note_replay(news.received, news.left, news.rows, news.starved)
         for data_id, cause in news.bad:
@@ -236,21 +216,13 @@ class ChunkBuffer:
             self._turn.later(self._chunks.remove_unused)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
-        """Give samples that `sample_rows` drew the priorities that learning gave them.
-
-        Raises:
-            DataError: Something else came; nothing is changed then.
-        """
+        """Give samples that `sample_rows` drew the priorities that learning gave them."""
         self._rows.update(priority_info)
 
     # ------------------------------------------------------------------ chunks that go early
 
     def drop_chunk(self, data_id: str, cause: str) -> int:
-        """Never draw the samples of a chunk again; its file is removed.
-
-        Returns:
-            How many samples that were; 0 for a chunk that is not here.
-        """
+        """Never draw the samples of a chunk again, and remove its file; returns their number."""
         with self._turn:
             chunk = self._chunks.find(data_id)
             if chunk is None or not chunk.is_live:
@@ -263,10 +235,7 @@ class ChunkBuffer:
         return chunk.rows
 
     def evict(self, n_bytes: int) -> None:
-        """Remove the oldest chunks, of so many bytes.
-
-        A learner that has their samples keeps them; one that begins again does without.
-        """
+        """Remove the oldest chunks, of ``n_bytes``; a learner keeps the samples that it has."""
         kept, n_chunk_bytes = max(self._chunks.kept_rows, 1), max(self._chunks.bytes, 1)
         fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
         oldest: list[Chunk] = []
@@ -329,8 +298,7 @@ class ChunkBuffer:
     def load_state_dict(self, state: StateDict) -> list[str]:
         """Go on from the state of another one; files that it did not know are removed.
 
-        Returns:
-            Chunks that are dropped because their files are missing or have another size.
+        Returns the chunks that are dropped because their files are missing or have another size.
         """
         with self._turn:
             self._chunks.load_state_dict(state["chunks"])
@@ -346,11 +314,7 @@ class ChunkBuffer:
         return [chunk.data_id for chunk in gone]
 
     def close(self, remove_files: bool) -> None:
-        """End; again does nothing.
-
-        Args:
-            remove_files: Also remove all chunks of this buffer, known or not, finished or not.
-        """
+        """End, and perhaps remove all chunks of this buffer, known or not, finished or not."""
         with self._turn:
             if self._closed:
                 return

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ding.utils.errors import CheckpointWriteError, DataError
 from ding.worker.messages import Json
 from ding.worker.seams import SampleStore
 
+from ._types import StateDict
 from .turn import Turn
 
 _logger = logging.getLogger(__name__)
@@ -75,13 +75,9 @@ def _short(value: object) -> str:
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Samples that were written together.
+    """Samples that were written together: name in the store, ascending number, samples, bytes.
 
     Attributes:
-        data_id: Its name in the store.
-        number: What the coordinator calls it, ascending.
-        rows: Samples in it.
-        size: Bytes in the store.
         facts: What a learner needs to know of it in addition to its name.
         is_live: Whether a replay buffer has its samples, or is to have them.
         is_received: Whether the replay buffer has taken them in.
@@ -96,17 +92,6 @@ class Chunk:
     is_live: bool = True
     is_received: bool = False
     pins: int = 0
-
-
-class StoreState(TypedDict):
-    """The live chunks of a `ChunkStore`: an entry for each in each list."""
-
-    next: int
-    data_id: list[str]
-    number: np.ndarray
-    rows: np.ndarray
-    size: np.ndarray
-    facts: list[dict[str, Json]]
 
 
 class ChunkStore:
@@ -152,11 +137,7 @@ class ChunkStore:
         return [chunk for chunk in self._chunks.values() if chunk.is_live]
 
     def size_of(self, data_id: str, told: object) -> int:
-        """Bytes of a chunk; what its writer reported if it cannot be looked up.
-
-        Raises:
-            DataError: The name cannot be one of the store.
-        """
+        """Bytes of a chunk; what its writer reported if it cannot be looked up."""
         found = None if self._store is None else self._store.size(data_id)
         if found is not None:
             return found  # else a learner that needs it will find out, and say so
@@ -190,8 +171,6 @@ class ChunkStore:
         for chunk in chunks:
             chunk.pins -= 1
             self._left[chunk.number] = chunk
-
-    # ------------------------------------------------------------------ removal
 
     def remove_unused(self) -> None:
         """Remove chunks that neither replay buffer nor batches need any more."""
@@ -239,9 +218,7 @@ class ChunkStore:
         if self._store is not None:
             self._store.clear(names)
 
-    # ------------------------------------------------------------------ state
-
-    def state_dict(self) -> StoreState:
+    def state_dict(self) -> StateDict:
         """The live chunks; pins are of batches that no learner waits for after a restart."""
         chunks = self.live()
         return {
@@ -253,7 +230,7 @@ class ChunkStore:
             "facts": [chunk.facts for chunk in chunks],
         }
 
-    def load_state_dict(self, state: StoreState) -> None:
+    def load_state_dict(self, state: StateDict) -> None:
         self._forget()
         columns = (state[name].tolist() for name in ("number", "rows", "size"))
         for data_id, number, rows, size, facts in zip(state["data_id"], *columns, state["facts"]):

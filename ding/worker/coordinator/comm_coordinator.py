@@ -68,8 +68,6 @@ class CommCoordinator:
         self._threads: dict[WorkerSession, WorkerThread] = {}
         self._task_ended = threading.Condition()
 
-    # ------------------------------------------------------------------ life
-
     def start(self) -> None:
         """Begin to accept workers; a `PortTakenError` if another program listens on the port."""
         self._control.start(self)
@@ -97,8 +95,6 @@ class CommCoordinator:
             return None
         host, port, _, _ = split_http_address(address)
         return host, port
-
-    # ------------------------------------------------------------------ tasks
 
     def send_collector_task(self, collector_task: Task) -> bool:
         """Give the task to a collector that is free; whether there is one."""
@@ -132,8 +128,6 @@ class CommCoordinator:
                 lambda: not any(worker.is_open for worker in workers), timeout
             )
 
-    # ------------------------------------------------------------------ workers
-
     def sessions(self) -> list[WorkerSession]:
         """The workers that have come."""
         return list(self.core.workers.values())
@@ -145,8 +139,6 @@ class CommCoordinator:
         # A worker is awaited before its session ends, and until the next one has begun.
         found.update({session.name: session for session in self.sessions()})
         return list(found.values())
-
-    # ------------------------------------------------------------------ for workers' threads
 
     def next(self, worker: WorkerSession, given: object) -> Move:
         """What is to be done for a worker; one that left is released."""
@@ -177,8 +169,6 @@ class CommCoordinator:
         for worker in woken:
             if worker in self._threads:
                 self._threads[worker].wake()
-
-    # ------------------------------------------------------------------ for the control
 
     def came(self, arrival: Arrival) -> None:
         with self._turn:

@@ -34,11 +34,8 @@ class Core:
     """Takes workers through their tasks.
 
     Its driver, a thread for each worker or a test, does what `next` returns and calls it again with
-    the answer, the loss, or nothing when it is time. One driver may call at a time.
-
-    Args:
-        events: The run: has what workers ask for, and takes in what they report.
-        configured: Collectors of the config; the run is notified of those beyond.
+    the answer, the loss, or nothing when it is time. One driver may call at a time. The run is
+    notified of collectors beyond those that are ``configured``.
 
     Attributes:
         workers: The current session of each worker, by its name.
@@ -57,8 +54,6 @@ class Core:
         self._present: dict[Kind, set[WorkerSession]] = {"collector": set(), "learner": set()}
         self.gather = durations.MESSAGE_GATHER
         self._watchers: dict[str, set[WorkerSession]] = {}
-
-    # ------------------------------------------------------------------ workers
 
     def came(self, arrival: Arrival, now: float) -> WorkerSession | None:
         """A worker has come; it replaces the one of its name. ``None``: the run is over."""
@@ -132,8 +127,6 @@ class Core:
         """How many workers of that kind are there."""
         return len(self._present[kind])
 
-    # ------------------------------------------------------------------ tasks
-
     def send(self, kind: Kind, task: Task) -> bool:
         """Give the task to a worker of that kind that is free; whether there is one."""
         while (taken := self._pool.take(kind)) is not None:
@@ -151,8 +144,6 @@ class Core:
         for worker in self.workers.values():
             worker.is_close_asked = True
             self.woken.add(worker)
-
-    # ------------------------------------------------------------------ a worker's life
 
     def _count_collectors(self) -> None:
         """Notify the run of collectors beyond those of the config that came or left."""

@@ -1,11 +1,12 @@
 """Draws batches for learners that know of no chunks."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
-from ding.data.arrays import Items, State
+from ding.data.arrays import State
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
 from ding.utils.errors import ChunkError, DataError
@@ -16,9 +17,7 @@ from ._types import Config
 from .chunk_store import Chunk, ChunkStore, parse_meta
 
 #: What the buffer says of rows that learners have no need of: it is in the data, or for the buffer.
-_NOT_SENT = frozenset({"chunk", "row", "collect_iter", "use", "staleness"})
-#: Arrays, or ids, with an entry for each row.
-_Drawn: TypeAlias = dict[str, Any]
+_NOT_SENT = frozenset({"chunk", "collect_iter", "use", "staleness"})
 
 
 class RowServer:
@@ -59,27 +58,21 @@ class RowServer:
         """Draw a batch, and pin its chunks."""
         assert self._replay is not None, "take_in() comes first"
         batch, _ = self._replay.sample(batch_size, cur_iter)
-        columns = _columns_of(batch)
-        if columns is None:
-            return None
-        numbers = columns["chunk"].tolist()
-        found = {number: self._chunks.numbered(number) for number in numbers}
+        drawn = [_in_json(row) for row in batch or ()]
+        found = {row["chunk"]: self._chunks.numbered(row["chunk"]) for row in drawn}
         # Buffers that cannot remove items still have those of chunks that were dropped.
-        kept = [i for i, number in enumerate(numbers) if found[number] is not None]
-        if not kept:
+        whole = [(chunk, row) for row in drawn if (chunk := found[row["chunk"]]) is not None]
+        if not whole:
             return None
         chunks = [chunk for chunk in found.values() if chunk is not None]
         self._chunks.pin(chunks)
         batch_id, self._next_id = self._next_id, self._next_id + 1
         self._in_flight[batch_id] = chunks
-        values = {name: columns[name].tolist() for name in columns if name not in _NOT_SENT}
-        values["row"] = columns["row"].tolist()
         rows: list[dict[str, Json]] = []
-        for i in (kept[i % len(kept)] for i in range(len(numbers))):
-            chunk = cast(Chunk, found[numbers[i]])
+        for chunk, row in itertools.islice(itertools.cycle(whole), len(drawn)):
             # Of our own collectors' chunks a learner needs no more than name and row.
             facts = {} if "sample_num" in chunk.facts else chunk.facts
-            told = {name: of_all[i] for name, of_all in values.items()}
+            told = {name: value for name, value in row.items() if name not in _NOT_SENT}
             rows.append({"data_id": chunk.data_id, **facts, **told, "batch_id": batch_id})
         return rows
 
@@ -89,11 +82,7 @@ class RowServer:
         self._chunks.unpin(self._in_flight.pop(batch_id, []))
 
     def update(self, priority_info: Mapping[str, object]) -> None:
-        """Give sampled items the priorities that learning gave them.
-
-        Raises:
-            DataError: Something else came; nothing is changed then.
-        """
+        """Give sampled items new priorities; `DataError`, and no change, if they are damaged."""
         info = dict(priority_info or {})
         if self._replay is None or info.get("priority") is None:
             return
@@ -109,7 +98,7 @@ class RowServer:
         buffer = None if self._replay is None else self._replay.buffer
         if isinstance(buffer, RingBuffer):
             numbers = [chunk.number for chunk in chunks]
-            buffer.remove_if(lambda items: np.isin((_columns_of(items) or {})["chunk"], numbers))
+            buffer.remove_if(lambda items: np.isin([int(row["chunk"]) for row in items], numbers))
 
     def state_dict(self) -> State | None:
         """Which samples there are, with priorities and uses."""
@@ -124,23 +113,6 @@ class RowServer:
             self._replay.close()
 
 
-def _columns_of(items: Items | None) -> _Drawn | None:
-    """What a buffer gave, as columns; of rows, what all of them have; None for nothing."""
-    if items is None:
-        return None
-    columns = items.columns_or_none() if isinstance(items, Columns) else None
-    if columns is not None:
-        return dict(columns)
-    rows = list(items)
-    if not rows:
-        return None
-    names = [name for name in rows[0] if all(name in row for row in rows)]
-    return {name: _as_array([row[name] for row in rows]) for name in names}
-
-
-def _as_array(values: list[object]) -> np.ndarray:
-    if all(isinstance(value, int | float | np.number | np.bool_) for value in values):
-        return np.asarray(values)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+def _in_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An item of the buffer with Python's numbers."""
+    return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}

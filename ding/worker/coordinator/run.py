@@ -34,12 +34,9 @@ class Run:
 
     Args:
         exp_name: The run's folder.
-        commander: Decides which tasks there are.
-        view: Shows what happens.
         callbacks: Are called with what happens, and may end the run.
         log: Where episodes are written, and the commander's scalars.
         turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
-        files: What is to be removed, and the best checkpoint.
         make_buffer: Makes a `ChunkBuffer` of its config and its ``name``.
         max_task_retry: Failures in a row without progress that are tried again.
 
@@ -47,8 +44,6 @@ class Run:
         verdict: How it ended; ``None`` while it goes on.
         buffers: By the ids that learners' tasks name.
         table: Where each task is.
-        facts: Counters and rates.
-        retries: Failures, and when there are too many.
         wake: Set when there may be tasks to give out.
     """
 
@@ -76,8 +71,6 @@ class Run:
         self.wake = threading.Event()
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 
-    # ------------------------------------------------------------------ its end
-
     def stop(self, reason: str, status: str = "interrupted") -> None:
         """End the run; does not wait. The first reason counts."""
         with self._verdict_lock:
@@ -102,8 +95,6 @@ class Run:
         """How the run ended, ``None`` if it has not within ``timeout`` seconds."""
         self._over.wait(timeout)
         return self.verdict
-
-    # ------------------------------------------------------------------ its commander
 
     def ask(
         self,
@@ -133,8 +124,6 @@ class Run:
         if buffer_id not in self.buffers:
             self.buffers[buffer_id] = self.make_buffer(cfg, name=buffer_id)
         return self.buffers[buffer_id]
-
-    # ------------------------------------------------------------------ its watchers
 
     def info(self, s: str) -> None:
         """Show a line to the operator."""

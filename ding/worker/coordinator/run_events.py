@@ -137,7 +137,7 @@ class RunEvents(Run):
         """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet.
 
         Raises:
-            RunError: There is no such task; as for all that learners do.
+            RunError: There is no such task; this holds for all calls for learners.
         """
         self._learner_task(task_id)
         buffer = self.learner_buffer(buffer_id)
@@ -304,14 +304,8 @@ Callbacks = Mapping[str, Callable[..., object]]
 
 
 def events_of(callbacks: Callbacks) -> RunEvents:
-    """The methods of `RunEvents`: the functions of `CALLBACKS`; other events are passed over.
-
-    Args:
-        callbacks: The functions by their names, with the parameters of those methods.
-
-    Raises:
-        KeyError: One of them is missing.
-    """
+    """The methods of `RunEvents` from functions: all those of `CALLBACKS`, with the parameters of
+    the methods; other events are passed over."""
     missing = [name for name in CALLBACKS if name not in callbacks]
     if missing:
         raise KeyError(f"callback_fn lacks {', '.join(missing)}")

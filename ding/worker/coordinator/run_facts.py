@@ -116,11 +116,8 @@ class RunFacts:
             self._workers[worker].add(samples, now)
 
     def observed(self, news: object) -> str | None:
-        """Add what a collector's normalising environments have seen; returns what is wrong with it.
-
-        Args:
-            news: By name of the wrapper, ``count``, ``mean`` and ``m2`` in numbers and lists.
-        """
+        """Add what a collector's normalising environments have seen (`Statistics` in numbers and
+        lists); returns what is wrong with it."""
         try:
             self.env_statistics = merged([self.env_statistics, cast(Statistics, news)])
         except (AttributeError, KeyError, TypeError, ValueError) as err:
@@ -163,11 +160,8 @@ class RunFacts:
         return step
 
     def note_trouble(self, worker: str, trouble: object) -> str | None:
-        """A worker reports what keeps it from a part of its work, ``None`` for nothing.
-
-        Returns:
-            The trouble, if it is new.
-        """
+        """A worker reports what keeps it from a part of its work, if something does; returns the
+        trouble if it is new."""
         if not trouble:
             self.troubles.pop(worker, None)
             return None
@@ -231,11 +225,8 @@ class RunFacts:
 
 
 class RetryLimit:
-    """Counts failures in a row for each group of tasks.
-
-    Args:
-        max_retry: Failures in a row without progress that are tried again.
-    """
+    """Counts failures for each group of tasks; ``max_retry`` in a row without progress are tried
+    again."""
 
     def __init__(self, max_retry: int) -> None:
         self._max = max_retry

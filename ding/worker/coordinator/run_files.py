@@ -33,8 +33,7 @@ class RunFiles:
         samples: Where samples are; ``None``: nowhere that the coordinator can see.
         weights: Where weights are published; ``None``: likewise.
         artifacts: Where the checkpoint goes.
-        marks: Of the folders that samples (``buffers``) and weights are in, if they are in folders.
-        warn: Shows a line to the operator.
+        marks: Of the folders of samples (``buffers``) and weights, if they are in folders.
 
     Attributes:
         noted: What the run has written or will, by kind: names of ``buffers`` and ``weights``, and
@@ -121,7 +120,6 @@ class CoordinatorState:
         exp_name: The run's folder.
         run: What makes the run another one when it differs: its main config.
         seconds: Time between saves; they are fewer if saving takes long.
-        warn: Shows a line to the user.
     """
 
     def __init__(

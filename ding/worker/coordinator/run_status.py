@@ -17,7 +17,12 @@ from .worker_session import WorkerSession
 SHOWN_SHARE = 0.01
 
 
-class _WorkerBase(TypedDict):
+class WorkerStatus(TypedDict, total=False):
+    """One worker: its state, for how many seconds, its task and what it waits for, with the shares
+    of the last seconds that it has waited for that and for other things. Of collectors in addition
+    ``samples_per_s`` and ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
+    """
+
     kind: Kind
     state: str
     address: str
@@ -26,13 +31,6 @@ class _WorkerBase(TypedDict):
     since_s: float | None
     waits_for: str | None
     wait_shares: dict[str, float]
-
-
-class WorkerStatus(_WorkerBase, total=False):
-    """One worker: its state, for how many seconds, its task and what it waits for, with the shares
-    of the last seconds that it has waited for that and for other things. Of collectors in addition
-    ``samples_per_s`` and ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
-    """
 
     samples_per_s: float | None
     is_eval: bool
@@ -94,10 +92,10 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) 
     }
     if isinstance(worker, Awaited):
         return {**status, "address": worker.where}
-    arrival = worker.arrival
-    status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
-    status["since_s"], status["task_id"] = round(now - worker.since, 1), worker.task_id
-    status["waits_for"], status["wait_shares"] = worker.waits_for, worker.wait_shares(now)
+    status["state"], status["task_id"] = worker.state, worker.task_id
+    status["address"], status["pid"] = worker.arrival.where, worker.arrival.pid
+    status["since_s"] = round(now - worker.since, 1)
+    status["waits_for"], status["wait_shares"] = worker.waits_for, worker.waits.at(now)
     if worker.kind == "collector":
         status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
         status["is_eval"] = worker.is_eval

@@ -68,12 +68,7 @@ def worker_lines(status: RunStatus) -> list[str]:
 
 
 class RunView:
-    """Shows the run; the coordinator's loop draws.
-
-    Args:
-        console: The display, ``None`` for none.
-        logger: Where every line goes, too.
-    """
+    """Shows the run on the console, if there is one, and in the log; the coordinator draws."""
 
     def __init__(self, console: Console | None, logger: logging.Logger) -> None:
         self._console, self._logger = console, logger

@@ -14,12 +14,8 @@ KINDS: tuple[Kind, ...] = ("learner", "collector")
 
 
 class TaskScheduler:
-    """Takes tasks of the commander, gives them to workers, and takes back those that none took.
-
-    Args:
-        run: The run.
-        limits: Seconds in which a worker has to take a task, by kind.
-    """
+    """Takes tasks of the commander, gives them to workers, and takes back those that none took
+    within the limit of their kind, in seconds."""
 
     def __init__(self, run: Run, limits: Mapping[Kind, float]) -> None:
         self._run, self._limits = run, limits

@@ -24,18 +24,8 @@ MEMORY = 1000
 
 
 class TaskState:
-    """One task.
-
-    Args:
-        task_id: Its name in all messages.
-        kind: ``collector`` or ``learner``.
-        task: What the worker is given.
-        created: When it was queued first, in seconds.
-
-    Attributes:
-        stage: One of `STAGES`.
-        worker: Who works on it, or did last.
-    """
+    """One task: what the worker is given, when it was queued first (seconds), its stage (one of
+    `STAGES`), and the worker that has it or had it last."""
 
     def __init__(
         self,
@@ -90,11 +80,7 @@ class TaskTable:
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 
     def add(self, kind: Kind, task: Task, now: float = 0.0) -> TaskState:
-        """Queue a task.
-
-        Raises:
-            ValueError: It has no id, or the id of a task that has not ended.
-        """
+        """Queue a task; it must have an id, not that of a task that has not ended."""
         task_id = task.get("task_id")
         if not isinstance(task_id, str) or not task_id:
             raise ValueError(

@@ -45,13 +45,8 @@ _COUNTS = {
 
 
 class Job(ABC):
-    """One task as one worker does it: `start`, then `work` until it says so, then `close`.
-
-    Args:
-        task: The task.
-        worker: Does it; the job keeps what is known of it up to date.
-        events: The run.
-    """
+    """One task as one worker does it: `start`, then `work` until it says so, then `close`. It keeps
+    what is known of the worker up to date."""
 
     kind: Kind
 

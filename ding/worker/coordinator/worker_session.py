@@ -100,6 +100,7 @@ class WorkerSession:
         changed: What others may wait for and has changed through its job.
         failures: Tasks that failed in a row.
         since: When it came to its state, in seconds.
+        waits: What it has waited for.
         steps: Its life; the core's.
     """
 
@@ -122,20 +123,16 @@ class WorkerSession:
         self.failures = 0
         self.state: SessionState = "connecting"
         self.now = self.since = now
-        self._waits = WaitShares(now)
+        self.waits = WaitShares(now)
 
     @property
     def waits_for(self) -> str | None:
         """What it needs to go on, ``None`` if it goes on."""
-        return self._waits.what
+        return self.waits.what
 
     @waits_for.setter
     def waits_for(self, what: str | None) -> None:
-        self._waits.change(what, self.now)
-
-    def wait_shares(self, now: float) -> dict[str, float]:
-        """What it has waited for, with the shares of its time."""
-        return self._waits.at(now)
+        self.waits.change(what, self.now)
 
     @property
     def gone(self) -> str | None:

@@ -20,7 +20,6 @@ class WorkerThread:
     """Does for one worker what the core decides.
 
     Args:
-        worker: The worker.
         decide: Is given what came of the last move, and returns the next.
         limit: Returns the seconds for the answer to a request.
         fatal: Ends the run.

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from easydict import EasyDict
 
 from ding.data.chunks import SharedFolder, chunk_name, write_chunk
 from ding.interaction import Slave, TaskFail
+from ding.torch_utils import write_weights
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.callbacks import Callbacks
 from ding.utils.run_log import RunLog
@@ -155,6 +157,22 @@ class FakeCollector(FakeWorker):
         is_eval = self.info["collector_cfg"].get("eval_flag", False)
         words = {"reward_mean": 1.0, "real_episode_count": 1, "step_count": self.sent * 8}
         return {**self.ids(), **words, "eval_flag": is_eval, "collector_done": True}
+
+
+def evaluating(reports: list[dict[str, Any]], then: dict[str, Any]) -> FakeCollector:
+    """A collector that makes these reports, then one again and again, and keeps the weights that
+    they are of: filled with the mean return."""
+    policies, left, names = SharedFolder("policy"), iter(reports), itertools.count()
+    collector = FakeCollector()
+
+    def close(task: Any) -> Any:
+        report, name = next(left, then), f"kept_{next(names)}"
+        weights = {"model": {"w": torch.full((2,), float(report["reward_mean"] or 0.0))}}
+        write_weights(policies, name, weights, {"policy_iter": 7, "envstep": 70})
+        return {**collector.ids(), "policy_iter": 7, "eval_policy": name, **report}
+
+    collector.on["close"] = close
+    return collector
 
 
 class FakeLearner(FakeWorker):

@@ -3,13 +3,16 @@
 import os
 
 import pytest
-import torch
 
-from ding.data.chunks import SharedFolder
-from ding.torch_utils import write_weights
 from ding.utils.callbacks import Callbacks, RunCallback
 from ding.utils.run_log import RunLog
-from tests.worker.coordinator.fake_workers import FakeCollector, FakeLearner, Run, eventually
+from tests.worker.coordinator.fake_workers import (
+    FakeCollector,
+    FakeLearner,
+    Run,
+    evaluating,
+    eventually,
+)
 
 
 class Diary(RunCallback):
@@ -34,19 +37,12 @@ def fail():
     raise ZeroDivisionError("of its own making")
 
 
-def evaluating():
-    """A collector that reports 3, 9 and 5, and keeps the weights that they are of."""
-    policies, rewards, collector = SharedFolder("policy"), iter([3.0, 9.0, 5.0]), FakeCollector()
+def report(reward):
+    return {"reward_mean": reward, "episode_info": [[0, reward - 1, 5], [1, reward + 1, 6]]}
 
-    def close(task):
-        reward = next(rewards, 0.0)
-        name = f"kept_{reward}"
-        write_weights(policies, name, {"model": {"w": torch.ones(2)}}, {"policy_iter": 7})
-        told = {**collector.ids(), "reward_mean": reward, "policy_iter": 7, "eval_policy": name}
-        return {**told, "episode_info": [[0, reward - 1, 5], [1, reward + 1, 6]]}
 
-    collector.on["close"] = close
-    return collector
+def evaluator():
+    return evaluating([report(reward) for reward in (3.0, 9.0, 5.0)], then=report(0.0))
 
 
 def test_it_tells_what_workers_report():
@@ -65,7 +61,7 @@ def test_it_tells_what_workers_report():
 
 def test_evaluations_and_their_best_checkpoint():
     diary = Diary()
-    workers = {"c": evaluating(), "l": FakeLearner(iterations=1e9)}
+    workers = {"c": evaluator(), "l": FakeLearner(iterations=1e9)}
     with Run(workers, Callbacks([diary]), commander={"eval": True}):
         eventually(lambda: len(diary.of("on_evaluation")) >= 3)
     results = [(e.result, e.returns, e.is_best) for e in diary.of("on_evaluation")][:3]
@@ -91,7 +87,7 @@ def test_evaluations_and_their_best_checkpoint():
 )
 def test_a_callback_ends_the_run(where, do, status, words):
     diary = Diary(where, do)
-    workers = {"c": evaluating(), "l": FakeLearner(iterations=1e9)}
+    workers = {"c": evaluator(), "l": FakeLearner(iterations=1e9)}
     commander = {"eval": where not in ("on_start", "on_collect")}
     with Run(workers, Callbacks([diary]), commander=commander) as run:
         ending = run.coordinator.wait(20)

@@ -192,7 +192,6 @@ def test_a_learner_that_begins_again_is_given_all_chunks_that_are_left(folder):
     assert len(news.received) == 5
     assert (news.rows, buffer.count(), buffer.files) == (40, 40, 5)
     assert set(again.draw(buffer, 40)) == set(range(2, 7))
-    buffer.close(remove_files=True)
 
 
 def test_a_learner_that_goes_on_reads_nothing_again(folder):
@@ -204,7 +203,6 @@ def test_a_learner_that_goes_on_reads_nothing_again(folder):
     folder.clear(chunk_pattern(NAME))
     news = learner.talk(buffer)
     assert (len(news.received), news.bad, buffer.count()) == (3, (), 24)
-    buffer.close(remove_files=True)
 
 
 def test_used_up_and_stale_samples_take_their_files_along(folder):
@@ -218,7 +216,6 @@ def test_used_up_and_stale_samples_take_their_files_along(folder):
         buffer.push(chunk(folder, i), 0)
     assert set(learner.draw(buffer, 8, 25)) == {20}
     assert (buffer.count(), folder.names()) == (0, [])
-    buffer.close(remove_files=True)
 
 
 def test_a_dropped_chunk_is_counted_and_not_named_again(folder):
@@ -233,7 +230,6 @@ def test_a_dropped_chunk_is_counted_and_not_named_again(folder):
     assert (buffer.count(), len(folder.names())) == (16, 2)
     buffer.begin()
     assert [c.data_id for c in buffer.take_chunks()] == [metas[0]["data_id"], metas[2]["data_id"]]
-    buffer.close(remove_files=True)
 
 
 def test_metadata_that_comes_twice_counts_once(folder):
@@ -242,7 +238,6 @@ def test_metadata_that_comes_twice_counts_once(folder):
     buffer.push(meta, 0)
     buffer.push(over_the_wire(meta), 0)
     assert (buffer.count(), buffer.push_count, buffer.files) == (8, 8, 1)
-    buffer.close(remove_files=True)
 
 
 @pytest.mark.parametrize(
@@ -524,7 +519,6 @@ def test_the_oldest_files_go_when_the_limit_binds_with_one_warning(folder, caplo
     warnings = [r.getMessage() for r in caplog.records if "path_data_limit" in r.getMessage()]
     assert len(warnings) == 1
     assert "about 160 samples, fewer than replay_buffer_size=10000" in warnings[0]
-    buffer.close(remove_files=True)
 
 
 def test_the_oldest_files_go_while_no_learner_takes_them(folder):
@@ -536,7 +530,6 @@ def test_the_oldest_files_go_while_no_learner_takes_them(folder):
         told += size
     assert buffer.count() == 8 * len(folder.names())
     assert Learner(folder, size=10_000).talk(buffer).bad == ()
-    buffer.close(remove_files=True)
 
 
 def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
@@ -553,7 +546,6 @@ def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
     assert os.listdir(folder.path) == [chunk_name(NAME, "ab", "1")]
     assert buffer.pace.grant("b", 0, need=2 * size) >= 2 * size
     buffer.forget_worker("nobody")
-    buffer.close(remove_files=True)
 
 
 def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
@@ -570,7 +562,6 @@ def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
         buffer.push(chunk(folder, serial, worker=served[0]), 0)
         told[served[0]] += size
         assert buffer.bytes <= limit
-    buffer.close(remove_files=True)
 
 
 def test_buffers_of_one_folder_share_its_space(folder):
@@ -608,7 +599,6 @@ def test_pinned_files_are_not_evicted_and_space_comes_when_they_are_released(fol
     assert {row["data_id"] for row in rows} <= set(folder.names())
     buffer.release(rows)
     assert buffer.pace.grant("a", 0, need=size) >= size
-    buffer.close(remove_files=True)
 
 
 def test_limits_that_cannot_do_are_said(folder):
@@ -616,7 +606,6 @@ def test_limits_that_cannot_do_are_said(folder):
     buffer = make(folder, size=1000, max_bytes=4 * size)
     with pytest.raises(ConfigError, match=r"collector0 has a chunk of .*path_data_limit"):
         buffer.pace.grant("collector0", 0, need=5 * size)
-    buffer.close(remove_files=True)
 
 
 def test_no_limit_and_no_folder(folder):
@@ -629,7 +618,6 @@ def test_no_limit_and_no_folder(folder):
     assert (buffer.bytes, buffer.files) == (300, 3)
     buffer.release(buffer.sample_rows(8, 0))
     assert (buffer.bytes, buffer.files) == (100, 1)
-    buffer.close(remove_files=True)
 
 
 def test_writers_that_are_killed_leave_nothing(folder):
@@ -698,7 +686,6 @@ def test_a_step_of_a_foreign_trajectory(folder):
     assert (row["row"], row["unroll_split_begin"]) == (3, 3)
     with pytest.raises(DataError, match="unroll_len=2"):
         buffer.push({"data_id": "other", "unroll_split_begin": 3, "unroll_len": 2}, 0)
-    buffer.close(remove_files=True)
 
 
 def make_rows(buffer, size):
@@ -724,7 +711,6 @@ def test_priorities_of_a_foreign_learner_count(folder, kind, cfg):
     assert {(row["data_id"], row["row"]) for row in again} == {
         (chunk_name(NAME, "collector0", "3"), 5)
     }
-    buffer.close(remove_files=True)
 
 
 @pytest.mark.parametrize(
@@ -746,7 +732,6 @@ def test_damaged_priorities_are_refused(folder, change):
     buffer.update(info)
     with pytest.raises(DataError):
         buffer.update({**info, **change})
-    buffer.close(remove_files=True)
 
 
 def test_a_file_that_rows_need_stays_until_they_are_released(folder):
@@ -761,7 +746,6 @@ def test_a_file_that_rows_need_stays_until_they_are_released(folder):
     buffer.release(first)
     buffer.release(second)
     assert len(folder.names()) == 1
-    buffer.close(remove_files=True)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "test_rows"])
@@ -786,7 +770,6 @@ def test_rows_of_a_dropped_chunk_are_never_drawn_again(folder, kind, users_buffe
     for i in range(5, 7):
         buffer.push(chunk(folder, i), 0)
     assert {row["data_id"][-1] for row in buffer.sample_rows(8, 0)} <= {"5", "6"}
-    buffer.close(remove_files=True)
 
 
 def test_a_foreign_learner_waits_while_its_buffer_refuses(folder):
@@ -796,7 +779,6 @@ def test_a_foreign_learner_waits_while_its_buffer_refuses(folder):
     assert buffer.permit(8, 1) == 0
     buffer.push(chunk(folder, 100), 0)
     assert buffer.sample_rows(8, 100) is not None
-    buffer.close(remove_files=True)
 
 
 # ---------------------------------------------------------------------- state
@@ -838,7 +820,6 @@ def test_rows_for_foreign_learners_go_on(folder, kind):
     found = sorted((int(row["data_id"][-1]), row["row"]) for row in rows)
     assert set(found) <= {(1, i) for i in range(4, 8)} | {(k, i) for k in (2, 3) for i in range(8)}
     assert again.count() == 20
-    again.close(remove_files=True)
 
 
 def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
@@ -856,7 +837,6 @@ def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
     assert folder.names() == [metas[i]["data_id"] for i in (0, 3, 4)]
     assert buffer.bytes == sum(metas[i]["size"] for i in (0, 3, 4))
     assert set(Learner(folder).draw(buffer, 24)) == {0, 3, 4}
-    buffer.close(remove_files=True)
 
 
 def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
@@ -897,7 +877,6 @@ def test_a_file_that_cannot_be_removed_is_tried_again(folder, monkeypatch, caplo
     buffer.push(chunk(folder, 3), 0)
     learner.talk(buffer)
     assert len(folder.names()) == 1
-    buffer.close(remove_files=True)
 
 
 # ---------------------------------------------------------------------- cost

@@ -10,12 +10,9 @@ import time
 
 import pytest
 import requests
-import torch
 from easydict import EasyDict
 
-from ding.data.chunks import SharedFolder
 from ding.interaction.slave import TaskRefuse
-from ding.torch_utils import write_weights
 from ding.utils import durations, read_file
 from ding.utils.errors import CheckpointError, PortTakenError
 from ding.utils.run_log import RunLog
@@ -31,6 +28,7 @@ from tests.worker.coordinator.fake_workers import (
     FakeCollector,
     FakeLearner,
     Run,
+    evaluating,
     eventually,
     fail_task,
     make_config,
@@ -640,19 +638,11 @@ def test_end_does_not_wait_for_a_worker_that_hangs():
 
 
 def test_best_evaluation_becomes_a_checkpoint():
-    policies = SharedFolder("policy")
-    rewards = iter([3.0, 9.0, 5.0])
-    collector = FakeCollector()
-
-    def close(task):
-        reward = next(rewards, 0.0)
-        name = f"kept_{reward}"
-        weights = {"model": {"w": torch.full((2,), reward)}}
-        write_weights(policies, name, weights, {"policy_iter": 7, "envstep": 70})
-        told = {**collector.ids(), "reward_mean": reward, "policy_iter": 7, "eval_policy": name}
-        return {**told, "episode_info": [[0, reward, 5], ["x", None, 1], 3]}
-
-    collector.on["close"] = close
+    reports = [
+        {"reward_mean": reward, "episode_info": [[0, reward, 5], ["x", None, 1], 3]}
+        for reward in (3.0, 9.0, 5.0)
+    ]
+    collector = evaluating(reports, then={"reward_mean": 0.0})
     workers = {"c": collector, "l": FakeLearner(iterations=1e9)}
     with (
         RunLog("exp", quiet=True) as log,
@@ -682,18 +672,8 @@ def test_best_evaluation_becomes_a_checkpoint():
     ],
 )
 def test_an_evaluation_without_its_episodes_is_none(cut):
-    policies = SharedFolder("policy")
-    answers = iter([{"reward_mean": -60.0, "real_episode_count": 3, "collector_done": True}])
-    collector = FakeCollector()
-
-    def close(task):
-        told = next(answers, cut)
-        name = f"kept_{time.monotonic_ns()}"
-        reward = float(told["reward_mean"] or 0.0)
-        write_weights(policies, name, {"model": {"w": torch.full((2,), reward)}}, {})
-        return {**collector.ids(), "policy_iter": 7, "eval_policy": name, **told}
-
-    collector.on["close"] = close
+    whole = {"reward_mean": -60.0, "real_episode_count": 3, "collector_done": True}
+    collector = evaluating([whole], then=cut)
     run = Run({"c": collector, "l": FakeLearner(iterations=1e9)}, commander={"eval": True})
     with run:
         eventually(lambda: len(run.commander.finished["collector"]) >= 3)
