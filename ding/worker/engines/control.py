@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 from ding.interaction.base.service import HttpService
@@ -65,7 +65,7 @@ class RunControl:
         max_restart: int = 0,
         starter: Starter | None = None,
     ) -> None:
-        self._workers = workers
+        self.workers, self.starter = workers, starter
         if starter is not None:
             starter.on_exit = self._process_ended
         self._server: HttpService | None = None
@@ -76,13 +76,15 @@ class RunControl:
         self._teams = {team: TeamPeer(team, names, self.release) for team, names in members.items()}
         # One process of a learner cannot be done without, whatever other learners there are.
         kinds = {spec.name: spec.kind if spec.team is None else spec.name for spec in specs}
-        self._restarts = Restarts(kinds, max_restart)
-        self._arrivals: Arrivals
-        self._lock = threading.Lock()  # guards what follows
-        self._closing = False
-        self._keepers = {
-            spec.name: _Keeper(workers, spec, self._restarts, starter) for spec in specs
-        }
+        self.restarts = Restarts(kinds, max_restart)
+        self.arrivals: Arrivals
+        self.closing = threading.Event()
+        self._lock = threading.Lock()  # guards which lives there are
+        self._lives: dict[str, _Life] = {}
+        for spec in specs:
+            if not (workers.in_one_process or workers.workers_join):
+                spec = dataclasses.replace(spec, folder=workers.exp_name)
+            self._lives[spec.name] = _Life(self, spec, is_first=True)
 
     def start(self, arrivals: Arrivals) -> None:
         """Start all workers; does not wait for them.
@@ -90,48 +92,45 @@ class RunControl:
         Raises:
             PortTakenError: Another program listens on the port.
         """
-        self._arrivals = arrivals
-        self._server = self._workers.listener(self, arrivals) or StatusServer(arrivals.status)
+        self.arrivals = arrivals
+        self._server = self.workers.listener(self, arrivals) or StatusServer(arrivals.status)
         self._server.start()
         for team in self._teams.values():
             team.start(arrivals)
         with self._lock:  # others may have joined already
-            keepers = [keeper for keeper in self._keepers.values() if not keeper.is_guest]
-        for keeper in keepers:
-            team_name = keeper.spec.team
-            target = arrivals if team_name is None else self._teams[team_name].members
-            keeper.start(arrivals, target, self._server.my_address)
+            expected = [life for life in self._lives.values() if not life.is_guest]
+        for life in expected:
+            self.look_after(life)
 
     def names(self) -> list[str]:
         """Of all workers, also of those that have not come."""
         with self._lock:
-            return list(self._keepers)
+            return list(self._lives)
 
     def adopt(self, kind: Kind, name: str, handle: object) -> bool:
         """A worker has joined, perhaps again; whether it is wanted."""
         with self._lock:
-            if self._closing:
+            if self.closing.is_set():
                 return False
-            keeper = self._keepers.get(name)
-            if keeper is None or not keeper.take(handle):
+            life = self._lives.get(name)
+            if life is None or not life.take(handle):
                 spec = WorkerSpec(name, kind, built_elsewhere)
-                keeper = _Keeper(self._workers, spec, self._restarts, guest=handle)
-                self._keepers[name] = keeper
-                keeper.start(self._arrivals, self._arrivals, "")
+                life = self._lives[name] = _Life(self, spec, joined=handle, is_guest=True)
+                self.look_after(life)
         return True
 
     def lost(self, name: str, handle: object, cause: str) -> None:
         """A worker that has joined cannot be reached any more; it may come again."""
         with self._lock:
-            keeper = self._keepers.get(name)
-        if keeper is not None:
-            keeper.lose(handle, cause)
+            life = self._lives.get(name)
+        if life is not None:
+            life.lose(handle, cause)
 
     def _process_ended(self, end: ProcessEnd) -> None:
         with self._lock:
-            keeper = self._keepers.get(end.name)
-        if keeper is not None:
-            keeper.end(end)
+            life = self._lives.get(end.name)
+        if life is not None:
+            life.die(end.how, end.way)
 
     def release(self, arrival: Arrival, cause: str) -> None:
         """Let a worker go: it is started again, or may come again."""
@@ -140,19 +139,20 @@ class RunControl:
     def awaited(self) -> Sequence[Awaited]:
         """Workers that are being started or connected to, or will be."""
         with self._lock:
-            return [keeper.awaited for keeper in self._keepers.values() if not keeper.is_there]
+            missing = [life.spec for life in self._lives.values() if not life.is_there]
+        return [Awaited(spec.kind, spec.name, self.workers.place(spec)) for spec in missing]
 
     def close(self, timeout: float) -> bool:
         """End all workers; whether they did so in good order within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
+        self.closing.set()
         with self._lock:
-            self._closing = True
-            keepers = list(self._keepers.values())
+            lives = list(self._lives.values())
         for team in self._teams.values():
             team.close()
-        for keeper in keepers:
-            keeper.close(deadline)
-        ended = [keeper.join(deadline) for keeper in keepers]
+        for life in lives:
+            life.finish(deadline)
+        ended = [life.join(deadline) for life in lives]
         if self._server is not None:
             self._server.shutdown()
             ended.append(self._server.join(max(0.1, deadline - time.monotonic())))
@@ -163,352 +163,307 @@ class RunControl:
         """Where it reports the run's status, and workers join if they can."""
         return None if self._server is None else self._server.my_address
 
+    # ------------------------------------------------------------------ for the lives of workers
 
-class _Keeper:
-    """Looks after one worker, in a thread: starts it, waits for its end, starts it again.
+    def arrivals_of(self, spec: WorkerSpec) -> Arrivals:
+        """What is notified of a worker that comes and goes."""
+        return self.arrivals if spec.team is None else self._teams[spec.team].members
+
+    def follow(self, life: "_Life", losses: int) -> "_Life | None":
+        """The next life of a worker; ``None`` if the run is over."""
+        with self._lock:
+            if self.closing.is_set():
+                return None
+            new = _Life(self, life.spec, life.take_joined(), losses=losses)
+            new.thread = life.thread
+            self._lives[life.spec.name] = new
+        return new
+
+    def look_after(self, life: "_Life") -> None:
+        """See to a worker's start, or to its end and the next start; does not wait."""
+        name = f"keep-{life.spec.name}"
+        life.thread = threading.Thread(target=self._keep, args=(life,), name=name, daemon=True)
+        life.thread.start()
+
+    def _keep(self, life: "_Life") -> None:
+        name, current = life.spec.name, life
+        try:
+            while not current.come():
+                following = current.leave()
+                if following is None:
+                    return
+                current = following
+        except TaskFail as error:  # it cannot be built, and another try would not change that
+            if not self.closing.is_set():
+                self.arrivals.fatal(f"{name}: {error.message}")
+        except BaseException as error:  # the edge of the thread: reported onward
+            _logger.exception("the thread that looks after %s has failed", name)
+            self.arrivals.fatal(f"{name}: {_words(error)}")
+
+
+class _Life:
+    """A worker from a start to an end, as its session sees it; its next life is another object.
+
+    A thread looks after it until it is there, and another one after its end; none does meanwhile.
 
     Args:
-        workers: What starts and reaches it.
+        control: What it belongs to.
         spec: What it is made of.
-        restarts: What follows its death.
-        starter: Starts its process, if that is not the workers' own matter.
-        guest: Its handle if it has come without being expected. It is kept until it is lost.
+        joined: Its handle, if it has joined already.
+        is_guest: Whether it has come without being expected: then no other life follows.
+        is_first: Whether an earlier coordinator may have started it.
+        losses: How often it was lost before it had answered anything.
 
     Attributes:
         is_there: Whether it has come, or was given up.
-        is_guest: Whether it has come without being expected.
+        thread: Looks after it; ``None`` while it is there.
     """
 
     def __init__(
         self,
-        workers: Workers[Any],
+        control: RunControl,
         spec: WorkerSpec,
-        restarts: Restarts,
-        starter: Starter | None = None,
-        guest: object | None = None,
+        joined: object | None = None,
+        is_guest: bool = False,
+        is_first: bool = False,
+        losses: int = 0,
     ) -> None:
-        if not (workers.in_one_process or workers.workers_join):
-            spec = dataclasses.replace(spec, folder=workers.exp_name)
         self.spec = spec
-        self.awaited = Awaited(spec.kind, spec.name, workers.place(spec))
-        self.is_guest = self.is_there = guest is not None
-        self._is_first = True
-        self._workers, self._restarts, self._starter = workers, restarts, starter
-        self._arrivals: Arrivals
-        self._target: Arrivals
-        self._address = ""
-        self._closing = threading.Event()
-        self._deadline = 0.0  # of the end of the run
-        self._in_order = True
-        self._life = self._new_life()
-        self._changed = threading.Condition()  # guards what follows, and is notified of lives' ends
-        self._joined: object | None = guest  # and has no life yet
-        self._is_over = False
-        self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
+        self.is_guest = self.is_there = is_guest
+        self.thread: threading.Thread | None = None
+        self._control, self._workers = control, control.workers
+        self._starter = None if is_guest else control.starter
+        self._is_first, self._losses = is_first, losses
+        self._began, self._deadline = time.monotonic(), 0.0
+        self._arrival: Arrival | None = None
+        self._has_answered, self._in_order = False, True
+        self._asking, self._dropping = threading.Lock(), threading.Lock()
+        self._changed = threading.Condition()  # guards what follows, and is notified of it
+        self._joined, self._handle = joined, None
+        self._cause = ""  # why it has ended, and whether it is started again
+        self._after: AfterDeath | None = None  # what follows its death
+        self._is_dead = self._is_unbuilt = self._is_news = self._is_last = False
 
-    def start(self, arrivals: Arrivals, target: Arrivals, address: str) -> None:
-        """Begin.
-
-        Args:
-            arrivals: Told what the operator should know.
-            target: Told when the worker comes, and when it is lost.
-            address: Where it joins, if it does.
-        """
-        self._arrivals, self._target, self._address = arrivals, target, address
-        self._thread.start()
+    # ------------------------------------------------------------------ what happens to it
 
     def take(self, handle: object) -> bool:
-        """The worker has joined; whether it is looked after from here."""
+        """The worker has joined; whether as this life, or the next one after it."""
         with self._changed:
-            if self._is_over or self.is_guest:
+            if self._is_last or self.is_guest:
                 return False
             self._joined = handle
             self._changed.notify_all()
         return True
 
+    def take_joined(self) -> Any:
+        """The handle of what has joined since, if it has."""
+        with self._changed:
+            handle, self._joined = self._joined, None
+            return handle
+
+    def end(self, cause: str) -> str:
+        """It has to end, or did not answer; returns the cause that was reported first."""
+        if not self._workers.workers_join:
+            return self.die(cause)
+        with self._changed:  # it may come again
+            return self._end(cause)
+
     def lose(self, handle: object, cause: str) -> None:
-        """The worker of a handle cannot be reached any more."""
+        """It cannot be reached, which its session does not know yet."""
         with self._changed:
             if self._joined is handle:
                 self._joined = None
-        if self._life.handle is handle:
-            self._life.lose(cause)
+            if self._handle is handle:
+                self._is_news = True
+                self._end(cause)
 
-    def end(self, end: ProcessEnd) -> None:
-        """The worker's process has ended."""
-        self._life.die(end.how, end.way)
+    def die(self, cause: str, way: Literal["died", "left", "unbuilt"] = "died") -> str:
+        """It has died; returns the cause that was reported first."""
+        restarts, name = self._control.restarts, self.spec.name
         with self._changed:
-            self._changed.notify_all()
+            if not self._is_dead:
+                self._is_dead = self._is_news = True
+                self._is_unbuilt = way == "unbuilt"
+                self._cause, life = cause or "it has ended", time.monotonic() - self._began
+                if way == "died":
+                    self._after = restarts.after_death(name, self._cause, life)
+                else:
+                    self._after = restarts.without(name, self._cause)
+                if self._after.pause is not None:
+                    self._cause = self._after.text
+            return self._end(self._cause)
 
-    def close(self, deadline: float) -> None:
-        """End the worker for good; does not wait."""
+    def finish(self, deadline: float) -> None:
+        """It ends with the run, by the monotonic time ``deadline``; does not wait."""
         self._deadline = deadline
-        self._closing.set()
-        self._life.finish()
         with self._changed:
-            self._changed.notify_all()
-        if not self.is_there:  # no thread waits for it
-            self._life.drop()
+            self._is_dead = True
+            self._end("the run is over")
+        if not self.is_there:  # its thread may wait for an answer
+            self._drop()
+
+    def _end(self, cause: str) -> str:
+        self._cause = self._cause or cause or "it has ended"
+        self._changed.notify_all()
+        if self._arrival is not None and self.thread is None:
+            self._control.look_after(self)
+        return self._cause
 
     def join(self, deadline: float) -> bool:
         """Whether all is over, in good order, by the monotonic time ``deadline``."""
-        if self._thread.ident is not None:
-            self._thread.join(max(0.0, deadline - time.monotonic()))
-        return self._in_order and not self._thread.is_alive()
+        thread = self.thread
+        if thread is not None:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return self._in_order and not (thread is not None and thread.is_alive())
 
-    # ------------------------------------------------------------------ the thread
+    # ------------------------------------------------------------------ its start
 
-    def _run(self) -> None:
-        name, pause, losses = self.spec.name, 0.0, 0
-        first, longest = durations.CONNECT_PAUSES
-        try:
-            while not self._closing.wait(pause):
-                life = self._life = self._new_life()
-                if self._closing.is_set():  # since before there was this life to be ended
-                    return
-                self._live(life)
-                if self._closing.is_set() or self.is_guest:
-                    return
-                if life.after is None:  # it was lost, and may come again
-                    losses = 0 if life.has_answered else losses + 1
-                    pause = min(first * 2**losses, longest) if losses else 0.0
-                elif life.after.pause is None:
-                    self._give_up(life.after)
-                    return
-                else:
-                    pause = life.after.pause
-        except TaskFail as error:  # it cannot be built, and another try would not change that
-            if not self._closing.is_set():
-                self._arrivals.fatal(f"{name}: {error.message}")
-        except BaseException as error:  # the edge of the thread: reported onward
-            _logger.exception("the thread that looks after %s has failed", name)
-            self._arrivals.fatal(f"{name}: {_words(error)}")
-        finally:
-            with self._changed:
-                self._is_over = True
-
-    def _new_life(self) -> "_Life":
-        return _Life(self.spec.name, self._workers, self._restarts, self._warn)
-
-    def _live(self, life: "_Life") -> None:
-        """From a start to an end.
+    def come(self) -> bool:
+        """Start the worker, unless it was there already; whether it is there now.
 
         Raises:
             TaskFail: It cannot be built.
         """
         try:
-            arrival = self._arrive(life)
-            if self._closing.is_set():
-                return
-            self.is_there = True
-            self._target.came(arrival)
-            life.ended.wait()
-            if self._workers.workers_join and self._starter is not None:
-                life.dead.wait(durations.CAUSE_WAIT)  # of which it is lost, perhaps
-            if self._closing.is_set():
-                self._part(life)
-            else:
-                self.is_there = self.is_guest  # those are not awaited
-                if life.is_news:
-                    self._target.lost(arrival, life.cause)
+            if self._arrival is None:
+                arrival = self._arrive()
+                self._arrival, self.is_there = arrival, True
+                self._control.arrivals_of(self.spec).came(arrival)
         except (OSError, EOFError, WorkerLost) as error:
-            cause = life.die(_words(error))
-            is_given_up = life.after is not None and life.after.pause is None
-            if not (self._closing.is_set() or is_given_up):  # else the cause is already reported
-                self._arrivals.warn(self.spec.name, cause)
-        finally:
-            life.drop()
+            cause = self.die(_words(error))
+            is_given_up = self._after is not None and self._after.pause is None
+            if not (self._control.closing.is_set() or is_given_up):  # else it is reported already
+                self._control.arrivals.warn(self.spec.name, cause)
+        except BaseException:
+            self._drop()
+            raise
+        with self._changed:
+            if not self._cause:
+                self.thread = None
+            return not self._cause
 
-    def _arrive(self, life: "_Life") -> Arrival:
+    def _arrive(self) -> Arrival:
         """Start the worker, and wait until it answers.
 
         Raises:
             TaskFail: It cannot be built.
-            WorkerLost: It has ended instead.
-            OSError: It cannot be started, or the run is over.
+            WorkerLost: It has ended instead, or the run is over.
+            OSError: It cannot be started.
         """
-        spec = self.spec
-        handle = life.handle = self._spawn(life)
-        arrival = Arrival(spec.kind, spec.name, life, *self._workers.address(handle))
-        if self._closing.is_set():  # nobody else has seen this handle
+        handle = self._spawn()
+        with self._changed:
+            self._handle = handle
+        if self._control.closing.is_set():  # nobody else has seen this handle
             raise WorkerLost("the run is over")
-        if self._workers.workers_join:  # it has been reached; it may still work
-            return arrival
-        try:
-            life.ask(ResourceRequest(), durations.SPAWN_START)
-        except WorkerLost:
-            raise
-        except WorkerFailed as error:
-            raise TaskFail(message=error.cause) from error
-        # Where it lives may be known only now.
-        return Arrival(spec.kind, spec.name, life, *self._workers.address(handle))
-
-    def _spawn(self, life: "_Life") -> object:
-        """Start the worker, or find it; waits as long as it cannot be started yet.
-
-        Raises:
-            OSError: It cannot be started, or the run is over.
-        """
-        begun, is_news = time.monotonic(), True
-        is_first, self._is_first = self._is_first, False
-        found = self._workers.find(self.spec, life.die) if is_first else None
-        if self._starter is not None:
-            self._starter.ensure(self.spec.name, self._address)
-        while found is None:
-            with self._changed:
-                found, self._joined = self._joined, None
-            if found is not None:
-                break
-            life.check()
+        if not self._workers.workers_join:  # else it has been reached, and may still work
             try:
-                return self._workers.spawn(self.spec, life.die) or self._await_join(life)
+                self.ask(ResourceRequest(), durations.SPAWN_START)
+            except WorkerLost:
+                raise
+            except WorkerFailed as error:
+                raise TaskFail(message=error.cause) from error
+        # Where it lives may be known only now.
+        where, pid = self._workers.address(handle)
+        return Arrival(self.spec.kind, self.spec.name, self, where, pid)
+
+    def _spawn(self) -> Any:
+        """Start the worker, or find it; waits as long as it cannot be started yet."""
+        control, spec, begun, is_news = self._control, self.spec, time.monotonic(), True
+        found = self._workers.find(spec, self.die) if self._is_first else None
+        if self._starter is not None:
+            self._starter.ensure(spec.name, control.address or "")
+        while found is None and (found := self.take_joined()) is None:
+            self._check()
+            try:
+                return self._workers.spawn(spec, self.die) or self._await_join()
             except NotYetError as error:
                 if is_news and time.monotonic() - begun > durations.SPAWN_PATIENCE:
-                    self._arrivals.warn(self.spec.name, str(error))
+                    control.arrivals.warn(spec.name, str(error))
                     is_news = False
-                if self._closing.wait(durations.SPAWN_PAUSE):
+                if control.closing.wait(durations.SPAWN_PAUSE):
                     raise
         return found
 
-    def _await_join(self, life: "_Life") -> object:
-        """Wait until the worker joins, for the first time or again.
-
-        Raises:
-            TaskFail: It cannot be built.
-            WorkerLost: It has ended, or did not join in time, and is killed.
-        """
+    def _await_join(self) -> Any:
+        """Wait until the worker joins; one that this run has started is killed if it does not."""
+        limit = None if self._starter is None else durations.SPAWN_START
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._joined is not None or life.ended.is_set(), durations.SPAWN_START
-            )
-            handle, self._joined = self._joined, None
-        if handle is not None:
-            return handle
-        life.check()
-        if self._starter is not None:
-            self._starter.kill(self.spec.name)
-        raise WorkerLost(life.die(f"has not joined for {durations.SPAWN_START:g} s"))
+            self._changed.wait_for(lambda: self._joined is not None or self._cause, limit)
+            handle = self.take_joined()
+        if handle is None:
+            self._check()
+            if self._starter is not None:
+                self._starter.kill(self.spec.name)
+            raise WorkerLost(self.die(f"has not joined for {durations.SPAWN_START:g} s"))
+        return handle
 
-    def _part(self, life: "_Life") -> None:
-        """Tell the worker that the run is over."""
+    def _check(self) -> None:
+        """Raise `TaskFail` if it cannot be built, `WorkerLost` if it has ended."""
+        if self._is_unbuilt:
+            raise TaskFail(message=self._cause)
+        if self._cause:
+            raise WorkerLost(self._cause)
+
+    # ------------------------------------------------------------------ its end
+
+    def leave(self) -> "_Life | None":
+        """Clear up after its end; its next life, once it is time for that."""
+        control = self._control
         try:
+            if self._arrival is not None:
+                self._report_end(self._arrival)
+        finally:
+            self._drop()
+        after, losses = self._after, 0
+        if after is None:  # it was lost, and may come again
+            losses = 0 if self._has_answered else self._losses + 1
+            first, longest = durations.CONNECT_PAUSES
+            pause: float | None = min(first * 2**losses, longest) if losses else 0.0
+        else:
+            pause = after.pause
+        if not (self.is_guest or pause is None or control.closing.wait(pause)):
+            return control.follow(self, losses)
+        self._is_last = True
+        if after is not None and pause is None and not control.closing.is_set():
+            self.is_there = True
+            if after.is_end:
+                control.arrivals.fatal(f"{self.spec.name} {after.text}")
+            else:
+                control.arrivals.warn(self.spec.name, after.text)
+        return None
+
+    def _report_end(self, arrival: Arrival) -> None:
+        if self._workers.workers_join and self._starter is not None:
+            with self._changed:  # it may have been lost because it died
+                self._changed.wait_for(lambda: self._is_dead, durations.CAUSE_WAIT)
+        if not self._control.closing.is_set():
+            self.is_there = self.is_guest  # those are not awaited
+            if self._is_news:
+                self._control.arrivals_of(self.spec).lost(arrival, self._cause)
+            return
+        try:  # say to it that the run is over
             left = max(0.1, self._deadline - time.monotonic())
-            life.write(self._workers.call(life.handle, EndWorker(), left).files)
+            self._write(self._workers.call(self._handle, EndWorker(), left).files)
         except Exception as error:  # whatever it is: the worker is dropped now
             self._in_order = False
             _logger.debug("%s did not end: %s", self.spec.name, _words(error))
 
-    def _warn(self, text: str) -> None:
-        self._arrivals.warn(self.spec.name, text)
-
-    def _give_up(self, after: AfterDeath) -> None:
-        self.is_there = True
-        if after.is_end:
-            self._arrivals.fatal(f"{self.spec.name} {after.text}")
-        else:
-            self._arrivals.warn(self.spec.name, after.text)
-
-
-class _Life:
-    """One worker from its start to its end, as its session sees it.
-
-    Attributes:
-        handle: Its carrier's, when it was started.
-        cause: Why it has ended, and whether it is started again; empty before that.
-        after: What follows its death; ``None`` if it has not died.
-        ended: Set at its end.
-        dead: Set when it has died, perhaps after it was lost.
-        has_answered: Whether it has answered a request.
-        is_news: Whether its session may not know of its end.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        workers: Workers[Any],
-        restarts: Restarts,
-        warn: Callable[[str], object],
-    ) -> None:
-        self.handle: object = None
-        self._warn = warn
-        self.cause = ""
-        self.after: AfterDeath | None = None
-        self.ended, self.dead = threading.Event(), threading.Event()
-        self.has_answered = self.is_news = self._is_unbuilt = self._is_over = False
-        self._name, self._workers, self._restarts = name, workers, restarts
-        self._began = time.monotonic()
-        self._asking, self._dropping = threading.Lock(), threading.Lock()
-        self._lock = threading.Lock()
-
-    def end(self, cause: str) -> str:
-        """It has to end, or did not answer; returns the cause that was the first to be told."""
-        if not self._workers.workers_join:
-            return self.die(cause)
-        with self._lock:  # it may come again
-            self.cause = self.cause or cause
-        self.ended.set()
-        return self.cause
-
-    def lose(self, cause: str) -> None:
-        """It cannot be reached, which its session does not know yet."""
-        self.is_news = True
-        self.end(cause)
-
-    def die(self, cause: str, way: Literal["died", "left", "unbuilt"] = "died") -> str:
-        """It has died; returns the cause that was the first to be told."""
-        with self._lock:
-            if self.after is None and not self._is_over:
-                self.is_news, self._is_unbuilt = True, way == "unbuilt"
-                self.cause, life = cause or "it has ended", time.monotonic() - self._began
-                if way == "died":
-                    self.after = self._restarts.after_death(self._name, self.cause, life)
-                else:
-                    self.after = self._restarts.without(self._name, self.cause)
-                if self.after.pause is not None:
-                    self.cause = self.after.text
-        self.ended.set()
-        self.dead.set()
-        return self.cause
-
-    def check(self) -> None:
-        """Raise if it has ended.
-
-        Raises:
-            TaskFail: It cannot be built.
-            WorkerLost: It has died, or the run is over.
-        """
-        if self._is_unbuilt:
-            raise TaskFail(message=self.cause)
-        if self.cause:
-            raise WorkerLost(self.cause)
-
-    def finish(self) -> None:
-        """It ends with the run."""
-        with self._lock:
-            self.cause, self._is_over = self.cause or "the run is over", True
-        self.ended.set()
-        self.dead.set()
-
-    def drop(self) -> None:
+    def _drop(self) -> None:
         """End what the carrier has started, if it has; again does nothing."""
         with self._dropping:  # a carrier need not expect two at once
-            handle, self.handle = self.handle, None
+            handle, self._handle = self._handle, None
             if handle is not None:
                 self._workers.drop(handle)
+
+    # ------------------------------------------------------------------ requests
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
         """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
         if not self._asking.acquire(blocking=False):
             raise WorkerBusy("it still works on an earlier request")
         try:
-            return self._ask(request, timeout)
-        finally:
-            self._asking.release()
-
-    def _ask(self, request: Request[Answer], timeout: float) -> Answer:
-        if self.cause:
-            raise WorkerLost(self.cause)
-        try:
+            if self._cause:
+                raise WorkerLost(self._cause)
             return self._call(request, timeout)
         except TaskFail as error:
             cause = error.message or "it failed"
@@ -520,28 +475,31 @@ class _Life:
         except TimeoutError:
             cause = f"no answer to {type(request).__name__} for {timeout:g} s"
         except Exception as error:  # whatever a carrier raises when a worker is gone
-            _logger.debug("%s at %s", type(request).__name__, self._name, exc_info=True)
+            _logger.debug("%s at %s", type(request).__name__, self.spec.name, exc_info=True)
             cause = _words(error)
+        finally:
+            self._asking.release()
         raise WorkerLost(self.end(cause))
 
     def _call(self, request: Request[Answer], timeout: float) -> Answer:
         workers = self._workers
         if workers.in_one_process or workers.workers_join:
-            answer = workers.call(self.handle, request, timeout)
+            answer = workers.call(self._handle, request, timeout)
         else:
             files = files_of_task(workers.exp_name, request)
-            answered = workers.call(self.handle, WithFiles(request, files), timeout)
-            self.write(answered.files)
+            answered = workers.call(self._handle, WithFiles(request, files), timeout)
+            self._write(answered.files)
             answer = answered.answer
-        self.has_answered = True
+        self._has_answered = True
         return answer
 
-    def write(self, changes: Iterable[FileChange]) -> None:
+    def _write(self, changes: Iterable[FileChange]) -> None:
         """Write what the worker has written; a file that cannot be written is a warning."""
         try:
             apply_changes(self._workers.exp_name, changes)
         except (OSError, DataError) as error:
-            self._warn(f"what it has written is lost: {_words(error)}")
+            lost = f"what it has written is lost: {_words(error)}"
+            self._control.arrivals.warn(self.spec.name, lost)
 
 
 def _words(error: BaseException) -> str:
