@@ -85,7 +85,10 @@ class LocalWorker:
         while (item := self._calls.get()) is not None:
             request, future = item
             try:
-                future.set_result(self._answer(request))
+                answer = self._answer(request)
+                if self._gone.done():  # it may have answered because it was ended
+                    raise EOFError(self._gone.result())
+                future.set_result(answer)
             except BaseException as error:  # what a service raises is its caller's
                 future.set_exception(error)
             if self._worker.ended.is_set():
