@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from easydict import EasyDict
 
-from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
+from ding.config.system import kind_of, worker_entry, worker_names
 from ding.utils import find_free_port
 from ding.utils.cluster_helper import DEFAULT_K8S_COORDINATOR_PORT
 
@@ -23,7 +23,7 @@ _ChoosePort = Callable[[str], int | str]
 
 
 def set_system_cfg(cfg: EasyDict) -> EasyDict:
-    """Add an entry for each learner, aggregator and collector to ``cfg.system``; no addresses yet.
+    """Add an entry for each learner and collector to ``cfg.system``; no addresses yet.
 
     Args:
         cfg: ``main`` (with ``create_config``) and ``system``; changed in place.
@@ -63,16 +63,9 @@ def place_joining(
 def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
     """Fill the coordinator's table of learners: name to ``[name, host, port]``.
 
-    It holds those with a known port; the others join by themselves. Of learners with several
-    processes it holds the aggregators, which have tables of their own.
+    It holds those with a known port; the others join by themselves.
     """
-    system = cfg.system
-    aggregators = _workers(cfg, "learner_aggregator")
-    for aggregator in aggregators:
-        names = [n for n in _workers(cfg, "learner") if aggregator_of(n, system) == aggregator]
-        system[aggregator].learner_names = names
-        system[aggregator].learner = _table(cfg, names)
-    system.coordinator.learner = _table(cfg, aggregators or _workers(cfg, "learner"))
+    cfg.system.coordinator.learner = _table(cfg, _workers(cfg, "learner"))
     return cfg
 
 
@@ -116,12 +109,10 @@ def reachable(host: str | None) -> str:
 def fill_tables(cfg: EasyDict) -> None:
     """Fill the coordinator's tables, in place, and the addresses that workers join."""
     system = cfg.system
+    host, port = system.coordinator.get("host"), system.coordinator.get("port")
     for name in _workers(cfg):
-        aggregator = aggregator_of(name, system)
-        master = system.coordinator if aggregator is None else system[aggregator].get("master", {})
-        port = master.get("port")
         if system[name].port in OPEN_PORTS and port not in OPEN_PORTS:
-            system[name].coordinator = [reachable(master.host), port]
+            system[name].coordinator = [reachable(host), port]
     set_learner_interaction_for_coordinator(cfg)
     set_collector_interaction_for_coordinator(cfg)
 
@@ -138,7 +129,7 @@ def _place(
 
     Args:
         free_port: Chooses the port of a worker at a host.
-        joined_port: That of a coordinator or aggregator.
+        joined_port: That of the coordinator.
     """
     system = cfg.system
 
@@ -148,17 +139,10 @@ def _place(
             entry.port = choose(entry.host)
 
     place(system.coordinator, next(iter(_listed(coordinator_host)), None), joined_port)
-    for kind, given in (
-        *(("learner", learner_host), ("learner_aggregator", learner_host)),
-        ("collector", collector_host),
-    ):
+    for kind, given in (("learner", learner_host), ("collector", collector_host)):
         turn = itertools.cycle(_listed(given) or [None])
         for name in _workers(cfg, kind):
-            entry = system[name]
-            place(entry, next(turn), free_port)
-            if kind == "learner_aggregator":
-                master = entry.setdefault("master", EasyDict(host=entry.host))
-                place(master, None, joined_port)
+            place(system[name], next(turn), free_port)
     return cfg
 
 

@@ -156,21 +156,16 @@ def processes_per_learner(system: Mapping[str, Any]) -> int:
 
 
 def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str]:
-    """Names of all workers: ``learner0``, ``collector0``, ...
-
-    A learner of several processes has a ``learner_aggregator`` before it, and one name for each.
-    """
+    """Names of all workers, ``learner0``, ``collector0``, ...: one for each learner's process."""
     gpu_num = processes_per_learner(system)
     learners = at(main, "policy.learn.learner.learner_num") or 1
     collectors = at(main, "policy.collect.collector.collector_num") or 1
     names = [f"learner{i}" for i in range(learners * gpu_num)]
-    if gpu_num > 1:
-        names += [f"learner_aggregator{i}" for i in range(learners)]
     return names + [f"collector{i}" for i in range(collectors)]
 
 
-def aggregator_of(name: str, system: Mapping[str, Any]) -> str | None:
-    """The aggregator before a learner's process, if there is one."""
+def team_of(name: str, system: Mapping[str, Any]) -> str | None:
+    """What a learner of several processes is called as one, from the name of a process."""
     per_learner = processes_per_learner(system)
     if kind_of(name) != "learner" or per_learner == 1:
         return None
@@ -183,7 +178,7 @@ def rank_of(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def kind_of(name: str) -> str:
-    """``learner``, ``learner_aggregator`` or ``collector``, from a worker's name."""
+    """``learner`` or ``collector``, from a worker's name."""
     return name.rstrip("0123456789")
 
 

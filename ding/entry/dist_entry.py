@@ -13,7 +13,7 @@ from ding.config.compile_parallel import complete_parallel, place_parts
 from ding.config.hosts import is_local
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
-from ding.config.system import DEFAULT_ENGINE, aggregator_of, has_own_engine, kind_of, worker_names
+from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
@@ -183,7 +183,10 @@ def dist_launch_learner_aggregator(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run the aggregator before a learner of several processes.
+    """Run an aggregator that the config has, before learners of another program.
+
+    The coordinator reaches the processes of this package's learners itself: without such an entry
+    there is nothing to do.
 
     Args:
         filename: What `dist_prepare_config` returned.
@@ -210,7 +213,7 @@ def dist_launch_spawn_learner(
         filename: What `dist_prepare_config` returned.
         seed: Seed of their draws.
         learner_port: Port of the first one, and so on upwards; else free ones.
-        name: The learner's first process, such as ``learner0``, or its aggregator.
+        name: The learner's first process, such as ``learner0``.
         disable_flask_log: Whether servers keep single requests out of the log.
     """
     config = read_part(filename, seed, disable_flask_log)
@@ -249,6 +252,9 @@ def launch(
         _find_own_address(config)
         ending = run_ranks(config, make_run_key(exp_name), name, port)
         say(f"{name or 'learner'}: {ending}")
+    elif module == "learner_aggregator" and (name or f"{module}0") not in config.system:
+        say(f"{name or module}: nothing to do, a learner's processes join the coordinator")
+        return
     else:
         entry = _entry_of(config, module, name)
         _find_own_address(config)
@@ -280,8 +286,8 @@ def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
     if name and name not in system and kind_of(name) == kind and kind in _FURTHER:
         system[name] = {**worker_of(config, kind, None), "name": name, "port": "auto"}
     entry = worker_of(config, kind, name)
-    # The coordinator of a run on one machine, or one that has not been told its port.
-    if aggregator_of(entry.name, system) is None and system.coordinator.port in (None, "auto", 0):
+    # The coordinator of a run on one machine, or one that chooses its port.
+    if system.coordinator.port in (None, "auto", 0):
         found = coordinator_address(config.main.exp_name)
         if found is None:
             raise ConfigError(

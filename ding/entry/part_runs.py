@@ -12,10 +12,10 @@ from ding.config.hosts import LOOPBACK
 from ding.config.parts import import_names
 from ding.config.system import (
     DEFAULT_ENGINE,
-    aggregator_of,
     kind_of,
     processes_per_learner,
     rank_of,
+    team_of,
     worker_names,
 )
 from ding.entry.part_process import PartHandle, Up, run_part
@@ -60,9 +60,10 @@ def run_coordinator(
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port
-    if engine is None and handle.has_parent:
+    if engine is None:
+        starter = handle if handle.has_parent else None
         specs = worker_specs(config, has_teams=True)
-        engine = flask_fs_engine(config.system, main.exp_name, main.seed, handle, specs)
+        engine = flask_fs_engine(config.system, main.exp_name, main.seed, starter, specs)
     set_logs(config.system.get("logs", {}), output_path(main.exp_name, "coordinator"))
     set_pkg_seed(main.seed, use_cuda=False)
     goal = first_goal(at(main, "env.stop_value"))
@@ -219,14 +220,13 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
         )
     ports: dict[str, int] = {}
     specs = []
-    for name in worker_names(main, system):
-        team, environ = aggregator_of(name, system), {}
+    for name in filter(system.__contains__, worker_names(main, system)):
+        team, environ = team_of(name, system), {}
         if team is not None:
             # Where they meet; that the host which they will be on has it free is likely.
             port = ports.setdefault(team, find_free_port(LOOPBACK))
             environ = rank_environ(name, system, port)
-        if kind_of(name) in ("collector", "learner"):
-            specs.append(worker_spec(config, name, environ, output_path(main.exp_name, name)))
+        specs.append(worker_spec(config, name, environ, output_path(main.exp_name, name)))
     return specs
 
 
@@ -249,7 +249,7 @@ def worker_spec(
         environ,
         output,
         system.get("logs", {}),
-        aggregator_of(name, system),
+        team_of(name, system),
     )
 
 

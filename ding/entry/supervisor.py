@@ -9,12 +9,7 @@ from functools import partial
 from easydict import EasyDict
 
 from ding.config.hosts import LOOPBACK, OPEN_PORTS, reachable
-from ding.config.system import (
-    aggregator_of,
-    kind_of,
-    rank_of,
-    worker_names,
-)
+from ding.config.system import kind_of, rank_of, team_of, worker_names
 from ding.entry.part_process import Ensure, Kill, Up, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.processes import Died, Event, Processes
@@ -46,8 +41,7 @@ class Supervisor:
 
     def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:
         self._config, self._key, self._resume = config, key, resume
-        names = worker_names(config.main, config.system)
-        self._workers = [name for name in names if kind_of(name) != "learner_aggregator"]
+        self._workers = worker_names(config.main, config.system)
         outputs = {name: output_path(config.main.exp_name, name) for name in self._workers}
         self._processes = Processes({_COORDINATOR: None, **outputs})
         self._up: set[str] = set()  # those that have said that they work
@@ -117,7 +111,7 @@ class Supervisor:
     def _environ(self, name: str) -> dict[str, str]:
         """What a learner's process needs to find the others that train with it."""
         system = self._config.system
-        group = aggregator_of(name, system)
+        group = team_of(name, system)
         if group is None:
             return {}
         if group not in self._group_ports:
@@ -232,7 +226,7 @@ def run_ranks(
     Args:
         config: Compiled parallel config.
         key: The run's key.
-        name: The learner's aggregator, or one of its processes; the first learner if not given.
+        name: One of its processes; the first learner's if not given.
         port: Of the first process, and so on upwards; else what the config says.
     """
     exp_name, system = config.main.exp_name, config.system
@@ -272,12 +266,7 @@ def _how_they_ended(exp_name: str, deaths: Mapping[str, Died]) -> Ending:
 def _ranks_of(config: EasyDict, name: str | None) -> list[str]:
     system = config.system
     learners = [n for n in worker_names(config.main, system) if kind_of(n) == "learner"]
-    if name is None:
-        index = 0
-    elif name in learners:
-        index = rank_of(name, system)[0]
-    elif name in system and kind_of(name) == "learner_aggregator":
-        index = int(name.removeprefix("learner_aggregator"))
-    else:
+    if name not in (None, *learners):
         raise ConfigError(f"the config has no learner {name!r}; it has {', '.join(learners)}")
+    index = rank_of(name or learners[0], system)[0]
     return [n for n in learners if rank_of(n, system)[0] == index]

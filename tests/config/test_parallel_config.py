@@ -300,19 +300,14 @@ def test_nstep_needs_no_certain_number_of_samples(configs):
     compile_config_parallel(*configs, save_cfg=False)
 
 
-def test_learners_of_several_processes_stand_behind_aggregators(configs):
+def test_the_processes_of_a_learner_join_the_coordinator(configs):
     configs[2].learner_gpu_num = 2
     cfg = compile_config_parallel(*configs, save_cfg=False)
-    system = cfg.system
-    assert list(system.coordinator.learner) == ["learner_aggregator0", "learner_aggregator1"]
-    assert list(system.learner_aggregator1.learner) == ["learner2", "learner3"]
-    assert system.learner_aggregator1.learner_names == ["learner2", "learner3"]
-    assert system.learner3.multi_gpu
+    assert list(cfg.system.coordinator.learner) == [f"learner{i}" for i in range(4)]
+    assert cfg.system.learner3.multi_gpu
     cfg = complete_parallel(*configs)
     place_parts(cfg, "local", (None, None, None), (None, None, None), joining=True)
-    system = cfg.system
-    assert system.learner2.coordinator == ["127.0.0.1", system.learner_aggregator1.master.port]
-    assert system.learner_aggregator0.coordinator == ["127.0.0.1", system.coordinator.port]
+    assert cfg.system.learner2.coordinator == ["127.0.0.1", cfg.system.coordinator.port]
 
 
 def test_the_steps_of_parallel_transform(configs):

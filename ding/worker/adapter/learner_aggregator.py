@@ -10,7 +10,7 @@ from ding.worker.adapter.learner_team import LearnerTeam, merged_info
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
 from ding.worker.engines.http_messages import request_from_json, request_type
-from ding.worker.engines.http_worker import Callbacks, CallbackSlave, HttpWorker
+from ding.worker.engines.http_worker import Callbacks, CallbackSlave
 from ding.worker.messages import (
     CloseTask,
     DemandRequest,
@@ -62,36 +62,25 @@ class LearnerAggregator(LearnerTeam):
 
     Args:
         cfg: ``host`` and ``port`` (or ``slave.host``, ``slave.port``) towards the coordinator;
-            ``master.host`` and ``master.port`` towards the learners; ``learner``, those to connect
-            to, as ``{name: [name, host, port]}``; ``learner_names``, all of them, if some join by
-            themselves; ``name``, ``coordinator``, ``run_key``, ``channel``, ``heartbeat_span``,
-            ``heartbeat_tolerance``.
+            ``master.host`` and ``master.port`` towards the learners; ``learner``, to which it
+            connects, as ``{name: [name, host, port]}``; ``name``, ``coordinator``, ``run_key``,
+            ``channel``, ``heartbeat_span``, ``heartbeat_tolerance``.
     """
 
+    slave_type = LearnerAggregatorSlave
+
     def __init__(self, cfg: dict[str, Any]) -> None:
-        cfg = EasyDict(cfg)
-        learners = cfg.get("learner", {})
-        towards = {**cfg.get("master", {}), "learner": learners}
+        name = "learner_aggregator"
+        cfg = EasyDict({"name": name, **cfg, **cfg.get("slave", {})})
+        towards = {**cfg.get("master", {}), "learner": cfg.get("learner", {})}
         towards.update({name: cfg[name] for name in _SHARED if name in cfg})
-        names = list(dict.fromkeys([*cfg.get("learner_names", []), *learners]))
         workers = HttpWorkers(towards)
         self._control = RunControl(workers, workers.specs)
-        super().__init__(names, self._control.release, "learner_aggregator", cfg)
-
-    def _listener(self) -> HttpWorker:
-        own = {**self._cfg, **self._cfg.get("slave", {})}
-        own.setdefault("name", self._name)
-        is_whole = lambda: not self.wait(None)  # noqa: E731
-        return HttpWorker(self, own, self._fail, LearnerAggregatorSlave.of, is_whole)
-
-    @property
-    def master_address(self) -> str | None:
-        """Where learners reach it; known once it was started."""
-        return self._control.address
+        names = [spec.name for spec in workers.specs]
+        super().__init__(names, self._control.release, name, cfg)
 
     def start(self) -> None:
-        """Listen on both sides; join the coordinator, if the port was left open, each time when all
-        learners are there."""
+        """Listen, connect to the learners, and join the coordinator if the port was left open."""
         if self._end_flag:
             self._control.start(self)
             super().start()

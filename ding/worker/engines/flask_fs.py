@@ -41,7 +41,7 @@ def flask_fs_engine(
         exp_name: The run's folder.
         seed: The run's.
         starter: Starts the workers, if this run does.
-        specs: What they are made of.
+        specs: What they are made of; beside those, there are the ones in the config's tables.
 
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
@@ -50,7 +50,9 @@ def flask_fs_engine(
     weights = _folder(system, "path_policy", SharedFolderWeights)
     folders = {"buffers": samples, "weights": weights}
     workers = HttpWorkers(system["coordinator"], partial(_config_of, system, seed))
-    control = RunControl(workers, specs or workers.specs, system.get("max_restart", 0), starter)
+    known = {spec.name for spec in specs}
+    specs = [*specs, *(spec for spec in workers.specs if spec.name not in known)]
+    control = RunControl(workers, specs, system.get("max_restart", 0), starter)
     return Engine(
         control,
         samples,

@@ -149,7 +149,6 @@ class HttpWorker:
             ``heartbeat_span``.
         on_failure: Told why no coordinator can reach it any more.
         make_slave: Makes the slave; called with what `ServiceSlave` is.
-        ready: As for `Joiner`.
     """
 
     def __init__(
@@ -158,7 +157,6 @@ class HttpWorker:
         cfg: Mapping[str, object],
         on_failure: Callable[[str], object],
         make_slave: Callable[..., Slave] = ServiceSlave,
-        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._service = service
         port = cfg.get("port", "auto")
@@ -184,7 +182,6 @@ class HttpWorker:
                 cast("str | None", cfg.get("run_key")),
                 cast("int | None", cfg.get("channel")),
                 on_failure,
-                ready,
             )
 
     @staticmethod
@@ -238,8 +235,6 @@ class Joiner:
         key: The run's key.
         channel: Number that both sides have to agree on.
         on_give_up: Told why, in the joiner's thread, when the coordinator cannot be joined.
-        ready: Called in the joiner's thread each time before it begins to join; may wait. It gives
-            up quietly if that is false.
         first_patience: Seconds to try the first time.
         patience: Seconds to try after `lost`.
     """
@@ -253,14 +248,13 @@ class Joiner:
         key: str | None,
         channel: int | None = None,
         on_give_up: Callable[[str], object] | None = None,
-        ready: Callable[[], bool] = lambda: True,
         *,
         first_patience: float = durations.JOIN_PATIENCE,
         patience: float = durations.REJOIN_PATIENCE,
     ) -> None:
         self._coordinator = f"{coordinator[0] or LOCAL_HOST}:{coordinator[1]}"
         self._worker = {"kind": kind, "name": name}
-        self._address_fn, self._on_give_up, self._ready = address_fn, on_give_up, ready
+        self._address_fn, self._on_give_up = address_fn, on_give_up
         self._patiences = (first_patience, patience)
         self._engine = _client(coordinator, key, channel)
         self._closed = threading.Event()
@@ -289,7 +283,7 @@ class Joiner:
         patience, later = self._patiences
         while True:
             self._wake.wait()
-            if self._closed.is_set() or not self._ready():
+            if self._closed.is_set():
                 return
             cause = self._join(patience)
             if cause is not None:

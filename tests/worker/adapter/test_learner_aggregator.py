@@ -9,8 +9,6 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction.slave import Slave
 from ding.worker.adapter import LearnerAggregator
-from ding.worker.engines.http_worker import Joiner
-from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
 from tests.worker.learner.comm.rig import BATCH, Asker, Failed, report, rows, task_info, until
 
@@ -148,10 +146,11 @@ class TestForeignLearners:
 class TestMissingLearners:
     def test_are_named(self, monkeypatch):
         monkeypatch.setattr("ding.utils.durations.AGGREGATOR_STEP", 0.3)
-        names = dict(learner_names=["learner0", "learner1"])
-        told = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
-        with naive_learners(1, **names) as coordinator, told:
-            coordinator.ask("resource")
+        with Recorder("127.0.0.1", 0) as there, Recorder("127.0.0.1", 0) as gone:
+            gone.close()
+            told = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
+            with aggregated(there, gone) as coordinator, told:
+                coordinator.ask("resource")
 
     def test_may_come_later_and_come_back(self):
         late = Recorder("127.0.0.1", 0)
@@ -168,85 +167,6 @@ class TestMissingLearners:
                     with pytest.raises(Failed, match="LearnerLost: learner1"):
                         coordinator.ask("resource")
                     assert coordinator.ask("resource")["cpu"] == 2
-
-    def test_join_by_themselves(self, tmp_path):
-        cfg = dict(learner_names=["learner0", "learner1"], run_key="k", name="aggregator")
-        cfg.update(host="127.0.0.1", port="auto", master=dict(host="127.0.0.1", port="auto"))
-        aggregator = LearnerAggregator(EasyDict(cfg))
-        aggregator.start()
-        host, port = aggregator.master_address.removeprefix("http://").rsplit(":", 1)
-        learners = [
-            create_comm_learner(
-                EasyDict(
-                    type="flask_fs",
-                    name=name,
-                    port="auto",
-                    path_data=str(tmp_path),
-                    path_policy=str(tmp_path),
-                    coordinator=[host, int(port)],
-                    run_key="k",
-                    heartbeat_span=0.2,
-                )
-            )
-            for name in cfg["learner_names"]
-        ]
-        try:
-            with Asker(aggregator.address, "k") as coordinator:
-                for learner in learners:
-                    learner.start()
-                assert coordinator.ask("resource", ours=True)["ours"]
-                aggregator.release("learner0", "as a test")
-                until(lambda: not aggregator.missing())
-                assert coordinator.ask("resource", ours=True)["ours"]
-            assert aggregator.join(5)  # the master has said goodbye
-        finally:
-            aggregator.close()
-            for learner in learners:
-                assert learner.join(5)  # so has theirs
-                assert learner.failed is None
-                learner.close()
-
-
-def test_joins_the_coordinator_each_time_when_all_learners_are_there():
-    joined = []
-    coordinator = RunMaster(
-        port=0,
-        key="k",
-        on_join=lambda message: (connect(message), joined.append(message)),
-        on_lost=lambda *_: None,
-        status=dict,
-    )
-
-    def connect(message):
-        name = f"{message.name}_{len(joined)}"
-        coordinator.new_connection(name, message.host, message.port).connect()
-
-    with coordinator, Recorder("127.0.0.1", 0, key="k") as learner:
-        cfg = dict(port="auto", master=dict(port="auto"), name="aggregator0", heartbeat_span=0.2)
-        cfg.update(learner={"learner0": ["learner0", "127.0.0.1", learner.port]})
-        cfg.update(learner_names=["learner0", "learner1"], run_key="k")
-        aggregator = LearnerAggregator(EasyDict(cfg, coordinator=["127.0.0.1", coordinator.port]))
-        aggregator.start()
-        try:
-            until(lambda: aggregator.missing() == ["learner1"])
-            assert not joined
-            late = Recorder("127.0.0.1", 0, key="k")
-            late.start()
-            try:
-                host, port = aggregator.master_address.removeprefix("http://").rsplit(":", 1)
-                at = lambda: late.my_address  # noqa: E731
-                joiner = Joiner((host, int(port)), "learner", "learner1", at, "k")
-                joiner.start()
-                until(lambda: len(joined) == 1)
-                joiner.close()
-                assert (joined[0].kind, joined[0].name) == ("learner", "aggregator0")
-                coordinator.lose("aggregator0_0", "as a test")
-                until(lambda: len(joined) == 2)
-            finally:
-                late.close()
-        finally:
-            aggregator.close()
-    assert not [t for t in threading.enumerate() if t.name in ("gather", "join-aggregator0")]
 
 
 class TestOwnLearners:
