@@ -1,4 +1,4 @@
-"""Saving a model beside its training."""
+"""Saving a model while it is trained."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from ding.data.storage_loader import FileStorage, FileStorageLoader
+from ding.torch_utils.data_helper import map_leaves
 
 
-class FileModelLoader:
-    """Writes states of a model in a thread of its own, so that training goes on meanwhile.
+class FileModelLoader(FileStorageLoader):
+    """Writes states of a model in a separate thread, so that training goes on meanwhile.
 
     Args:
         model: The model.
@@ -19,47 +20,44 @@ class FileModelLoader:
     """
 
     def __init__(self, model: torch.nn.Module, dirname: str, ttl: float = 20) -> None:
+        super().__init__(dirname, ttl, worker_num=1)
         self._model = model
-        self._files = FileStorageLoader(dirname, ttl, worker_num=1)
         self._last: Future[None] | None = None
 
-    def start(self) -> None:
-        """Start the thread; again does nothing."""
-        self._files.start()
-
     def shutdown(self, timeout: float | None = None) -> None:
-        """Write what is under way, waiting not longer than so many seconds, and end the thread.
+        """Write the state that is under way, for at most `timeout` seconds, and end the thread.
 
         Raises:
-            Exception: What the last file could not be written for, or the callback raised.
+            Exception: From writing the last file, or from its callback.
         """
         last, self._last = self._last, None
         try:
             if last is not None:
                 last.result(timeout)
         finally:
-            self._files.shutdown()
+            super().shutdown()
 
-    def save(self, callback: Callable[[FileStorage], None]) -> None:
+    def save(self, callback: Callable[[FileStorage], None]) -> None:  # type: ignore[override]
         """Write the model's state as it is now; does not wait.
 
         Args:
-            callback: Called with where it is, in the thread, once it is there.
+            callback: Called in the thread with the place of the file, when it is written.
 
         Raises:
             RuntimeError: The loader was not started.
-            Exception: What the state before could not be written for.
+            Exception: From writing the state before, or from its callback.
         """
         # On the CPU, and a copy: the model is trained on while it is being written.
-        state = {
-            name: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
-            for name, value in self._model.state_dict().items()
-        }
+        state = map_leaves(_copied, dict(self._model.state_dict()))
         if self._last is not None and self._last.done():
             last, self._last = self._last, None
             last.result()
-        self._last = self._files.submit(lambda: callback(self._files.save(state)))
+        self._last = self.submit(lambda: callback(super(FileModelLoader, self).save(state)))
 
-    def load(self, storage: FileStorage) -> dict[str, Any]:
+    def load(self, storage: FileStorage) -> dict[str, Any]:  # type: ignore[override]
         """The state of a model, as it was saved."""
         return storage.load()
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.detach().to("cpu", copy=True) if isinstance(leaf, torch.Tensor) else leaf

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.data.tree import tree_map
 from ding.utils.errors import DataError
 
 
@@ -19,8 +20,7 @@ class ShmBuffer:
     Args:
         dtype: Of the elements.
         shape: Of the array.
-        copy_on_get: Whether `get` copies, so that what it gave outlives the next
-            `fill`.
+        copy_on_get: Whether `get` copies, so that its result outlives the next `fill`.
         ctype: Accepted for old scripts; bytes hold every dtype.
     """
 
@@ -34,8 +34,7 @@ class ShmBuffer:
         self.dtype = np.dtype(dtype)
         self.shape = tuple(shape)
         self.copy_on_get = copy_on_get
-        size = max(1, math.prod(self.shape) * self.dtype.itemsize)
-        self.buffer = RawArray("b", size)
+        self.buffer = RawArray("b", max(1, math.prod(self.shape) * self.dtype.itemsize))
 
     def fill(self, src_arr: np.ndarray) -> None:
         """Copy an array into the memory.
@@ -49,15 +48,12 @@ class ShmBuffer:
                 f"an array of shape {array.shape} and dtype {array.dtype} came; the buffer holds "
                 f"shape {self.shape} and dtype {self.dtype}"
             )
-        self._view()[...] = array
+        np.ndarray(self.shape, self.dtype, self.buffer)[...] = array
 
     def get(self) -> np.ndarray:
         """The array: a copy, or with ``copy_on_get=False`` a view of the memory."""
-        view = self._view()
+        view: np.ndarray = np.ndarray(self.shape, self.dtype, self.buffer)
         return view.copy() if self.copy_on_get else view
-
-    def _view(self) -> np.ndarray:
-        return np.ndarray(self.shape, self.dtype, self.buffer)
 
 
 class ShmBufferContainer:
@@ -70,30 +66,31 @@ class ShmBufferContainer:
     """
 
     def __init__(self, dtype: Any, shape: Any, copy_on_get: bool = True) -> None:
-        self._data: ShmBuffer | dict[str, ShmBufferContainer]
-        if isinstance(shape, Mapping):
-            dtypes = dtype if isinstance(dtype, Mapping) else dict.fromkeys(shape, dtype)
-            self._data = {
-                key: ShmBufferContainer(dtypes[key], part, copy_on_get)
-                for key, part in shape.items()
-            }
-        else:
-            self._data = ShmBuffer(dtype, shape, copy_on_get)
+        self._data = _buffers(dtype, shape, copy_on_get)
         self.shape = shape
 
     def fill(self, src_arr: Any) -> None:
         """Copy an array, or a mapping of arrays with the names of the container."""
-        if isinstance(self._data, ShmBuffer):
-            self._data.fill(src_arr)
-            return
-        if not isinstance(src_arr, Mapping) or src_arr.keys() != self._data.keys():
-            came = sorted(src_arr) if isinstance(src_arr, Mapping) else type(src_arr).__name__
-            raise DataError(f"{came} came; the container holds {sorted(self._data)}")
-        for key, part in self._data.items():
-            part.fill(src_arr[key])
+        _fill(self._data, src_arr)
 
     def get(self) -> Any:
         """The array or the dict of arrays."""
-        if isinstance(self._data, ShmBuffer):
-            return self._data.get()
-        return {key: part.get() for key, part in self._data.items()}
+        return tree_map(lambda buffer: buffer.get(), self._data)
+
+
+def _buffers(dtype: Any, shape: Any, copy_on_get: bool) -> Any:
+    if not isinstance(shape, Mapping):
+        return ShmBuffer(dtype, shape, copy_on_get)
+    dtypes = dtype if isinstance(dtype, Mapping) else dict.fromkeys(shape, dtype)
+    return {key: _buffers(dtypes[key], part, copy_on_get) for key, part in shape.items()}
+
+
+def _fill(data: Any, given: Any) -> None:
+    if isinstance(data, ShmBuffer):
+        data.fill(given)
+        return
+    if not isinstance(given, Mapping) or given.keys() != data.keys():
+        came = sorted(given) if isinstance(given, Mapping) else type(given).__name__
+        raise DataError(f"{came} came; the container holds {sorted(data)}")
+    for key, part in data.items():
+        _fill(part, given[key])

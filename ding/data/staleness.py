@@ -45,11 +45,3 @@ def iters_of(samples: Any) -> np.ndarray | None:
         return None if found is None else as_iters(found)
     given = [s.get("collect_iter") if isinstance(s, Mapping) else None for s in samples]
     return None if all(value is None for value in given) else as_iters(given)
-
-
-def is_stale(iters: np.ndarray, train_iter: int, max_staleness: float) -> np.ndarray:
-    """Which items are more than ``max_staleness`` iterations old at ``train_iter``; bool ``[n]``.
-
-    Those of unknown age are not.
-    """
-    return (iters >= 0) & (train_iter - iters > max_staleness)

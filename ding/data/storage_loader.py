@@ -21,7 +21,7 @@ class FileStorage:
     path: str
 
     def save(self, data: Any) -> None:
-        """Write it; the file is there at once and whole."""
+        """Write it; the file appears at once and whole."""
         save_file(self.path, data)
 
     def load(self) -> Any:
@@ -39,7 +39,7 @@ class FileStorageLoader:
     Args:
         dirname: Folder of the files; made if it is missing.
         ttl: Seconds that a file stays at least; it goes when a later one is written.
-        worker_num: How many files are read at a time.
+        worker_num: Number of files that are read at a time.
     """
 
     def __init__(self, dirname: str, ttl: float = 20, worker_num: int = 3) -> None:
@@ -56,14 +56,14 @@ class FileStorageLoader:
                 self._pool = ThreadPoolExecutor(self._worker_num, type(self).__name__)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """End the threads; what nobody has begun to work on is not done any more."""
+        """End the threads; work that none of them has begun is dropped."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def save(self, obj: Any) -> FileStorage:
-        """Write plain data; where it is, to be sent to who loads it."""
+        """Write plain data; returns its place, to be sent to the process that loads it."""
         storage = FileStorage(os.path.join(self._dirname, uuid.uuid4().hex))
         storage.save(obj)
         now = time.monotonic()
@@ -77,7 +77,7 @@ class FileStorageLoader:
         """Read in a thread, and call back with the object.
 
         Returns:
-            What the callback returned, or what could not be read: ``result()`` raises it.
+            Its ``result()`` raises what reading or the callback has raised.
 
         Raises:
             RuntimeError: The loader was not started.
@@ -85,11 +85,7 @@ class FileStorageLoader:
         return self.submit(lambda: callback(storage.load()))
 
     def submit(self, work: Callable[[], _Result]) -> Future[_Result]:
-        """Do something in one of the threads.
-
-        Raises:
-            RuntimeError: The loader was not started.
-        """
+        """Do something in one of the threads; errors as for `load`."""
         with self._lock:
             if self._pool is None:
                 raise RuntimeError(f"the {type(self).__name__} was not started: call start() first")

@@ -12,7 +12,7 @@ from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.priorities import checked_priorities
-from ding.data.staleness import as_iters, is_stale
+from ding.data.staleness import as_iters
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
@@ -90,18 +90,15 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
                 nothing is stored then.
         """
         with self._lock:
-            total = len(data) if isinstance(data, list) else 1
-            if not self._controller.enabled or self._may_push(total):
-                self._push(data)
-
-    def _may_push(self, total: int) -> bool:
-        allowed, reason = self._controller.can_push(total)
-        if not allowed:
-            self._log.refuse("push", reason)
-            return False
-        self._log.served("push")
-        self._controller.history_push_count += total
-        return True
+            if self._controller.enabled:
+                total = len(data) if isinstance(data, list) else 1
+                allowed, reason = self._controller.can_push(total)
+                if not allowed:
+                    self._log.refuse("push", reason)
+                    return
+                self._log.served("push")
+                self._controller.history_push_count += total
+            self._push(data)
 
     def _push(self, data: Items | Item) -> None:
         """Store items without the buffer's own keys, but with the priorities among them."""
@@ -118,21 +115,15 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         if batch is None or windows is None:
             self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
-        if len(windows) == 1:
-            iters = _iters(*windows[0])
-        else:
-            iters = np.concatenate([_iters(*window) for window in windows])
-        if _OWN.isdisjoint(windows[0][0].leaves):
-            self._store(batch, iters=iters)
-            return
-        columns = batch.columns
-        priorities = columns.get("priority")
-        kept = {name: column for name, column in columns.items() if name not in _OWN}
-        self._store(
-            Columns(kept),
-            priorities=None if priorities is None else checked_priorities(priorities, len(batch)),
-            iters=iters,
-        )
+        found = [_iters(*window) for window in windows]
+        iters = found[0] if len(found) == 1 else np.concatenate(found)
+        priorities = None
+        if not _OWN.isdisjoint(windows[0][0].leaves):
+            columns = batch.columns
+            if "priority" in columns:
+                priorities = checked_priorities(columns["priority"], len(batch))
+            batch = Columns({name: col for name, col in columns.items() if name not in _OWN})
+        self._store(batch, priorities, iters)
 
     def _push_rows(self, rows: Sequence[Item]) -> None:
         for i, row in enumerate(rows):
@@ -145,12 +136,10 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         priorities = None
         if any(value is not None for value in given):
             highest = self._priorities.highest
-            priorities = checked_priorities(
-                [highest if value is None else value for value in given], len(rows)
-            )
+            filled = [highest if value is None else value for value in given]
+            priorities = checked_priorities(filled, len(rows))
         kept = [{k: v for k, v in row.items() if k not in _OWN} for row in rows]
-        iters = as_iters([row.get("collect_iter", -1) for row in rows])
-        self._store(kept, priorities=priorities, iters=iters)
+        self._store(kept, priorities, as_iters([row.get("collect_iter", -1) for row in rows]))
 
     # ------------------------------------------------------------------ sample
 
@@ -159,7 +148,6 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         size: int,
         cur_learner_iter: int,
         sample_range: slice | None = None,
-        train_iter: int | None = None,
     ) -> Items | None:
         """Draw items in proportion to their priority ** alpha, one from each of `size` shares.
 
@@ -168,8 +156,6 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             cur_learner_iter: The learner's iteration, for staleness.
             sample_range: Draw only among these items, counted from the oldest on:
                 ``slice(-10, None)`` are the newest ten.
-            train_iter: Iteration at which the learner will train on them, if that is a later one:
-                none of them is older than ``max_staleness`` then.
 
         Returns:
             ``Columns`` if the items are columnar, otherwise a list, independent of the buffer.
@@ -178,12 +164,6 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         with self._lock:
             self._remove_stale(cur_learner_iter)
             among = None if sample_range is None else self._ring.by_age()[sample_range]
-            if train_iter is not None and self._max_staleness != float("inf"):
-                among = self._ring.slots() if among is None else among
-                iters = self._collect_iter[among]
-                among = among[~is_stale(iters, train_iter, self._max_staleness)]
-                if len(among) < max(size * self._min_ratio, 1):
-                    return None  # asked early: that is nothing to complain of
             available = self._ring.count if among is None else len(among)
             if not self._can_sample(size, available, among):
                 return None
@@ -279,9 +259,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        stale = is_stale(self._collect_iter, cur_iter, self._max_staleness)
-        if stale.any():
-            self._remove(np.flatnonzero(stale & (self._ring.numbers >= 0)))
+        age = cur_iter - self._collect_iter  # empty slots have -1, as items of unknown age
+        self._remove(np.flatnonzero((self._collect_iter >= 0) & (age > self._max_staleness)))
 
     @property
     def alpha(self) -> float:
@@ -335,9 +314,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     """Iterations since those; -1 where they are unknown."""
     staleness = cur_iter - iters
-    if (
-        len(iters) and iters[iters.argmin()] < 0
-    ):  # of few numbers several times faster than a reduction
+    # Of few numbers `argmin` is several times faster than a reduction.
+    if len(iters) and iters[iters.argmin()] < 0:
         staleness[iters < 0] = -1
     return staleness
 

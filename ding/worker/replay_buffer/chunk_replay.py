@@ -4,14 +4,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays, Form, Items, Key, State, StoredLeaf, path_of
+from ding.data.arrays import Arrays, Form, Key, State, StoredLeaf, path_of
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
-from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.buffer.ring_buffer import RingBuffer, taken
 from ding.data.columns import Columns
 from ding.utils import durations
 from ding.utils.errors import ChunkError, ConfigError, DataError
@@ -44,14 +44,6 @@ class _Held:
     first: int
     end: int
     rows: np.ndarray | None
-
-
-class _Saved(NamedTuple):
-    """What a state has of a chunk: rows that were there, and perhaps their priorities and uses."""
-
-    rows: np.ndarray
-    priority: np.ndarray
-    use: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,8 @@ class ChunkReplay:
         self._changed = threading.Condition()  # guards what follows, and the buffer
         self._named: deque[tuple[ChunkReport, int]] = deque()
         self._held: dict[str, _Held] = {}  # the oldest first
-        self._saved: dict[str, _Saved] = {}
+        #: By chunk: the rows that were there in a state, and perhaps their priorities and uses.
+        self._saved: dict[str, dict[str, np.ndarray]] = {}
         self._pushed = 0  # items, over all pushes
         self._looked_at = 0  # items that had left when it was last looked which
         self._received: list[str] = []
@@ -144,33 +137,30 @@ class ChunkReplay:
     def _push(self, chunk: ChunkReport, samples: Samples, envstep: int) -> None:
         """Push the rows of a chunk that are to be drawn."""
         # Other rings would take priorities for one more entry of their items.
-        is_plain = isinstance(self.buffer, RingBuffer)
-        is_plain = is_plain and not isinstance(self.buffer, AdvancedReplayBuffer)
-        samples = with_facts(samples, chunk, keeps_priority=not is_plain)
+        is_other = not isinstance(self.buffer, RingBuffer)
+        keeps_priority = is_other or isinstance(self.buffer, AdvancedReplayBuffer)
+        samples = with_facts(samples, chunk, keeps_priority)
         saved = self._saved.pop(chunk.data_id, None)
         if self.rewards is not None:
             samples = self.rewards.taken_in(samples, again=saved is not None)
         if saved is not None:
-            samples = _taken(samples, saved.rows[saved.rows < len(samples)])
-        first, n = self._pushed, self._push_items(samples, envstep) if len(samples) else 0
+            samples = taken(samples, saved["rows"][saved["rows"] < len(samples)])
+        ring = self.buffer if isinstance(self.buffer, RingBuffer) else None
+        first, before, n = self._pushed, 0 if ring is None else ring.push_count, len(samples)
+        if n:
+            self.buffer.push(samples, envstep)
+            n = n if ring is None else ring.push_count - before  # it may refuse them
         self._pushed += n
         self._received.append(chunk.data_id)
         if n:
-            rows = None if saved is None else saved.rows
+            rows = None if saved is None else saved["rows"]
             self._held[chunk.data_id] = _Held(chunk.data_id, first, first + n, rows)
         else:
             self._left.append(chunk.data_id)
-        if saved is not None and len(saved.use) == n and isinstance(self.buffer, PrioritisedBuffer):
-            self.buffer.set_newest(saved.priority, saved.use)
+        if saved is not None and len(saved["use"]) == n and isinstance(ring, PrioritisedBuffer):
+            ring.set_newest(saved["priority"], saved["use"])
         self._starved = False
         self._changed.notify_all()
-
-    def _push_items(self, samples: Samples, envstep: int) -> int:
-        """Push samples; how many the buffer has taken, which may refuse them."""
-        ring = self.buffer if isinstance(self.buffer, RingBuffer) else None
-        before = 0 if ring is None else ring.push_count
-        self.buffer.push(samples, envstep)
-        return len(samples) if ring is None else ring.push_count - before
 
     # ------------------------------------------------------------------ out
 
@@ -200,33 +190,26 @@ class ChunkReplay:
             left = self._pushed - rows
             if left - self._looked_at > _LOOK_AFTER * rows:
                 self._looked_at = left
-                self._look_who_left()
+                self._note_left()
             received, self._received = tuple(self._received), []
             gone, self._left = tuple(self._left), []
             bad, self._bad = tuple(self._bad), []
             return ReplayNews(received, gone, bad, rows, self._starved)
 
-    def _look_who_left(self) -> None:
-        counts = self._counts(self._facts()["number"])
-        gone = [held.name for held, count in zip(self._held.values(), counts) if not count]
-        for name in gone:
-            del self._held[name]
-        self._left += gone
+    def _note_left(self) -> None:
+        numbers, held = self._facts()["number"], list(self._held.values())
+        starts = np.searchsorted(numbers, np.array([one.first for one in held], np.int64))
+        ends = np.searchsorted(numbers, np.array([one.end for one in held], np.int64))
+        for one, is_gone in zip(held, (starts == ends).tolist()):
+            if is_gone:
+                del self._held[one.name]
+                self._left.append(one.name)
 
     def _facts(self) -> Mapping[str, np.ndarray]:
         """Of the items that are there, by age: ``number``; perhaps ``priority`` and ``use``."""
         if isinstance(self.buffer, RingBuffer):
             return self.buffer.item_facts()
         return {"number": np.arange(self._pushed - int(self.buffer.count()), self._pushed)}
-
-    def _counts(self, numbers: np.ndarray) -> list[int]:
-        """Items of each chunk that is held, of items with these numbers, int64 [n], ascending."""
-        held = self._held.values()
-        ends = np.array([one.end for one in held], np.int64)
-        firsts = np.array([one.first for one in held], np.int64)
-        counts = np.searchsorted(numbers, ends) - np.searchsorted(numbers, firsts)
-        found: list[int] = counts.tolist()
-        return found
 
     @property
     def rows(self) -> int:
@@ -264,8 +247,7 @@ class ChunkReplay:
         with self._changed:
             for i, chunk in enumerate(state["chunks"]):
                 part = slice(int(ends[i] - state["counts"][i]), int(ends[i]))
-                of_rows = (state[name][part] for name in ("rows", "priority", "use"))
-                self._saved[chunk] = _Saved(*of_rows)
+                self._saved[chunk] = {n: state[n][part] for n in ("rows", "priority", "use")}
             if state["beta"] is not None and hasattr(self.buffer, "beta"):
                 self.buffer.beta = state["beta"]
 
@@ -310,7 +292,7 @@ def read_rows(read: Callable[[str], Samples], chunk: ChunkReport) -> Samples:
     if "sample_num" not in chunk.meta and "unroll_split_begin" in chunk.meta:
         if facts["row"][0] >= len(samples):
             raise DataError(f"{name} has {len(samples)} samples, expected row {facts['row'][0]}")
-        return _taken(samples, facts["row"])
+        return taken(samples, facts["row"])
     if len(samples) != rows:
         raise DataError(f"{name} has {len(samples)} samples, expected {rows}")
     return samples
@@ -346,9 +328,3 @@ def _with_columns(samples: Columns, facts: Mapping[str, np.ndarray]) -> Columns:
         return Columns.trusted(Arrays(leaves, forms), len(samples))
     new = {name: np.asarray(fact) for name, fact in facts.items() if name not in samples.columns}
     return samples.with_columns(**new) if new else samples
-
-
-def _taken(samples: Items, rows: np.ndarray) -> Items:
-    if isinstance(samples, Columns) and samples.is_columnar:
-        return samples.take(rows)
-    return [samples[i] for i in rows.tolist()]

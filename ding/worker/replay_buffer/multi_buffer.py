@@ -18,23 +18,23 @@ class MultiBuffer(IBuffer):
     """Gives every buffer all data, and draws a batch from each.
 
     Args:
-        cfg: What all buffers have in common, ``type`` among it, and under the name of each what it
-            has for itself.
+        cfg: The settings of all buffers, ``type`` among them, and under the name of each its own.
         args: For each buffer, behind its config.
     """
 
     def __init__(self, cfg: EasyDict, *args: object, **kwargs: object) -> None:
-        own = {name: part for name, part in cfg.items() if _is_buffer(part)}
-        common = {name: part for name, part in cfg.items() if name not in own}
-        self._buffers: dict[str, Any] = {
-            name: BUFFER_REGISTRY.build(
-                part.get("type", cfg.type),
-                EasyDict(deep_merge_dicts(common, part)),
-                *args,
-                **{**kwargs, "instance_name": f"{name}_buffer"},
-            )
-            for name, part in own.items()
+        own = {
+            name: part
+            for name, part in cfg.items()
+            if isinstance(part, Mapping) and "replay_buffer_size" in part
         }
+        common = {name: part for name, part in cfg.items() if name not in own}
+        self._buffers: dict[str, Any] = {}
+        for name, part in own.items():
+            merged = EasyDict(deep_merge_dicts(common, part))
+            options = {**kwargs, "instance_name": f"{name}_buffer"}
+            kind = part.get("type", cfg.type)
+            self._buffers[name] = BUFFER_REGISTRY.build(kind, merged, *args, **options)
 
     @property
     def replay_buffer_size(self) -> int:
@@ -51,7 +51,7 @@ class MultiBuffer(IBuffer):
             buffer.push(data, cur_collector_envstep)
 
     def update(self, info: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in what was told under each buffer's name."""
+        """Pass on the information under each buffer's name."""
         for name, part in info.items():
             self._buffers[name].update(part)
 
@@ -63,21 +63,12 @@ class MultiBuffer(IBuffer):
         Args:
             batch_size: Of all, or of each.
         """
-        sizes = (
-            batch_size
-            if isinstance(batch_size, Mapping)
-            else dict.fromkeys(self._buffers, batch_size)
-        )
+        one = None if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        sizes = one or batch_size
+        assert isinstance(sizes, Mapping)
         if any(buffer.count() < sizes[name] for name, buffer in self._buffers.items()):
             return None
-        return {
-            name: buffer.sample(sizes[name], cur_learner_iter)
-            for name, buffer in self._buffers.items()
-        }
-
-    def clear(self) -> None:
-        for buffer in self._buffers.values():
-            buffer.clear()
+        return {n: buffer.sample(sizes[n], cur_learner_iter) for n, buffer in self._buffers.items()}
 
     def count(self) -> int:
         """Of the buffer that has least."""
@@ -100,6 +91,10 @@ class MultiBuffer(IBuffer):
         for name, buffer in self._buffers.items():
             buffer.load_state_dict(_state_dict[name])
 
+    def clear(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.clear()
+
     def start(self) -> None:
         for buffer in self._buffers.values():
             buffer.start()
@@ -107,10 +102,6 @@ class MultiBuffer(IBuffer):
     def close(self) -> None:
         for buffer in self._buffers.values():
             buffer.close()
-
-
-def _is_buffer(part: object) -> bool:
-    return isinstance(part, Mapping) and "replay_buffer_size" in part
 
 
 def _named(file_name: str, name: str) -> str:

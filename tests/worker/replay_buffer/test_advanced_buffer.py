@@ -311,13 +311,6 @@ class TestLimits:
         second.load_state_dict(first.state_dict())
         assert second.count() == 2
 
-    def test_no_item_is_too_old_when_it_is_trained_on(self, make):
-        buffer = make(max_staleness=3)
-        buffer.push(columns(0, 8), 0)
-        assert buffer.sample(4, 5, train_iter=8) is None
-        assert sorted(buffer.sample(3, 5, train_iter=8).columns["collect_iter"]) == [5, 6, 7]
-        assert buffer.count() == 6  # those that may serve until then stay
-
     @pytest.mark.parametrize(
         "collect_iter",
         [[5, 2, 9], [torch.tensor(5), torch.tensor(2)], np.array([2, 7]), torch.tensor([[2], [3]])],
