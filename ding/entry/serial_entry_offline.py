@@ -11,9 +11,14 @@ from ding.config.check import Notes, at
 from ding.config.complete import Strict
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
-from ding.data.offline.normalise import moments_of, normalised
 from ding.data.offline.trajectories import TrajectoryPieces, trajectories
-from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
+from ding.data.offline.transition_dataset import (
+    TransitionDataset,
+    moments_of,
+    normalised,
+    path_key,
+    transitions_of,
+)
 from ding.entry.components import Components, InputConfig
 from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline, priority_info

@@ -19,7 +19,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from ding.data.chunks.chunk_file import Samples as Samples
+from ding.data.chunks import Samples as Samples
 from ding.utils.errors import DingError
 from ding.utils.run_claims import RunMark
 from ding.worker.messages import Json, Kind, Request

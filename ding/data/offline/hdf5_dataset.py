@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from crc32c import crc32c
 
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
 from ding.data.offline.transition_dataset import TransitionDataset, data_path, timeout_length
 from ding.data.tree import tree_paths
-from ding.utils import strict_json
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -29,9 +27,6 @@ from ding.utils.system_helper import available_memory
 #: How the names of such files end.
 HDF5_ENDINGS = (".hdf5", ".h5")
 _MAGIC = b"\x89HDF\r\n\x1a\n"
-#: The attribute that holds the checksums of all data sets, and its most bytes.
-_SUMS = "ding_crc32c"
-_LONGEST_SUMS = 1 << 20
 #: How many times larger than what is stored of it a data set may be: deflate reaches 1,032. Small
 #: ones may be larger, as HDF5 stores nothing of zeros.
 _MOST_COMPRESSED = 1100
@@ -119,8 +114,6 @@ class _File:
         self._h5py, self._root, self._path, self._size = h5py, file, path, size
         self._memory = available_memory()
         self._nodes = 0
-        self._sums = self._read_sums()
-        self._check_names("", file)
         self.names = list(file)
 
     def read(self, name: str) -> Any:
@@ -139,7 +132,6 @@ class _File:
             raise DataError(f"{self._path}: {name!r} is a link, which is not followed")
         node = group[key]
         if isinstance(node, self._h5py.Group):
-            self._check_names(f"{name}/", node)
             return {inner: self._visit(node, inner, f"{name}/{inner}", visit) for inner in node}
         if not isinstance(node, self._h5py.Dataset):
             raise DataError(f"{self._path}: {name!r} is a type, expected a data set")
@@ -152,8 +144,6 @@ class _File:
             )
         self._check_size(dataset, name)
         array: np.ndarray = dataset[()]
-        if self._sums is not None and self._sums[name] != _sum(array):
-            raise DataError(f"{self._path} is damaged: the checksum of {name!r} is another")
         return array
 
     def _check_size(self, dataset: Any, name: str) -> None:
@@ -179,43 +169,11 @@ class _File:
         is_text = self._h5py.check_string_dtype(dataset.dtype) is not None
         return "text" if is_text else str(dataset.dtype)
 
-    def _check_names(self, prefix: str, group: Any) -> None:
-        if self._sums is None:
-            return
-        inside = (name for name in self._sums if name.startswith(prefix))
-        written = {name.removeprefix(prefix).partition("/")[0] for name in inside}
-        if written != set(group):
-            raise DataError(
-                f"{self._path} is damaged: {prefix or 'it'} holds {sorted(group)}, "
-                f"but {sorted(written)} were written"
-            )
-
-    def _read_sums(self) -> dict[str, Any] | None:
-        """The checksums of all data sets by name; ``None`` in a file of another program."""
-        if _SUMS not in self._root.attrs:
-            return None
-        try:
-            if self._root.attrs.get_id(_SUMS).get_storage_size() > _LONGEST_SUMS:
-                raise ValueError(f"they have more than {_LONGEST_SUMS} bytes")
-            found = strict_json.loads(bytes(self._root.attrs[_SUMS]))
-            if not isinstance(found, dict):
-                raise ValueError(f"they are a {type(found).__name__}")
-            return found
-        except Exception as error:  # damaged bytes make h5py raise anything
-            raise DataError(f"{self._path} is damaged: its checksums: {error}") from error
-
-
-def _sum(array: np.ndarray) -> list[Any]:
-    """What an array is known by: type, shape and content."""
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return [array.dtype.str, list(array.shape), crc32c(content.data)]
-
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write transitions column by column, under our names; the file appears when it is complete.
 
-    Each data set, and the file's structure, carries the checksums of HDF5 itself; an attribute
-    carries those over the type, shape and content of each data set by its name.
+    Each data set, and the file's structure, carries the checksums of HDF5 itself.
 
     Raises:
         ConfigError: h5py is not installed.
@@ -231,7 +189,6 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
         )
     path = os.path.abspath(path)
     temporary = temporary_name(path)
-    sums: dict[str, Any] = {}
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with h5py.File(temporary, "x", libver=("v110", "latest")) as file:
@@ -239,10 +196,7 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
                 if isinstance(leaf, np.ndarray | torch.Tensor):
                     is_number = place == ("reward",) and leaf.shape[1:] == (1,)
                     array = np.asarray(leaf[:, 0] if is_number else leaf)
-                    name = "/".join(place)
-                    file.create_dataset(name, data=array, fletcher32=array.size > 0)
-                    sums[name] = _sum(array)
-            file.attrs[_SUMS] = np.void(strict_json.dumps(sums).encode())
+                    file.create_dataset("/".join(place), data=array, fletcher32=array.size > 0)
         put_in_place(temporary, path)
     except OSError as error:
         raise CheckpointWriteError(

@@ -1,4 +1,4 @@
-"""Data sets in the formats of this package."""
+"""Data sets in the formats of this package: files of transitions, and replay buffers."""
 
 import os
 from collections.abc import Mapping
@@ -7,20 +7,26 @@ from typing import Any
 import numpy as np
 import torch
 
+from ding.data.arrays import State
 from ding.data.columns import Columns, stack
 from ding.data.offline.fields import NAMES, read_fields
 from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
-from ding.data.offline.saved_items import items_of_ring, items_of_run
 from ding.data.offline.transition_dataset import (
     TransitionDataset,
     collect_section,
     data_path,
     timeout_length,
 )
-from ding.utils.errors import DataError
+from ding.data.ring import Ring
+from ding.data.row_journal import RowJournal
+from ding.utils.errors import CheckpointError, DataError
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.registry_factory import DATASET_REGISTRY
 from ding.utils.safe_serial import UniformRows
+
+#: In a run's folder: the run's state, and the rows of its replay buffer.
+STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
+ROWS_FOLDER = os.path.join("ckpt", "rows")
 
 
 @DATASET_REGISTRY.register("naive")
@@ -109,6 +115,55 @@ def _columns_of(rows: UniformRows) -> dict[str, Any]:
             column = stack(column, name)
         found[name] = column
     return found
+
+
+def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | list[Any]:
+    """The items of a saved ring, the oldest first.
+
+    Args:
+        state: What `Ring.state_dict` gave.
+        rows_folder: Where its rows are if they are not in the state.
+
+    Raises:
+        DataError: It is not such a state, or of another version, or declares more rows than are
+            stored.
+        CheckpointError: Its rows are damaged.
+    """
+    try:
+        ring = Ring(max(len(state["slots"]), 1), columnar=state["objects"] is None)
+        if rows_folder is not None:
+            ring.journal = RowJournal(rows_folder)
+        ring.load_state_dict(state)
+        return ring.take(ring.by_age())
+    except (DataError, CheckpointError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, MemoryError, RuntimeError) as error:
+        raise DataError(
+            "its state is not that of a replay buffer of this version: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def items_of_run(folder: str) -> Columns | list[Any]:
+    """The items that are in the replay buffer of a run, by the state that it has saved.
+
+    Raises:
+        DataError: It is no run's folder, or the run has no replay buffer.
+        CheckpointError: The state or the rows are damaged.
+    """
+    path = os.path.join(folder, STATE_FILE)
+    if not os.path.exists(path):
+        raise DataError(
+            f"{folder} is no folder of a run: it has no {STATE_FILE}. Expected one, or a file of "
+            "transitions"
+        )
+    state = read_file(path)
+    buffer = state.get("buffer") if isinstance(state, Mapping) else None
+    if not isinstance(buffer, Mapping) or "ring" not in buffer:
+        raise DataError(
+            f"the run {folder} has no replay buffer: expected one of an off-policy policy (serial)"
+        )
+    return items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
 
 
 def write_naive(path: str, data: Columns | list[Any]) -> None:

@@ -1,13 +1,15 @@
-"""What all kinds of data sets are."""
+"""What all kinds of data sets are, their keys in configs, and their observations normalised."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import Dataset
 
 from ding.data.columns import Columns, as_columns
 from ding.data.tree import tree_map
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DataError
 
 #: Where configs have the path of a data set; the first that is set counts.
 PATH_KEYS = (
@@ -98,3 +100,34 @@ def _at(cfg: Mapping[str, Any], key: str) -> Any:
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+#: Added to each standard deviation, as by Fujimoto and Gu (2021).
+_EPSILON = 1e-3
+
+
+def moments_of(data: Columns, source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of ``obs``, float64 in the shape of an observation; none is 0.
+
+    Raises:
+        DataError: Observations are no single array.
+    """
+    obs = data.column("obs")
+    if not isinstance(obs, np.ndarray | torch.Tensor):
+        raise DataError(
+            f"'obs' of {source} is a {type(obs).__name__}, which cannot be normalised: it has to "
+            "be one array. Set policy.collect.normalize_states=False"
+        )
+    array = np.asarray(obs)
+    return array.mean(0, dtype=np.float64), array.std(0, dtype=np.float64) + _EPSILON
+
+
+def normalised(data: Columns, mean: Any, std: Any) -> Columns:
+    """The data with ``obs`` and ``next_obs`` normalised, float32."""
+    mean, std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
+
+    def scaled(column: Any) -> torch.Tensor:
+        return torch.from_numpy((np.asarray(column, np.float32) - mean) / std)
+
+    names = [name for name in ("obs", "next_obs") if name in data.columns]
+    return data.with_columns(**{name: scaled(data.column(name)) for name in names})

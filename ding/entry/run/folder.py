@@ -16,7 +16,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.compile import new_folder
 from ding.config.save import runs_as_it_is, save_run_config
-from ding.data.offline.saved_items import STATE_FILE
+from ding.data.offline.naive_dataset import STATE_FILE
 from ding.utils import get_rank
 from ding.utils.console import print_line, say
 from ding.utils.ending import Ending

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ding.data.buffer.ring_buffer import RingBuffer
-from ding.data.offline.saved_items import ROWS_FOLDER, STATE_FILE
+from ding.data.offline.naive_dataset import ROWS_FOLDER, STATE_FILE
 from ding.data.row_journal import RowJournal
 from ding.entry.components import Components, keep_configured
 from ding.policy.own_state import OwnState

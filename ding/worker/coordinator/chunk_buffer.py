@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from ding.data.chunks.chunk_file import chunk_pattern
+from ding.data.chunks import chunk_pattern
 from ding.data.priorities import checked_priorities
 from ding.utils.errors import ConfigError
 from ding.worker.messages import ChunkReport, Json

@@ -26,7 +26,7 @@ class MultiBuffer(IBuffer):
         own = {
             name: part
             for name, part in cfg.items()
-            if isinstance(part, Mapping) and "replay_buffer_size" in part
+            if isinstance(part, dict) and "replay_buffer_size" in part
         }
         common = {name: part for name, part in cfg.items() if name not in own}
         self._buffers: dict[str, Any] = {}

@@ -1,5 +1,0 @@
-"""Training data in files of many samples: written, read, cached and counted."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
