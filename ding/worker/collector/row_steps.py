@@ -60,14 +60,20 @@ class RowSteps:
 
     def act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
         """Act in the ready environments; the step has neither observations nor rewards."""
-        obs = _ready_rows(self._envs)
+        # Managers of the second version return observations as one array, and timesteps as a list
+        # in which each has its `env_id`; others return both by env id.
+        obs: ByEnv = self._envs.ready_obs
+        if not isinstance(obs, Mapping) or isinstance(next(iter(obs), 0), str):
+            obs = {env_id: tree_take(obs, i) for i, env_id in enumerate(self._envs.ready_obs_id)}
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
         if self._copies:
             obs = copy.deepcopy(obs)
         if self._transforms:
             obs = to_tensor(obs, dtype=None)
-        timesteps = _step_rows(self._envs, self._actions(obs))
+        timesteps = self._envs.step(self._actions(obs))
+        if not isinstance(timesteps, Mapping):
+            timesteps = {timestep.env_id: timestep for timestep in timesteps}
         env_ids = np.fromiter(timesteps, np.int64)
         done, abnormal = np.zeros((2, len(env_ids)), bool)
         rows = np.empty((len(self._players), len(env_ids)), object)
@@ -75,7 +81,9 @@ class RowSteps:
         for position, (env_id, timestep) in enumerate(timesteps.items()):
             acted = self._acted.pop(env_id, None)
             # Without `acted` it is the answer to an action from before a reset.
-            abnormal[position] = acted is None or _is_abnormal(timestep)
+            given = timestep.info
+            infos_of = [given] if isinstance(given, Mapping) else given
+            abnormal[position] = acted is None or any(i.get("abnormal", False) for i in infos_of)
             if acted is None or abnormal[position]:
                 continue
             done[position] = np.all(timestep.done)
@@ -90,7 +98,9 @@ class RowSteps:
         return step, [{"obs": {}, "row": own} for own in rows]
 
     def _actions(self, obs: ByEnv) -> ByEnv:
-        seen = [self._of_player(obs, index) for index in range(len(self._players))]
+        seen = [obs]
+        if self._battle:
+            seen = [{i: o[k] for i, o in obs.items()} for k in range(len(self._players))]
         # None may be ready: then the answers to earlier actions are waited for.
         outputs = [
             player.mode.forward(own, **player.kwargs) if own else {}
@@ -110,9 +120,6 @@ class RowSteps:
         if self._battle:
             return {i: [_row_action(output[i]["action"]) for output in outputs] for i in obs}
         return {i: _row_action(outputs[0][i]["action"]) for i in obs}
-
-    def _of_player(self, obs: ByEnv, index: int) -> ByEnv:
-        return {i: value[index] for i, value in obs.items()} if self._battle else obs
 
     def _transitions(
         self, env_id: int, timestep: BaseEnvTimestep, acted: Acted
@@ -168,11 +175,6 @@ def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:
     )
 
 
-def _is_abnormal(timestep: BaseEnvTimestep) -> bool:
-    infos = [timestep.info] if isinstance(timestep.info, Mapping) else timestep.info
-    return any(bool(info.get("abnormal", False)) for info in infos)
-
-
 def _row_action(action: Tree) -> Tree:
     """A policy's action for one environment as arrays; a whole number has shape ``(1,)``."""
     array = to_ndarray(action)
@@ -181,21 +183,3 @@ def _row_action(action: Tree) -> Tree:
     if getattr(array, "shape", None) in ((), (1,)) and array.dtype.kind in "iu":
         return array.reshape(1).view(WholeAction)
     return array
-
-
-# Managers of the second version return observations as one array, and timesteps as a list in which
-# each has its `env_id`; others return both by env id.
-
-
-def _ready_rows(envs: Envs) -> ByEnv:
-    obs = envs.ready_obs
-    if isinstance(obs, Mapping) and not isinstance(next(iter(obs), 0), str):
-        return obs
-    return {env_id: tree_take(obs, i) for i, env_id in enumerate(envs.ready_obs_id)}
-
-
-def _step_rows(envs: Envs, actions: ByEnv) -> ByEnv:
-    timesteps = envs.step(actions)
-    if isinstance(timesteps, Mapping):
-        return timesteps
-    return {timestep.env_id: timestep for timestep in timesteps}

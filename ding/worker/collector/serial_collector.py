@@ -198,7 +198,9 @@ class SerialCollector(SerialPart, ISerialCollector):
             policy_kwargs = [policy_kwargs or {}] * len(players)
         for player, kwargs in zip(players, policy_kwargs):
             player.kwargs, player.train_iter, player.level_seeds = kwargs, train_iter, level_seeds
-            player.wanted = not self.battle or _collects_data(player.mode)
+            flag = getattr(player.mode, "collect_data", None)
+            flag = attribute(player.mode, "collect_data") if flag is None else flag
+            player.wanted = not self.battle or flag is None or bool(flag)
         if not any(player.wanted for player in players):
             raise ConfigError("collect_data is false for every policy: no data would be collected")
         return self._rollout, int(target)
@@ -419,13 +421,6 @@ def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
         return INF
     shortest = max(mode.get_attribute("unroll_len"), attribute(mode, "nstep") or 1)
     return float(max(shortest, math.ceil(n_sample / env_num)))
-
-
-def _collects_data(mode: Mode) -> bool:
-    """Whether the data of this policy is wanted: its ``collect_data``, true where it has none."""
-    own = getattr(mode, "collect_data", None)
-    flag = attribute(mode, "collect_data") if own is None else own
-    return flag is None or bool(flag)
 
 
 def _infos(tally: Tally, players: int) -> list[list[Info]]:

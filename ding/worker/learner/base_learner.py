@@ -207,10 +207,17 @@ class BaseLearner(Configurable):
         self._learner_done = False
         self.call_hook("before_run")
         while self._batch_count < self._cfg.train_iterations:
+            if self._dataloader is None:
+                raise ConfigError(
+                    f"{self.instance_name} has nothing to fetch batches with: set learner.get_data "
+                    "and call setup_dataloader() before start()"
+                )
+            began = time.perf_counter()
             try:
-                data = self._next_data()
+                data = next(self._dataloader)
             except StopIteration:
                 break
+            self._data_time = time.perf_counter() - began
             if self._end_flag:
                 break
             self.train(data)
@@ -242,17 +249,6 @@ class BaseLearner(Configurable):
             lambda batch: batch,
             cfg.num_workers,
         )
-
-    def _next_data(self) -> TrainData:
-        if self._dataloader is None:
-            raise ConfigError(
-                f"{self.instance_name} has nothing to fetch batches with: set learner.get_data "
-                "and call setup_dataloader() before start()"
-            )
-        start = time.perf_counter()
-        data = next(self._dataloader)
-        self._data_time = time.perf_counter() - start
-        return data
 
     def close(self) -> None:
         """Close the loader and what this learner opened. Closing twice does nothing."""
@@ -382,17 +378,13 @@ class BaseLearner(Configurable):
     def policy(self, _policy: LearnMode) -> None:
         self._policy = _policy
         if self.rank == 0 or not self.only_monitor_rank0:
-            names = dict.fromkeys(_policy.monitor_vars())
-            self._feed = MonitorFeed(list(names), every_number=_declares_nothing(_policy))
+            declared: Any = _policy.monitor_vars
+            # A policy that does not say what it logs: all numbers that it returns are monitored.
+            is_default = getattr(declared, "__func__", None) is Policy._monitor_vars_learn
+            every_number = is_default and not declared.__self__._declared_numbers()
+            self._feed = MonitorFeed(list(dict.fromkeys(declared())), every_number)
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
-
-
-def _declares_nothing(policy: LearnMode) -> bool:
-    """Whether the policy does not say what it logs; then all numbers that it returns are."""
-    method = policy.monitor_vars
-    is_default = getattr(method, "__func__", None) is Policy._monitor_vars_learn
-    return is_default and not method.__self__._declared_numbers()  # type: ignore[attr-defined]
 
 
 _IDENTITY = ("replay_buffer_idx", "replay_unique_id")

@@ -301,7 +301,13 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
         if name == "keep_ckpt":
             continue
         if isinstance(value, dict):
-            add_learner_hook(hooks, _build_hook(name, value))
+            kind, known = value.get("type"), sorted(hook_mapping)
+            if kind not in hook_mapping:
+                raise ConfigError(f"hook {name!r}: unknown type {kind!r}, known are {known}")
+            rest = {"name": name, "priority": 100, "ext_args": {}, **value}
+            del rest["type"]
+            rest["ext_args"] = EasyDict(rest["ext_args"])
+            add_learner_hook(hooks, hook_mapping[kind](**rest))
         elif name in simplified_hook_mapping:
             hook = simplified_hook_mapping[name](value)
             if isinstance(hook, SaveCkptHook):
@@ -314,15 +320,6 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
                 "ext_args"
             )
     return hooks
-
-
-def _build_hook(name: str, cfg: EasyDict) -> LearnerHook:
-    kind = cfg.get("type")
-    if kind not in hook_mapping:
-        raise ConfigError(f"hook {name!r}: unknown type {kind!r}, known are {sorted(hook_mapping)}")
-    rest = {key: value for key, value in cfg.items() if key != "type"}
-    rest["ext_args"] = EasyDict(rest.get("ext_args", {}))
-    return hook_mapping[kind](rest.pop("name", name), rest.pop("priority", 100), **rest)
 
 
 def add_learner_hook(hooks: dict[str, list[Hook]], hook: LearnerHook) -> None:

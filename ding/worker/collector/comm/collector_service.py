@@ -17,7 +17,6 @@ from ding.data.tree import tree_leaves
 from ding.utils import durations, get_data_decompressor, get_task_uid
 from ding.utils.errors import ConfigError, DataError, DingError, EnvError
 from ding.worker.collector.base_parallel_collector import (
-    BaseParallelCollector,
     create_parallel_collector,
 )
 from ding.worker.collector.collector_link import CollectorLink
@@ -136,7 +135,15 @@ class CollectorService(CommWorker, CollectorLink):
             ConfigError: A field of the task is missing.
         """
         self.end_task()
-        self._task = CollectTask(task_info, self._create_collector(task_info), self._drop)
+        cfg = task_info.get("collector_cfg")
+        if not isinstance(cfg, Mapping) or not cfg.get("type"):
+            raise ConfigError(
+                f"the task's collector_cfg is {cfg!r:.200}; expected a dict with 'type', the name "
+                "of a registered parallel collector, for instance 'zergling'"
+            )
+        collector = create_parallel_collector(EasyDict(cfg))
+        collector.attach(self)
+        self._task = CollectTask(task_info, collector, self._drop)
         self._task.start()
         return self._task
 
@@ -148,18 +155,6 @@ class CollectorService(CommWorker, CollectorLink):
             if task.hangs or isinstance(task.error, EnvError):
                 self.parts.discard_envs()
         self._drop_kept_policy()
-
-    def _create_collector(self, task_info: Task) -> BaseParallelCollector:
-        """Build the collector that a task names, and be its link."""
-        cfg = task_info.get("collector_cfg")
-        if not isinstance(cfg, Mapping) or not cfg.get("type"):
-            raise ConfigError(
-                f"the task's collector_cfg is {cfg!r:.200}; expected a dict with 'type', the name "
-                "of a registered parallel collector, for instance 'zergling'"
-            )
-        collector = create_parallel_collector(EasyDict(cfg))
-        collector.attach(self)
-        return collector
 
     def _give_up_task(self, cause: str) -> None:
         with self._tasks_change:
@@ -207,7 +202,9 @@ class CollectorService(CommWorker, CollectorLink):
         task = self._task
         if task is None or task.single or not task.collector_cfg.get("eval_flag"):
             return None
-        if self._kept_policy is not None or path != _first_policy(task.collector_cfg):
+        paths = task.collector_cfg.get("policy_update_path")
+        first = paths[0] if isinstance(paths, list | tuple) and paths else paths
+        if self._kept_policy is not None or path != first:
             return None
         name = f"{path}.{self._next_serial()}"
         if not weights.keep(path, name):
@@ -290,8 +287,3 @@ def _or_warn(remove: Callable[[str], None], name: str) -> None:
         remove(name)
     except DingError as err:
         _logger.warning("%s is left behind: %s", name, err)
-
-
-def _first_policy(collector_cfg: Mapping[str, object]) -> object:
-    path = collector_cfg.get("policy_update_path")
-    return path[0] if isinstance(path, list | tuple) and path else path
