@@ -100,18 +100,15 @@ class Problems:
 class KeyChecker:
     """Compares what a user wrote with the defaults: key by key, and type by type.
 
-    A key that is not known is noted. It is an error if it is a slip, one edit away from a known
-    sibling that the user did not set, or if ``strict`` says so.
+    An unknown key is noted. It is an error if it is a slip, one edit away from a known sibling that
+    the user did not set, or by ``strict``.
 
     Args:
         known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
-        open_paths: Sections that may hold further keys, of which only slips are spoken of.
-        problems: Errors are added here.
-        notes: Unknown keys are added here.
+        open_paths: Sections that may hold further keys; only slips are errors there.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
-        silent: Paths of keys that are known to have no effect, and not worth a word.
-        counts: Paths whose numbers must be whole; elsewhere a fraction may stand for a default
-            that is whole.
+        silent: Paths of keys without an effect that are not reported.
+        counts: Paths whose numbers must be whole; elsewhere a whole default allows fractions.
     """
 
     def __init__(
@@ -164,7 +161,7 @@ class KeyChecker:
             self._problems.add(
                 f"{where} must be {words}, got {_show(value)} (default: {default!r})"
             )
-        elif _is_int_list(default):
+        elif isinstance(default, list | tuple) and default and all(map(is_int, default)):
             for index, item in enumerate(value if value is not None else ()):
                 if not is_int(item):
                     self._problems.add(f"{where}[{index}] must be an integer, got {_show(item)}")
@@ -231,10 +228,6 @@ def is_int(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return is_int(value) or isinstance(value, float | np.floating)
-
-
-def _is_int_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(map(is_int, value))
 
 
 #: Kinds of defaults, in words, with the types that a value of each may have; the first one counts.

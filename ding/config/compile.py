@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from easydict import EasyDict
 
 from ding.config.check import Notes, at
-from ding.config.complete import Request, Strict, complete, read
+from ding.config.complete import Request, complete, read
 from ding.config.defaults import layered
 from ding.config.parts import default_config
 from ding.config.save import save_run_config
@@ -128,39 +128,22 @@ def compile_run_config(
     create_config: Mapping[str, Any],
     seed: int = 0,
     env_setting: Sequence[Any] | None = None,
-    own_model: bool = False,
-    on_policy: bool | None = None,
     notes: Notes | None = None,
-    strict: Strict = False,
-    collects: bool = True,
-    command: bool = False,
+    **options: Any,
 ) -> EasyDict:
     """`compile_config` for a run that is built from the config, and whose gaps are errors.
 
     Args:
         env_setting: Env class or function, the collectors' env configs, the evaluators'; the env
             type of the config does not count then.
-        own_model: A network is given; ``policy.model`` need not describe one.
-        on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
         notes: Gets unknown keys and the like.
-        strict: Whether unknown keys are errors: all, or those at or under these paths.
-        collects: Whether the run collects, so that the config has to contain how much.
-        command: Use the policy's command-mode variant.
+        options: Other attributes of `Request`.
     """
     given = {}
     if env_setting is not None:
         given["env"] = env_setting[0] if isinstance(env_setting[0], type) else None
-    request = Request(
-        notes=Notes() if notes is None else notes,
-        seed=seed,
-        strict=strict,
-        given=given,
-        command=command,
-        collects=collects,
-        on_policy=on_policy,
-        env_setting=env_setting,
-        own_model=own_model,
-    )
+    notes = Notes() if notes is None else notes
+    request = Request(notes, seed, given=given, env_setting=env_setting, **options)
     return complete(read(main_config, create_config, request), request).cfg
 
 

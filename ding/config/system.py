@@ -97,7 +97,11 @@ def complete_system(
     for name in worker_names(main, system):
         known[name] = _WORKER_KEYS
     known["coordinator"] = {**dict.fromkeys(_GONE, ""), **known["coordinator"]}
-    engine = known["engine"] = _engine_keys(system)
+    section = system.get("engine") or {}
+    import_names(section.get("import_names", []), f"{_WHERE}.import_names")
+    kind: Any = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
+    engine = known["engine"] = {**SYSTEM_DEFAULTS["engine"], **default_config(kind)}
+    engine.pop("cfg_type", None)
     user = EasyDict(copy.deepcopy(dict(system)))
     opened = {f"system_config.coordinator.{key}" for key in _GONE}
     checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
@@ -225,11 +229,8 @@ def user_part(system: Mapping[str, Any], exp_name: str) -> dict[str, Any]:
 def settle_engine(system: EasyDict, create: EasyDict) -> None:
     """Make ``system.engine`` a section with a type, in place.
 
-    It may be given as a name alone, or by a comm type that is called like an engine: then that
-    engine carries the run, with the usual workers unless there is a comm type of that name.
-
-    Raises:
-        ConfigError: It is neither a section nor a name.
+    It may be a name alone, or be given by a comm type with the name of an engine: then that engine
+    carries the run, with the usual workers unless there is a comm type of that name.
     """
     for name, registry in _COMM.items():
         section = create.get(name)
@@ -256,7 +257,7 @@ def has_own_engine(system: Mapping[str, Any]) -> bool:
 def choose_engine(system: dict[str, Any], type_: str | None, address: str | None) -> set[str]:
     """Set an engine, or its address, in a user's system config, in place.
 
-    What another engine's section says is left out, but for the modules to import.
+    Of another engine's section the modules to import are kept alone.
 
     Returns:
         Paths of keys that the engine has to know.
@@ -270,13 +271,3 @@ def choose_engine(system: dict[str, Any], type_: str | None, address: str | None
     if section:
         system["engine"] = section
     return set() if address is None else {f"{_WHERE}.address"}
-
-
-def _engine_keys(system: Mapping[str, Any]) -> dict[str, Any]:
-    """The known keys of the engine's section, with defaults."""
-    section = system.get("engine") or {}
-    import_names(section.get("import_names", []), f"{_WHERE}.import_names")
-    engine: Any = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
-    keys = {"type": DEFAULT_ENGINE, "import_names": [], **default_config(engine)}
-    keys.pop("cfg_type", None)
-    return keys

@@ -198,7 +198,7 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
     """A collect mode that makes the samples of ``policy`` from what the expert does."""
 
     def disturbed(action: Any, output: Any) -> Any:
-        """Actions, ``noise`` of them replaced: by other choices, or uniformly in [-1, 1]."""
+        # Some are replaced by other choices, or uniformly in [-1, 1].
         if not noise:
             return action
         if action.is_floating_point():

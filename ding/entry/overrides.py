@@ -18,14 +18,14 @@ def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> set[str
     Args:
         configs: The main config, that of types, and in parallel mode that of the system.
         settings: Each ``path=value``; a path begins in the main config, or with
-            ``create_config.`` or ``system_config.``. A value is Python (``[64, 64]``, ``1e-3``,
-            ``'text'``) or YAML (``true``, ``null``), and text if it is neither.
+            ``create_config.`` or ``system_config.``. A value is Python or YAML, and text if it is
+            neither.
 
     Returns:
         The paths: an unknown key there is an error when the config is compiled.
 
     Raises:
-        ConfigError: Not of this form, or a path through something that is not a section.
+        ConfigError: Another form, or a path through a value.
     """
     named = dict(zip(("main_config", "create_config", "system_config"), configs))
     whole = {**configs[0], **named}
