@@ -178,11 +178,10 @@ def settle_model(
     """
     network = model_class(parts, cfg)
     missing = _missing(cfg, network)
+    seen = None
     if any(name != "action_space" for name in missing):
         seen = _look(cfg, env_setting)
         _fill(cfg, user, parts, network, seen, notes)
-    else:
-        seen = None
     for name, value in (cfg.policy.get("model") or {}).items():
         if name.endswith("activation") and isinstance(value, str) and is_ours(network):
             try:
@@ -280,7 +279,6 @@ def _fill(
             f"{returned}: that counts"
         )
     shapes, filled = model_shapes(observations, actions, players), []
-    served = getattr(parts.policy, "actions", ())
     if numbers_for_choices(cfg.policy.get("type"), actions):
         if is_ours(parts.env):  # which declares what is true
             check_kind(cfg.policy.type, actions)
@@ -305,7 +303,7 @@ def _fill(
     # Where the policy has a kind of actions, and the user set none.
     own_words = at(user, "policy.action_space"), at(user, "policy.model.action_space")
     is_open = own_words == (None, None) and "action_space" in default_config(parts.policy)
-    if is_open and kind in served and cfg.policy.action_space != kind:
+    if is_open and kind in getattr(parts.policy, "actions", ()) and cfg.policy.action_space != kind:
         cfg.policy.action_space = kind
         filled.append(f"policy.action_space = {kind!r}")
     if filled:

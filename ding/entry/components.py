@@ -58,7 +58,7 @@ class Components:
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
         mode: Name of the pipeline on the command line; empty for one that has none there.
-        own_states: What users' classes add to our parts, by name; `run_state` fills it.
+        own_states: What users' classes add to our parts, by name; `own_states` fills it.
     """
 
     cfg: EasyDict
@@ -327,5 +327,5 @@ def _optimizers(policy: Any) -> dict[str, torch.optim.Optimizer]:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple | list):
-        return all(_is_plain(part) for part in value)
+        return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)

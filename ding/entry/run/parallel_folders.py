@@ -1,9 +1,10 @@
 """The folders of a parallel run: made at its start, and left at its end as they were found."""
 
 import contextlib
+import itertools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
 
 from easydict import EasyDict
 
@@ -108,7 +109,7 @@ class RunFolders:
         self._open.close()
 
     def clean_for_killed(self) -> None:
-        """Leave the folders in the stead of a process that was killed."""
+        """`clean` in place of a process that was killed."""
         with contextlib.suppress(ConfigError):
             self._open.enter_context(RunLock(self._exp))  # so that its file goes as well
         self.clean()
@@ -117,7 +118,7 @@ class RunFolders:
 _KEYS = ("path_data", "path_policy")
 #: Folders of a run in which only checkpoints and logs have a place.
 _KEPT = ("ckpt", "log")
-#: Folders below a shared one that are looked at.
+#: Folders below a shared one that are searched.
 _MOST = 2000
 
 
@@ -127,9 +128,14 @@ def check_shared_paths(config: EasyDict) -> None:
     Raises:
         ConfigError: One is, contains or is contained in what it may not; names key and value.
     """
-    exp = config.main.exp_name
-    for key, value in _paths(config.system):
-        problem = _problem(os.path.realpath(value), exp)
+    system, exp = config.system, config.main.exp_name
+    paths = {key: system[key] for key in _KEYS}
+    for name, entry in system.items():
+        for key in _KEYS if isinstance(entry, Mapping) else ():
+            if entry.get(key) and entry[key] != system[key]:
+                paths[f"{name}.{key}"] = entry[key]
+    for key, value in paths.items():
+        problem = _problem(Path(value).resolve(), exp)
         if problem is not None:
             default = os.path.join(exp, key.rpartition("path_")[2])
             raise ConfigError(
@@ -138,60 +144,26 @@ def check_shared_paths(config: EasyDict) -> None:
             )
 
 
-def _paths(system: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key in _KEYS:
-        yield key, system[key]
-    for name, entry in system.items():
-        for key in _KEYS if isinstance(entry, Mapping) else ():
-            if entry.get(key) and entry[key] != system[key]:
-                yield f"{name}.{key}", entry[key]
-
-
-def _problem(path: str, exp_name: str) -> str | None:
-    exp = os.path.realpath(exp_name)
+def _problem(path: Path, exp_name: str) -> str | None:
+    exp = Path(exp_name).resolve()
     if path == exp:
         return "is the run's own folder"
-    if _within(exp, path):
+    if exp.is_relative_to(path):
         return f"contains the run's own folder {exp_name!r}"
     for name in _KEPT:
-        kept = os.path.realpath(os.path.join(exp, name))
-        if _within(path, kept):
+        kept = (exp / name).resolve()
+        if path.is_relative_to(kept):
             return f"is in the run's folder {name!r}, where files are kept"
-        if _within(kept, path):
+        if kept.is_relative_to(path):
             return f"contains the run's folder {name!r}"
-    other = _run_around(path)
-    if other is not None and other != exp:
-        return f"is in {other!r}, where another run keeps its files"
-    other = _run_in(path)
-    return None if other is None else f"contains {other!r}, where a run keeps its files"
-
-
-def _within(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or in it; both absolute."""
-    return path == folder or path.startswith(os.path.join(folder, ""))
-
-
-def _run_around(path: str) -> str | None:
-    """The run in whose checkpoints or logs a path is."""
-    inner = path
-    while (outer := os.path.dirname(inner)) != inner:
-        if os.path.basename(inner) in _KEPT and _is_run(outer):
-            return outer
-        inner = outer
+    for folder in (path, *path.parents):
+        run = folder.parent
+        if folder.name in _KEPT and (run / RECORD_FILE).is_file():
+            if run == exp:
+                break
+            return f"is in {str(run)!r}, where another run keeps its files"
+    for place, below, names in itertools.islice(os.walk(path), _MOST):
+        if RECORD_FILE in names or "ckpt" in below:
+            found = place if RECORD_FILE in names else os.path.join(place, "ckpt")
+            return f"contains {found!r}, where a run keeps its files"
     return None
-
-
-def _run_in(path: str) -> str | None:
-    """The first folder of a run, or of checkpoints, that a path is or contains."""
-    for count, (folder, below, _) in enumerate(os.walk(path)):
-        if _is_run(folder):
-            return folder
-        if "ckpt" in below:
-            return os.path.join(folder, "ckpt")
-        if count >= _MOST:
-            break
-    return None
-
-
-def _is_run(folder: str) -> bool:
-    return os.path.isfile(os.path.join(folder, RECORD_FILE))
