@@ -109,9 +109,13 @@ class _Entry(NamedTuple):
     keeps: str | None
 
 
-@functools.cache
+_known: dict[type, list[_Entry]] = {}
+
+
 def _entries(kind: type) -> list[_Entry]:
-    return [
+    if kind in _known:
+        return _known[kind]
+    entries = _known[kind] = [
         _Entry(
             field.name,
             field.metadata.get("json", field.name),
@@ -122,6 +126,7 @@ def _entries(kind: type) -> list[_Entry]:
         )
         for field in dataclasses.fields(kind)
     ]
+    return entries
 
 
 def _plain(value: Any) -> Any:

@@ -10,11 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 #: Clocks of hosts may differ, or be wrong: the life of a run's key is what limits trust.
@@ -25,11 +21,7 @@ _PURPOSE = b"ding: private key of a run's certificate authority, 1"
 
 
 class Authority:
-    """The certificate authority of one run. Every part of the run can derive the same one.
-
-    Args:
-        key: The run's key.
-    """
+    """The certificate authority of one run, which each part of the run derives from its key."""
 
     def __init__(self, key: str) -> None:
         derivation = HKDF(hashes.SHA256(), 32, salt=None, info=_PURPOSE)

@@ -61,8 +61,7 @@ class HttpServer:
     Args:
         port: 0 for any free one.
         max_body: Greatest size of a request's body in bytes.
-        on_stop: Called in the server's thread after its end, while open connections still get
-            answers.
+        on_stop: Called in the server's thread, while open connections still get answers.
         on_death: Called with the cause if the server ends without `stop`.
         on_warning: Called with a line about what hinders the server.
 
@@ -256,7 +255,12 @@ class _Connections:
     def add(self, connection: _Connection) -> bool:
         """Make room for a client that is not known yet; without room, it is closed."""
         with self._lock:
-            if not self._make_room():
+            if len(self._strangers) >= self._stranger_limit:
+                self._drop_stranger()
+            is_full = (
+                len(self._open) >= self._limit + self._stranger_limit
+            )  # those dropped end soon
+            if is_full and not self._drop_stranger():
                 _logger.warning("%d connections are open; another was closed", self._limit)
                 connection.socket.close()
                 return False
@@ -304,13 +308,6 @@ class _Connections:
         with self._lock:
             if self._open:
                 _logger.warning("%d requests are still being worked on", len(self._open))
-
-    def _make_room(self) -> bool:
-        if len(self._strangers) >= self._stranger_limit:
-            self._drop_stranger()
-        if len(self._open) < self._limit + self._stranger_limit:  # those dropped end soon
-            return True
-        return self._drop_stranger()
 
     def _drop_stranger(self) -> bool:
         if not self._strangers:

@@ -23,33 +23,18 @@ HANDSHAKE_BYTE = b"\x16"
 
 
 def server_name(role: str, port: int) -> str:
-    """What the certificate of a server calls it; no name of the DNS.
-
-    Args:
-        role: ``master`` or ``slave``.
-        port: The port that clients dial.
-    """
+    """What the certificate of a master or slave calls it, at the port that clients dial."""
     return f"{role}-{port}.ding.invalid"
 
 
 @lru_cache(maxsize=8)
 def client_context(key: str) -> ssl.SSLContext:
-    """What this process dials the parts of a run with; the same each time.
-
-    Args:
-        key: The run's key.
-    """
+    """What this process dials the parts of a run with; the same each time."""
     return _context(key, ssl.PROTOCOL_TLS_CLIENT, ())
 
 
 def server_context(key: str, role: str, ports: Iterable[int]) -> ssl.SSLContext:
-    """What one server of a run accepts connections with.
-
-    Args:
-        key: The run's key.
-        role: ``master`` or ``slave``.
-        ports: Those under which clients may reach it.
-    """
+    """What one master or slave accepts connections with, at the ports that clients dial."""
     names = [server_name(role, port) for port in ports]
     context = _context(key, ssl.PROTOCOL_TLS_SERVER, names)
     context.verify_mode = ssl.CERT_REQUIRED

@@ -12,17 +12,10 @@ _Base = TypeVar("_Base", bound="ResponseException")
 
 
 class ResponseException(Exception):
-    """A peer's answer says that a request failed.
+    """A peer's answer says that a request failed: its HTTP status, and what its body says.
 
     An answer that is not of the usual shape (from a proxy in between, say) has the code
     `CommonErrorCode.COMMON_FAILURE` and its HTTP status as message.
-
-    Attributes:
-        status_code: HTTP status.
-        success: What the body says.
-        code: Error code in the body.
-        message: Of the body.
-        data: Of the body.
     """
 
     by_code: ClassVar[dict[int, Any]]
