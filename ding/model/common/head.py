@@ -64,7 +64,8 @@ class DuelingHead(nn.Module):
         input_size: int | None = None,
     ) -> None:
         super().__init__()
-        a_layer_num, v_layer_num = _either(a_layer_num, layer_num), _either(v_layer_num, layer_num)
+        a_layer_num = layer_num if a_layer_num is None else a_layer_num
+        v_layer_num = layer_num if v_layer_num is None else v_layer_num
         layers = (activation, norm_type, dropout, noise, input_size)
         self.A = head_mlp(hidden_size, output_size, a_layer_num, *layers)
         self.V = head_mlp(hidden_size, 1, v_layer_num, *layers)
@@ -100,7 +101,8 @@ class BranchingHead(nn.Module):
         input_size: int | None = None,
     ) -> None:
         super().__init__()
-        a_layer_num, v_layer_num = _either(a_layer_num, layer_num), _either(v_layer_num, layer_num)
+        a_layer_num = layer_num if a_layer_num is None else a_layer_num
+        v_layer_num = layer_num if v_layer_num is None else v_layer_num
         layers: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         layers["input_size"] = input_size
         self.V = head_mlp(hidden_size, 1, v_layer_num, **layers)
@@ -326,7 +328,3 @@ def head_mlp(
         Dense(*linear_layers(sizes, activation, norm_type, dropout, noise)),
         Dense(*linear_layers([sizes[-1], output_size], None, noise=noise)),
     )
-
-
-def _either(value: int | None, default: int) -> int:
-    return default if value is None else value

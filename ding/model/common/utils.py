@@ -1,7 +1,9 @@
-"""Models from configs."""
+"""Models from configs, and what their constructors take."""
 
 import copy
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping
+from inspect import Signature, signature
 from typing import Any
 
 from torch import nn
@@ -24,3 +26,33 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
             f"{sorted(MODEL_REGISTRY)}"
         )
     return MODEL_REGISTRY.get(kwargs.pop("type"))(**kwargs)
+
+
+def takes_as(
+    base: type, without: Collection[str] = (), **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """For a constructor that takes what another class's takes, and gets it by name.
+
+    Args:
+        base: That class.
+        without: Parameters of it that are left out; those declared before ``**kwargs`` come first.
+        defaults: Other defaults than there.
+    """
+    theirs = signature(base).parameters.values()
+
+    def decorate(init: Callable[..., None]) -> Callable[..., None]:
+        *own, _ = signature(init).parameters.values()
+        taken = [p for p in theirs if p.name not in without]
+        taken = [p.replace(default=defaults.get(p.name, p.default)) for p in taken]
+        shown = Signature([*own, *taken])
+
+        @functools.wraps(init)
+        def constructor(*args: Any, **kwargs: Any) -> None:
+            bound = shown.bind(*args, **kwargs)
+            bound.apply_defaults()
+            init(**bound.arguments)
+
+        constructor.__signature__ = shown  # type: ignore[attr-defined]
+        return constructor
+
+    return decorate

@@ -1,6 +1,6 @@
 """Actors and critics of actions for off-policy policies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from ding.model.common.head import (
     column,
     flat_size,
 )
+from ding.model.common.utils import takes_as
 from ding.model.template.actor_critic import ActorCritic
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import sizes_of
@@ -58,9 +59,6 @@ class _QAC(ActorCritic):
             )
         super().__init__(nn.Identity(), nn.Identity())
         self.actor_size = self.critic_size = shape[0]
-
-    def _build_critic(self, make: Callable[[], nn.Module], twin: bool) -> nn.Module:
-        return nn.ModuleList([make(), make()]) if twin else make()
 
     def _q_value(self, x: torch.Tensor, key: str) -> dict[str, Any]:
         if isinstance(self.critic_head, nn.ModuleList):
@@ -112,7 +110,7 @@ class ContinuousQAC(_QAC):
             head = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
             return Dense(*linear_layers(sizes, **common), head)
 
-        self.critic_head = self._build_critic(critic, twin_critic)
+        self.critic_head = nn.ModuleList([critic(), critic()]) if twin_critic else critic()
 
     def _build_actor(
         self, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
@@ -206,9 +204,9 @@ class DiscreteQAC(_QAC):
             )
 
         self.actor_head = head(self.actor_size, actor_head_hidden_size, actor_head_layer_num)
-        self.critic_head = self._build_critic(
-            lambda: head(self.critic_size, critic_head_hidden_size, critic_head_layer_num),
-            twin_critic,
+        critic = self.critic_size, critic_head_hidden_size, critic_head_layer_num
+        self.critic_head = (
+            nn.ModuleList([head(*critic), head(*critic)]) if twin_critic else head(*critic)
         )
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -236,40 +234,14 @@ class ContinuousQVAC(ContinuousQAC):
 
     mode = ["compute_actor", "compute_critic", "compute_value"]
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        action_space: str = "reparameterization",
-        twin_critic: bool = True,
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 1,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        encoder_hidden_size_list: Sequence[int] | None = None,
-        share_encoder: bool | None = False,
-    ) -> None:
-        super().__init__(
-            obs_shape,
-            action_shape,
-            action_space,
-            twin_critic,
-            actor_head_hidden_size,
-            actor_head_layer_num,
-            critic_head_hidden_size,
-            critic_head_layer_num,
-            activation,
-            norm_type,
-            encoder_hidden_size_list,
-            share_encoder,
-        )
-        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        width = critic_head_hidden_size
+    @takes_as(ContinuousQAC, action_space="reparameterization", twin_critic=True)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        common = {name: kwargs[name] for name in ("activation", "norm_type")}
+        width = kwargs["critic_head_hidden_size"]
         self.value_head = nn.Sequential(
             *linear_layers([self.critic_size, width], **common),
-            RegressionHead(width, 1, critic_head_layer_num, **common),
+            RegressionHead(width, 1, kwargs["critic_head_layer_num"], **common),
         )
 
     def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
@@ -285,6 +257,10 @@ class ContinuousQVAC(ContinuousQAC):
     def compute_value(self, obs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'v_value': [B]}``."""
         return {"v_value": self.value_head(self.critic_feature(obs))["pred"]}
+
+
+#: What networks of agents, which see vectors, do not take.
+_NOT_OF_AGENTS = ("obs_shape", "encoder_hidden_size_list", "share_encoder")
 
 
 class _OfAgents:
@@ -305,62 +281,18 @@ class _OfAgents:
 class DiscreteMAQAC(_OfAgents, DiscreteQAC):
     """Discrete actions of several agents; see `_OfAgents` and `DiscreteQAC`."""
 
-    def __init__(
-        self,
-        agent_obs_shape: int,
-        global_obs_shape: int,
-        action_shape: int | Sequence[int],
-        twin_critic: bool = False,
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 1,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-    ) -> None:
-        super().__init__(
-            _by_part(agent_obs_shape, global_obs_shape),
-            action_shape,
-            twin_critic,
-            actor_head_hidden_size,
-            actor_head_layer_num,
-            critic_head_hidden_size,
-            critic_head_layer_num,
-            activation,
-            norm_type,
-        )
+    @takes_as(DiscreteQAC, _NOT_OF_AGENTS)
+    def __init__(self, agent_obs_shape: int, global_obs_shape: int, **kwargs: Any) -> None:
+        super().__init__(_by_part(agent_obs_shape, global_obs_shape), **kwargs)
 
 
 @MODEL_REGISTRY.register("continuous_maqac")
 class ContinuousMAQAC(_OfAgents, ContinuousQAC):
     """Continuous actions of several agents; see `_OfAgents` and `ContinuousQAC`."""
 
-    def __init__(
-        self,
-        agent_obs_shape: int,
-        global_obs_shape: int,
-        action_shape: int | Sequence[int],
-        action_space: str,
-        twin_critic: bool = False,
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 1,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-    ) -> None:
-        super().__init__(
-            _by_part(agent_obs_shape, global_obs_shape),
-            action_shape,
-            action_space,
-            twin_critic,
-            actor_head_hidden_size,
-            actor_head_layer_num,
-            critic_head_hidden_size,
-            critic_head_layer_num,
-            activation,
-            norm_type,
-        )
+    @takes_as(ContinuousQAC, _NOT_OF_AGENTS)
+    def __init__(self, agent_obs_shape: int, global_obs_shape: int, **kwargs: Any) -> None:
+        super().__init__(_by_part(agent_obs_shape, global_obs_shape), **kwargs)
 
 
 def state_of_each(x: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -9,6 +9,7 @@ from torch import nn
 
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
 from ding.model.common.head import DiscreteHead, RegressionHead, build_policy_head
+from ding.model.common.utils import takes_as
 from ding.model.template.actor_critic import ActorCritic, ByMode, ValueActorCritic
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import one_size
@@ -178,36 +179,12 @@ class PPG(ByMode):
 
     mode = VAC.mode
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        action_space: str = "discrete",
-        share_encoder: bool = True,
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 2,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        impala_cnn_encoder: bool = False,
-    ) -> None:
+    @takes_as(
+        VAC, ("sigma_type", "fixed_sigma_value", "bound_type", "encoder"), actor_head_layer_num=2
+    )
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        self.actor_critic = VAC(
-            obs_shape,
-            action_shape,
-            action_space,
-            share_encoder,
-            encoder_hidden_size_list,
-            actor_head_hidden_size,
-            actor_head_layer_num,
-            critic_head_hidden_size,
-            critic_head_layer_num,
-            activation,
-            norm_type,
-            impala_cnn_encoder=impala_cnn_encoder,
-        )
+        self.actor_critic = VAC(**kwargs)
         self.aux_critic = copy.deepcopy(self.actor_critic.critic)
 
     def compute_actor(self, x: torch.Tensor) -> dict[str, Any]:

@@ -122,27 +122,61 @@ class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
         return _explore(drawn, logit, mask, options["eps"])
 
 
-class DeterministicSampleWrapper(IModelWrapper):
-    """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
+class _SampleWrapper(IModelWrapper):
+    """Adds ``action``, made of the model's output."""
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
         output = checked(self._model(*args, **kwargs), self._model)
-        mu, _ = gaussian(output)
-        output["action"] = refuse_nan(mu)
+        output["action"] = self._action(output)
         return output
 
+    def _action(self, output: dict) -> Any:
+        raise NotImplementedError
 
-class ReparamSampleWrapper(IModelWrapper):
+
+class DeterministicSampleWrapper(_SampleWrapper):
+    """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
+
+    def _action(self, output: dict) -> Tensor:
+        return refuse_nan(gaussian(output["logit"])[0])
+
+
+class ReparamSampleWrapper(_SampleWrapper):
     """Adds ``action``, a draw ``mu + sigma * noise``, float32 ``[B, action_shape]``.
 
     Gradients flow to ``mu`` and ``sigma``.
     """
 
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = checked(self._model(*args, **kwargs), self._model)
-        mu, sigma = gaussian(output)
-        output["action"] = refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
-        return output
+    def _action(self, output: dict) -> Tensor:
+        mu, sigma = gaussian(output["logit"])
+        return refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
+
+
+class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
+    """Adds ``action``: a choice drawn with the softmax's probabilities, and Gaussian arguments."""
+
+    def _action(self, output: dict) -> dict[str, Tensor]:
+        mu, sigma = gaussian(output["logit"]["action_args"])
+        choice = sample_action(output["logit"]["action_type"])
+        drawn = torch.addcmul(mu, sigma, torch.randn_like(mu))
+        return {"action_type": choice, "action_args": refuse_nan(drawn)}
+
+
+class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
+    """Adds ``action``: the likeliest choice, and the mean of its arguments."""
+
+    def _action(self, output: dict) -> dict[str, Tensor]:
+        mu, _ = gaussian(output["logit"]["action_args"])
+        choice = argmax_action(output["logit"]["action_type"])
+        return {"action_type": choice, "action_args": refuse_nan(mu)}
+
+
+class HybridArgmaxSampleWrapper(_SampleWrapper):
+    """Adds ``action``: the best choice, and the arguments that the network gives."""
+
+    def _action(self, output: dict) -> dict[str, Tensor]:
+        choice = argmax_action(output["logit"])
+        return {"action_type": choice, "action_args": refuse_nan(output["action_args"])}
 
 
 def checked(output: Any, model: Any) -> dict:
@@ -157,8 +191,8 @@ def checked(output: Any, model: Any) -> dict:
     return output  # type: ignore[return-value]
 
 
-def gaussian(output: dict) -> tuple[Tensor, Tensor]:
-    logit = output["logit"]
+def gaussian(logit: Any) -> tuple[Tensor, Tensor]:
+    """``mu`` and ``sigma``, by name or as a pair."""
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
 
 
@@ -217,45 +251,6 @@ def _raise_nan(value: Tensor) -> NoReturn:
         f"(shape {list(value.shape)}), so there is no action to take. Usual causes: NaN in the "
         "observation, or a training that diverged (lower learn.learning_rate, clip gradients)"
     )
-
-
-class HybridReparamMultinomialSampleWrapper(IModelWrapper):
-    """Adds ``action``: a choice drawn with the softmax's probabilities, and Gaussian arguments."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = checked(self._model(*args, **kwargs), self._model)
-        logit = output["logit"]
-        mu, sigma = gaussian({"logit": logit["action_args"]})
-        output["action"] = {
-            "action_type": sample_action(logit["action_type"]),
-            "action_args": refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu))),
-        }
-        return output
-
-
-class HybridDeterministicArgmaxSampleWrapper(IModelWrapper):
-    """Adds ``action``: the likeliest choice, and the mean of its arguments."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = checked(self._model(*args, **kwargs), self._model)
-        logit = output["logit"]
-        mu, _ = gaussian({"logit": logit["action_args"]})
-        output["action"] = {
-            "action_type": argmax_action(logit["action_type"]),
-            "action_args": refuse_nan(mu),
-        }
-        return output
-
-
-class HybridArgmaxSampleWrapper(IModelWrapper):
-    """Adds ``action``: the best choice, and the arguments that the network gives."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = checked(self._model(*args, **kwargs), self._model)
-        choice = argmax_action(output["logit"])
-        action_args = refuse_nan(output["action_args"])
-        output["action"] = {"action_type": choice, "action_args": action_args}
-        return output
 
 
 class HybridEpsGreedySampleWrapper(HybridArgmaxSampleWrapper):
