@@ -148,14 +148,8 @@ class ACERPolicy(UnrolledPolicy):
         batch: Sequences,
         share: float,
     ) -> None:
-        """Gradients of the actor's parameters, each state's within the trust region.
-
-        Args:
-            loss: ``[T, B, 1]``.
-            logit: ``[T + 1, B, N]``, of which the loss is a function.
-            obs: ``[(T + 1) * B, *obs_shape]``.
-            share: See `_share`.
-        """
+        """Gradients of the actor's parameters, each state's within the trust region; of ``loss``
+        ``[T, B, 1]``, a function of ``logit`` ``[T + 1, B, N]``."""
         (descent,) = torch.autograd.grad(loss.sum(), logit)
         if self._cfg.learn.trust_region:
             with torch.no_grad():

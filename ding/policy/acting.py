@@ -69,13 +69,10 @@ class NStepPolicy(ActingPolicy):
     _nstep: int
     _priority_form = "absolute"
 
-    @property
-    def _rewards_per_sample(self) -> int:  # type: ignore[override]
-        return self._nstep
-
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""
-        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+        self._gamma = self._cfg.discount_factor
+        self._nstep = self._rewards_per_sample = self._cfg.nstep
 
     def _use_priority(self) -> None:
         super()._use_priority()

@@ -78,8 +78,6 @@ class AdvantageActorCritic(PolicyGradient):
     def _estimate_returns(self, batch: Rollout, first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
 
-        With several agents all that the critic says is ``[N, agents]``, and so are advantages.
-
         Args:
             first: Whether these samples are new: not before the first pass over them.
         """
@@ -95,12 +93,8 @@ class AdvantageActorCritic(PolicyGradient):
         self._set_returns(batch, slice(None) if first else None)
 
     def _set_returns(self, batch: Rollout, new: torch.Tensor | slice | None) -> None:
-        """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit.
-
-        Args:
-            batch: ``adv`` and ``value`` in the unit of the reward.
-            new: Index of the samples that are seen for the first time; None if there are none.
-        """
+        """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit; ``new`` is the
+        index of samples that are seen for the first time, None if there are none."""
         returns = batch["adv"] + batch["value"]
         if self._value_norm and new is not None:
             moments = joint_moments(returns[new], self._joint)
@@ -109,14 +103,10 @@ class AdvantageActorCritic(PolicyGradient):
         batch["return"] = returns / self._value_std
         batch["value"] = batch["value"] / self._value_std
 
-    def _critic(self, obs: Obs) -> torch.Tensor:
-        """What the critic predicts, in its unit."""
-        return self._model(obs, mode="compute_critic")["value"]
-
     @torch.no_grad()
     def _values(self, obs: Obs) -> torch.Tensor:
-        """The same in the unit of the reward, without gradient."""
-        return self._critic(obs) * self._value_std
+        """What the critic predicts, in the unit of the reward."""
+        return self._model(obs, mode="compute_critic")["value"] * self._value_std
 
     def _advantages(
         self,
@@ -198,14 +188,8 @@ class CountedSteps:
         self._steps: dict[int, None] = {}
 
     def take_new(self, step_ids: torch.Tensor | None) -> torch.Tensor | slice:
-        """Remember steps.
-
-        Args:
-            step_ids: int64 ``[B]``, or None where samples have none: then all are new.
-
-        Returns:
-            Index of those that are new; of a step that comes twice, the first.
-        """
+        """Remember steps, int64 ``[B]``, and return the index of those that are new; of a step that
+        comes twice, the first. Without numbers all are new."""
         if step_ids is None:
             return slice(None)
         places = []

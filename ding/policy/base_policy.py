@@ -234,8 +234,6 @@ class Policy(RowAdapter, NetworkOwner):
     def cfg(self) -> EasyDict:
         return self._cfg
 
-    # ------------------------------------------------------------------ modes
-
     @property
     def learn_mode(self) -> modes.learn_function:
         return Policy.learn_function(
@@ -243,10 +241,7 @@ class Policy(RowAdapter, NetworkOwner):
             self._reset_learn,
             self.__repr__,
             self._monitor_vars_learn,
-            self._get_attribute,
-            self._set_attribute,
-            partial(self._save_mode, self._state_dict_learn),
-            partial(self._load_mode, self._load_state_dict_learn),
+            *self._attributes_and_state("learn"),
         )
 
     @property
@@ -256,10 +251,7 @@ class Policy(RowAdapter, NetworkOwner):
             self._process_transition,
             self._get_train_sample,
             self._reset_collect,
-            self._get_attribute,
-            self._set_attribute,
-            partial(self._save_mode, self._state_dict_collect),
-            partial(self._load_mode, self._load_state_dict_collect),
+            *self._attributes_and_state("collect"),
         )
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
         if self._cuts_samples() and self._has_core("_forward_collect_batch", *rows_only):
@@ -279,18 +271,19 @@ class Policy(RowAdapter, NetworkOwner):
         mode = Policy.eval_function(
             self._forward_eval,  # type: ignore[arg-type]  # likewise
             self._reset_eval,
-            self._get_attribute,
-            self._set_attribute,
-            partial(self._save_mode, self._state_dict_eval),
-            partial(self._load_mode, self._load_state_dict_eval),
+            *self._attributes_and_state("eval"),
         )
         if self._has_core("_forward_eval_batch", "_forward_eval"):
             resets = self._overrides("_reset_eval")
             mode.batched = modes.BatchedEval(self._eval_columns, resets, self._recurrent)
         return mode
 
+    def _attributes_and_state(self, mode: str) -> tuple[Any, Any, Any, Any]:
+        save = partial(self._save_mode, getattr(self, f"_state_dict_{mode}"))
+        load = partial(self._load_mode, getattr(self, f"_load_state_dict_{mode}"))
+        return self._get_attribute, self._set_attribute, save, load
+
     def _save_mode(self, state_dict: Callable[[], State]) -> State:
-        """What a mode's ``state_dict`` returns, by the method that makes its part."""
         shared = {
             "env_statistics": self._env_statistics,
             "own_state": self._own_state.save(self),
@@ -320,11 +313,7 @@ class Policy(RowAdapter, NetworkOwner):
         setattr(self, f"_{name}", value)
 
     def _get_attribute(self, name: str) -> Any:
-        """The value of ``self._get_<name>()`` or ``self._<name>``.
-
-        Raises:
-            AttributeError: Neither exists.
-        """
+        """The value of ``self._get_<name>()`` or ``self._<name>``."""
         if hasattr(self, f"_get_{name}"):
             return getattr(self, f"_get_{name}")()
         if hasattr(self, f"_{name}"):
@@ -353,8 +342,6 @@ class Policy(RowAdapter, NetworkOwner):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n{self._model!r}\n)"
 
-    # ------------------------------------------------------------------ several learners
-
     def sync_gradients(self, model: torch.nn.Module) -> None:
         """Average the gradients of ``model`` over all ranks; nothing at world size 1.
 
@@ -372,8 +359,6 @@ class Policy(RowAdapter, NetworkOwner):
         if get_world_size() > 1:
             for tensor in model.state_dict().values():
                 torch.distributed.broadcast(tensor, 0)
-
-    # ------------------------------------------------------------------ learn
 
     def _init_learn(self) -> None:
         """Set up what training needs: optimiser, target network, hyper-parameters."""
@@ -412,11 +397,7 @@ class Policy(RowAdapter, NetworkOwner):
         return {name: value for name, value in names if name is not None}
 
     def _check_batch(self, batch: Any) -> None:
-        """Refuse a batch whose columns do not go together.
-
-        Raises:
-            DataError: Names the column, its shape and the one that is expected.
-        """
+        """Refuse a batch whose columns do not go together (`check_samples`)."""
         # A user's network may have a number of agents that the config does not say.
         agents = self._cfg.model.get("agent_num", 0) if self._cfg.get("multi_agent") else None
         if self.data_columns is not None:  # a data set may have others
@@ -448,11 +429,8 @@ class Policy(RowAdapter, NetworkOwner):
         return batch
 
     def _shaped_action(self, action: Action, leading: int = 1) -> Action:
-        """Actions of one number: without a dimension of 1 if they are indices, with one if vectors.
-
-        Args:
-            leading: Dimensions before those of an action.
-        """
+        """Actions of one number: without a dimension of 1 if they are indices, with one if vectors,
+        after ``leading`` dimensions."""
         if isinstance(action, Mapping):
             return {name: self._shaped_action(part, leading) for name, part in action.items()}
         if not isinstance(action, torch.Tensor):
@@ -465,11 +443,7 @@ class Policy(RowAdapter, NetworkOwner):
         return action.unsqueeze(-1) if is_vector else action
 
     def _use_priority(self) -> None:
-        """Learn from prioritised samples, if the config says so.
-
-        Raises:
-            ConfigError: Weights without priorities.
-        """
+        """Learn from prioritised samples, if the config says so."""
         self._priority = self._cfg.priority
         self._priority_IS_weight = self._cfg.priority_IS_weight
         if self._priority_IS_weight and not self._priority:
@@ -504,15 +478,11 @@ class Policy(RowAdapter, NetworkOwner):
         """One step of an optimiser down a loss, if that is finite.
 
         Args:
-            batch: What the loss is of, for the error.
             part: Whose gradients are averaged over processes; the model's by default.
             parameters: The only ones that get gradients, if given.
 
-        Returns:
-            The loss.
-
         Raises:
-            DataError: It is not finite.
+            DataError: The loss is not finite; names the columns of ``batch`` that are not.
         """
         check_loss(self, value := loss.item(), batch)
         optimizer.zero_grad()
@@ -527,11 +497,8 @@ class Policy(RowAdapter, NetworkOwner):
         return value
 
     def _share(self, batch: Mapping[str, object]) -> float:
-        """What this learner's loss, a mean over its samples, counts among those of all learners.
-
-        Learners average their gradients with equal weights, but their batches may differ in size,
-        and their sequences in length.
-        """
+        """What this learner's loss, a mean over its samples, counts among those of all learners."""
+        # Their gradients are averaged with equal weights, whatever the sizes of their batches.
         count = self._sample_count(batch)
         return count * get_world_size() / float(allreduce_data(float(count), "sum"))
 
@@ -569,8 +536,6 @@ class Policy(RowAdapter, NetworkOwner):
             target.load_state_dict(state_dict.get("target_model", state_dict["model"]))
             target.reset_state(state_dict.get("target_update_count"))
         load_state(self, self._learned, state_dict)
-
-    # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
         """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
@@ -610,13 +575,21 @@ class Policy(RowAdapter, NetworkOwner):
         """How many samples `_get_train_columns` makes of each trajectory."""
         return lengths
 
-    def _collect_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _collect_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        return self._acted("collecting", self._forward_collect_batch, obs, *args, **kwargs)
+
+    def _acted(
+        self, doing: str, core: Callable[..., Output], obs: Obs, *args: Any, **kwargs: Any
+    ) -> Output:
+        """What a batched core says of observations, on the CPU."""
         try:
             with torch.no_grad():
-                output = self._forward_collect_batch(self._model_input(obs), *args, **kwargs)
+                output = core(self._model_input(obs), *args, **kwargs)
         except DataError as error:
-            raise DataError(f"{type(self).__name__}, collecting: {error}") from error
-        return self._to_cpu(output)
+            raise DataError(f"{type(self).__name__}, {doing}: {error}") from error
+        if not self._cuda:
+            return output
+        return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
@@ -628,8 +601,6 @@ class Policy(RowAdapter, NetworkOwner):
         self._model.load_state_dict(state_dict["model"], strict=True)
         load_state(self, self._acted_with, state_dict)
 
-    # ------------------------------------------------------------------ eval
-
     def _init_eval(self) -> None:
         """Set up what evaluation needs: a greedy wrapper of the model."""
 
@@ -637,14 +608,8 @@ class Policy(RowAdapter, NetworkOwner):
         """Act on a batch, greedily; arguments as of `_forward_collect_batch`."""
         raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
 
-    def _eval_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        try:
-            with torch.no_grad():
-                return self._to_cpu(
-                    self._forward_eval_batch(self._model_input(obs), *args, **kwargs)
-                )
-        except DataError as error:
-            raise DataError(f"{type(self).__name__}, evaluating: {error}") from error
+    def _eval_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        return self._acted("evaluating", self._forward_eval_batch, obs, *args, **kwargs)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
@@ -654,8 +619,6 @@ class Policy(RowAdapter, NetworkOwner):
 
     def _load_state_dict_eval(self, state_dict: State) -> None:
         self._model.load_state_dict(state_dict["model"], strict=True)
-
-    # ------------------------------------------------------------------ models and devices
 
     def _train_mode(self, training: bool) -> None:
         """Switch the model, if it is not there yet: walking all layers each time costs."""
@@ -668,11 +631,6 @@ class Policy(RowAdapter, NetworkOwner):
             return tensor.to(self._device, torch.float32)
 
         return convert(obs) if isinstance(obs, np.ndarray) else tree_map(convert, obs)
-
-    def _to_cpu(self, output: Output) -> Output:
-        if not self._cuda:
-            return output
-        return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
 
 
 class CommandModePolicy(Policy):

@@ -15,11 +15,7 @@ from ding.utils.errors import DataError
 
 
 def check_loss(policy: object, loss: float, batch: Mapping[str, object]) -> None:
-    """Refuse a loss that is NaN or infinite, before the optimiser's step.
-
-    Raises:
-        DataError: Names the policy and the columns of ``batch`` that are not finite.
-    """
+    """Refuse a loss that is NaN or infinite, and name the columns of ``batch`` that are."""
     if math.isfinite(loss):
         return
     bad = sorted(_not_finite(batch))

@@ -94,12 +94,8 @@ class COMAPolicy(TeamPolicy):
         return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
 
     def _policy(self, batch: Sequences, steps: slice, logit: Tensor) -> Tensor:
-        """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them.
-
-        Args:
-            steps: Which T of the T + 1 steps.
-            logit: Of all of them.
-        """
+        """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them, in the
+        ``steps`` of the T + 1 whose logits are given."""
         logit, mask = logit[steps], batch["obs"].get("action_mask")
         legal = torch.ones_like(logit) if mask is None else (mask[steps] != 0).to(logit.dtype)
         eps = batch["eps"].to(logit.dtype).reshape(*logit.shape[:2], 1, 1)
@@ -108,11 +104,9 @@ class COMAPolicy(TeamPolicy):
 
     @torch.no_grad()
     def _returns(self, batch: Sequences, logit: Tensor) -> Tensor:
-        """TD(λ) returns by the target critic, ``[T, B, agents]``.
-
-        What was done next is known but at a sequence's end: there values are means over what the
-        policy does.
-        """
+        """TD(λ) returns by the target critic, ``[T, B, agents]``."""
+        # What was done next is known but at a sequence's end: there values are means over what the
+        # policy does.
         mask, next_action = batch["mask"], batch["action"].roll(-1, 0)
         obs = after(batch["obs"])
         q_value = self._q_values(self._target_model, obs, next_action)
@@ -123,12 +117,8 @@ class COMAPolicy(TeamPolicy):
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
 
     def _mean_value(self, obs: Obs, probability: Tensor) -> Tensor:
-        """Mean value of each agent under the policy, by the target critic, ``[R, agents]``.
-
-        Args:
-            obs: Of R rows.
-            probability: ``[R, agents, N]``.
-        """
+        """Mean value of each agent under the policy, by the target critic, ``[R, agents]``; from
+        the observations of R rows and ``probability`` ``[R, agents, N]``."""
         action, weight = others_actions(probability)
         obs = tree_map(lambda leaf: leaf.expand(len(action), *leaf.shape), obs)
         q_value = self._q_values(self._target_model, obs, action)

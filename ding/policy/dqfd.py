@@ -46,13 +46,8 @@ class DemonstrationPolicy(Policy):
         return self._cfg.learn.lambda3 * squares.sum()
 
     def _shortfall(self, q: Tensor, action: Tensor, is_expert: Tensor) -> Tensor:
-        """How far other actions come within the margin below the expert's, or above it.
-
-        Args:
-            q: ``[*, N]``.
-            action: int64 ``[*]``.
-            is_expert: 1 where the expert acted, else 0; ``[*]`` or what broadcasts to it.
-        """
+        """How far other actions come within the margin below the expert's, or above it, ``[*]``;
+        0 where the expert did not act. ``q`` is ``[*, N]``."""
         chosen = action.unsqueeze(-1)
         margin = torch.full_like(q, self._cfg.learn.margin_function).scatter(-1, chosen, 0.0)
         return ((q + margin).amax(-1) - q.gather(-1, chosen).squeeze(-1)) * is_expert

@@ -142,7 +142,7 @@ def check_fit(cfg: Mapping[str, Any], env: Any, own_env: bool = False) -> list[s
         if own_env and numbers_for_choices(cfg.get("type"), space) and "action_shape" in model:
             assumed.append(
                 f"the environments declare actions as {space}, and the policy "
-                f"{_base_name(cfg['type'])!r} chooses discrete ones: taken as "
+                f"{cfg['type'].removesuffix('_command')!r} chooses discrete ones: taken as "
                 f"policy.model.action_shape={_plain(model['action_shape'])} choices"
             )
         else:
@@ -192,14 +192,10 @@ def check_kind(type_: Any, space: Any) -> None:
     if served and kind not in served:
         own = " or ".join(name for name in served if name != "multi-agent") or "a team's"
         raise ConfigError(
-            f"policy {_base_name(type_)!r} chooses {own} actions, and "
+            f"policy {type_.removesuffix('_command')!r} chooses {own} actions, and "
             f"the environments' action space is {space}, which is {kind}; policies for it: "
             f"{', '.join(policies_for(kind))}"
         )
-
-
-def _base_name(type_: str) -> str:
-    return type_.removesuffix("_command")
 
 
 def _type_of(space: object) -> str:
@@ -239,11 +235,7 @@ def _first_obs(env: Any) -> Any:
 
 
 def _comparable(model: Mapping[str, Any], word: Any, space: object) -> bool:
-    """Whether the network is for real actions where those of the environments are.
-
-    Raises:
-        ConfigError: It is, and they are not.
-    """
+    """Whether the network is for real actions where those of the environments are."""
     kind = _type_of(space)
     if not _sizes(space) or (word in _CONTINUOUS) == (kind == "Box"):
         return True
@@ -266,11 +258,8 @@ def _check_branches(model: Mapping[str, Any], space: object) -> None:
 
 
 def _agree(given: object, wanted: object, is_number: bool) -> bool:
-    """Whether a shape is the one that is wanted, or cannot be compared with it.
-
-    Args:
-        is_number: Only how many numbers there are counts.
-    """
+    """Whether a shape is the one that is wanted, or cannot be compared with it; for ``is_number``
+    only how many numbers there are counts."""
     if given is None:
         return True
     if isinstance(wanted, Mapping):

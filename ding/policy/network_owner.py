@@ -63,11 +63,7 @@ class NetworkOwner:
         return self._action_spaces[cfg.action_space]
 
     def _check_model(self, model: Any) -> None:
-        """Refuse a network that learning, collecting or evaluating cannot use.
-
-        Raises:
-            ConfigError: Says what it lacks.
-        """
+        """Refuse a network that learning, collecting or evaluating cannot use."""
         require_parts(self, model, self.network_calls)
 
     @property
@@ -98,11 +94,7 @@ class NetworkOwner:
         return name, [BUILTIN_TYPES["model"][name]]
 
     def _compile(self, mode: bool | str) -> None:
-        """Let torch compile the networks at their first calls, which takes up to a minute.
-
-        Raises:
-            ConfigError: An unknown mode, or there is no compiler.
-        """
+        """Let torch compile the networks at their first calls, which takes up to a minute."""
         modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
         if mode is not True and mode not in modes:
             raise ConfigError(
@@ -114,18 +106,13 @@ class NetworkOwner:
                 f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
                 f"{compilers}: install one, or set the key to None, which computes the same"
             )
-        networks = [self._model, getattr(self, "_target_model", None)]
-        for network in networks:
+        for network in (self._model, getattr(self, "_target_model", None)):
             if network is not None:
                 innermost(network).compile(mode=None if mode is True else mode)
 
 
 def _known_to_the_model(cfg: EasyDict) -> EasyDict:
-    """``policy.model`` without keys that the model does not take: configs may carry others.
-
-    Raises:
-        ConfigError: Names keys that it needs and that are not there.
-    """
+    """``policy.model`` without keys that the model does not take: configs may carry others."""
     import_module(cfg.get("import_names", []))
     parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
     missing = [

@@ -228,32 +228,23 @@ def try_network(policy: Any, model: nn.Module, shapes: Sizes, obs: Any = None) -
 
 
 def _try_call(
-    policy: Any,
-    model: nn.Module,
-    call: Call,
-    inputs: Any,
-    sizes: Sizes,
-    certain: bool,
+    policy: Any, model: nn.Module, call: Call, inputs: Any, sizes: Sizes, certain: bool
 ) -> None:
     try:
         output = model(inputs, **call.options)
     except Exception as error:  # whatever a user's code raises
         if not certain:
             return
-        raise ConfigError(_failed(policy, model, call, sizes, error)) from error
+        raise ConfigError(
+            f"{_needed(policy, call, sizes)}; {type(model).__name__}.forward failed with "
+            f"{type(error).__name__}: {error} (docs/own_network.md)"
+        ) from error
     wrong = _difference(call.gives, output, sizes if certain else {}, "")
     if wrong:
         raise ConfigError(
             f"{_needed(policy, call, sizes)}; {type(model).__name__}.forward returned "
             f"{_shapes_of(output)}: {wrong} (docs/own_network.md)"
         )
-
-
-def _failed(policy: Any, model: nn.Module, call: Call, sizes: Sizes, error: Exception) -> str:
-    return (
-        f"{_needed(policy, call, sizes)}; {type(model).__name__}.forward failed with "
-        f"{type(error).__name__}: {error} (docs/own_network.md)"
-    )
 
 
 def _needed(policy: Any, call: Call, sizes: Sizes) -> str:
@@ -288,16 +279,16 @@ def _inputs(takes: Contract, sizes: Sizes, obs: Any, policy: Any) -> Any:
     *batch, last = takes.parts
     if last == "*obs_shape" and obs is not None:
         axes = [known[axis] for axis in batch]
-        return tree_map(lambda leaf: _repeated(leaf, axes, policy._device), obs)
+
+        def repeated(leaf: Any) -> torch.Tensor:
+            rows = np.broadcast_to(leaf, (*axes, *np.shape(leaf)))
+            return torch.tensor(rows, dtype=torch.float32, device=policy._device)
+
+        return tree_map(repeated, obs)
     if not all(axis in known for axis in takes.parts):
         return None
     shape = np.concatenate([np.ravel(known[axis]) for axis in takes.parts])
     return torch.zeros(shape.astype(int).tolist(), device=policy._device)
-
-
-def _repeated(leaf: Any, axes: Sequence[int], device: str) -> torch.Tensor:
-    rows = np.broadcast_to(leaf, (*axes, *np.shape(leaf)))
-    return torch.tensor(rows, dtype=torch.float32, device=device)
 
 
 def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:

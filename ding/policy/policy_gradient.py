@@ -109,12 +109,10 @@ class PolicyGradient(ActingPolicy):
         return self._trained
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
-        """Losses by name, of which `_weighted` makes a sum, and numbers to log besides.
+        """Losses by name, of which `_weighted` makes a sum, and numbers to log in addition.
 
         Args:
-            batch: What was collected.
             output: What the network says now: ``logit``, and ``value`` if there is a critic.
-            adv: ``[B]``.
         """
         raise NotImplementedError
 
@@ -152,10 +150,7 @@ class PolicyGradient(ActingPolicy):
         return DRAWN[self._cfg.action_space]
 
     def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
-        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
-
-        They tell the neighbours of a trajectory from others when data is cut and joined.
-        """
+        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``."""
         number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
         number += self._next_step_id
         self._next_step_id = int(number[-1]) + 2

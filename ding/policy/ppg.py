@@ -12,6 +12,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
+from ding.data.tree import tree_leaves
 from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples, State, Tree
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
@@ -95,7 +96,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         return self._model.actor_critic.actor
 
     def _update_critic(self, batch: Rollout) -> Log:
-        value = self._critic(batch["obs"])
+        value = self._model(batch["obs"], mode="compute_critic")["value"]
         data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
         loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
         names = ("value_loss", "value_mean", "value_max")
@@ -115,11 +116,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         return {**batch, "seen": data.columns["obs"] if columnar else batch["obs"]}
 
     def _remember(self, batch: Rollout) -> dict[str, float]:
-        """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it.
-
-        Returns:
-            What to log of the auxiliary phase, if there was one.
-        """
+        """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it."""
         self._memory.add(batch["seen"], batch["return"] * self._value_std)
         if self._memory.phases < self._cfg.learn.aux_freq:
             return {}
@@ -130,9 +127,9 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         target = (returns / self._value_std).to(self._device)
         chunks = torch.arange(len(target)).split(cfg.batch_size)
         with torch.no_grad():
-            old = tree_join(
-                torch.cat, [self._actor_logit(tree_take(obs, index)) for index in chunks]
-            )
+            inputs = (self._model_input(tree_take(obs, index)) for index in chunks)
+            outputs = (self._model(part, mode="compute_actor") for part in inputs)
+            old = tree_join(torch.cat, [one_action(output)["logit"] for output in outputs])
         losses = []
         for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
             for place in self._shuffled_parts(len(target)):
@@ -141,22 +138,15 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         means = torch.tensor(losses).mean(0).tolist()
         return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
 
-    def _actor_logit(self, obs: Obs) -> Tree:
-        return one_action(self._model(self._model_input(obs), mode="compute_actor"))["logit"]
-
     def _update_both(self, obs: Obs, old: Tree, target: torch.Tensor) -> list[float]:
-        """One step of each network.
-
-        Returns:
-            The policy network's loss of its values and of the change of its policy, and the loss
-            of the value network.
-        """
+        """One step of each network; returns `_auxiliary_phase`'s three losses."""
         obs = self._model_input(obs)
         output = self._model(obs, mode="compute_actor_critic")
         value_loss = 0.5 * (output["value"] - target).pow(2).mean()
         clone_loss = kl(split_like(old, output["logit"]), output["logit"]).mean()
         weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")
-        critic_loss = 0.5 * (self._critic(obs) - target).pow(2).mean()
+        own_value = self._model(obs, mode="compute_critic")["value"]
+        critic_loss = 0.5 * (own_value - target).pow(2).mean()
         losses = to_floats(value_loss, clone_loss, critic_loss)
         batch = {"obs": obs, "return": target}
         check_loss(self, sum(losses), batch)  # before either of them moves
@@ -186,11 +176,7 @@ class PPGPolicy(PhasicPolicyGradient):
     )
 
     def _learn(self, batch: Rollout) -> list[Log]:
-        """A policy phase, and perhaps an auxiliary one.
-
-        Returns:
-            One log for each minibatch of the policy phase; the last tells of the auxiliary phase.
-        """
+        """A policy phase, a log for each minibatch; in the last one an auxiliary phase, if due."""
         cfg = self._cfg.learn
         self._estimate_returns(batch, first=True)
         actor = [
@@ -303,16 +289,9 @@ class AuxiliaryMemory:
 
     def state_dict(self) -> State:
         """A memory of more than 64 MiB is left out: what goes on from it begins with none."""
-        return {"phases": self.phases, "parts": self._parts if self._size <= _MOST_BYTES else []}
+        leaves = [leaf for part in self._parts for leaf in tree_leaves(part)]
+        small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _MOST_BYTES
+        return {"phases": self.phases, "parts": self._parts if small else []}
 
     def load_state_dict(self, state: State) -> None:
         self.phases, self._parts = state["phases"], list(state["parts"])
-
-    @property
-    def _size(self) -> int:
-        sizes: list[int] = []
-        tree_map(
-            lambda leaf: sizes.append(leaf.numel() * leaf.element_size()),
-            dict(enumerate(self._parts)),
-        )
-        return sum(sizes)

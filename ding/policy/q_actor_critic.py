@@ -55,7 +55,8 @@ class QActorCritic(NStepPolicy):
     )
 
     def _set_horizon(self) -> None:
-        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.nstep
+        self._gamma = self._cfg.learn.discount_factor
+        self._nstep = self._rewards_per_sample = self._cfg.nstep
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -132,8 +133,7 @@ class QActorCritic(NStepPolicy):
 
     def _judge(self, model: Network, obs: Obs, action: Action) -> list[Tensor]:
         """What each critic says of actions, ``[B]`` each."""
-        inputs = self._critic_inputs(obs, action)
-        q_value = model(inputs, mode="compute_critic")["q_value"]
+        q_value = model(self._critic_inputs(obs, action), mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
     def _critic_inputs(self, obs: Obs, action: Action) -> dict[str, Any]:

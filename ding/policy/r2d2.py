@@ -142,7 +142,7 @@ class R2D2Policy(RecurrentPolicy):
             target_q = self._q_values(self._target_model.forward, batch)
         error = self._td_errors(batch, q, target_q, self._nstep)
         losses, more = self._step_losses(batch, q, target_q, error)
-        loss = self._sequence_loss(batch, losses)
+        loss = self._mean_of_steps(batch, losses)
         first = q[0].detach()
         taken = first.gather(-1, batch["action"][self._burnin_step].unsqueeze(-1))
         log = {
@@ -167,10 +167,6 @@ class R2D2Policy(RecurrentPolicy):
             warmed = batch["mask"][0].bool().tolist()
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
         return network({"obs": tree_take(obs, slice(burnin, None)), "prev_state": states})["logit"]
-
-    def _sequence_loss(self, batch: Sequences, losses: Tensor) -> Tensor:
-        """What is minimised, of the steps' losses ``[L, B]``."""
-        return self._mean_of_steps(batch, losses)
 
     def _mean_of_steps(self, batch: Sequences, losses: Tensor) -> Tensor:
         """The mean over sequences of the means over their steps ``[L, B]``."""
@@ -258,8 +254,9 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
         samples = super()._get_train_columns(columns, lengths)
         return {**samples, "is_expert": np.zeros(len(samples["null"]), np.float32)}
 
-    def _sequence_loss(self, batch: Sequences, losses: Tensor) -> Tensor:
-        return super()._sequence_loss(batch, losses) + self._squared_weights()
+    def _losses(self, batch: Sequences) -> TeamLoss:
+        loss, error, log = super()._losses(batch)
+        return loss + self._squared_weights(), error, log
 
     _logged: tuple[str, ...] = ("nstep_loss", "1step_loss", "sl_loss")
 

@@ -76,15 +76,10 @@ class _SoftActorCritic(QActorCritic):
             self._optimizer_alpha = Adam([self._alpha_parameter], lr=cfg.learning_rate_alpha)
 
     def _usual_entropy(self) -> float:
-        """What the entropy is to come to unless the config says."""
         raise NotImplementedError
 
     def _update_alpha(self, entropy: torch.Tensor) -> Log:
-        """One step of the temperature.
-
-        Args:
-            entropy: Of the current policy; its mean is compared with the target.
-        """
+        """One step of the temperature, by how far the policy's mean entropy is from its target."""
         if not self._auto_alpha:
             return {"alpha": self._alpha_value}
         mean = joint_mean(entropy, self._joint)

@@ -57,17 +57,8 @@ class UnrolledPolicy(ActingPolicy):
         return sequence_counts(lengths, self._get_unroll_len())
 
     def _batch(self, data: Samples) -> Sequences:
-        """Make a batch of B pieces, time first.
-
-        Args:
-            data: Samples; see `sequence_batch`. Or rows whose values are lists of T, as
-                ``Adder.get_train_sample`` makes them.
-
-        Returns:
-            What `sequence_batch` gives, and ``discount`` float32 ``[T, B]``, of the value that
-            follows each transition. With it and without reward no trace comes from padding.
-            ``weight`` is ``[T, B]``, of mean 1 over the transitions, or ``None``.
-        """
+        """A batch of B pieces, time first: what `sequence_batch` makes, ``discount`` ``[T, B]`` of
+        the value after each transition, and ``weight`` ``[T, B]`` of mean 1, or None."""
         cfg = self._cfg
         batch: Any = sequence_batch(
             _from_lists(data, self._transition_outputs),

@@ -20,6 +20,8 @@ from ding.utils.log_writer import ScalarWriter
 
 #: Transitions by name: an array ``[N, ...]``, or a nested mapping of such.
 Transitions: TypeAlias = dict[str, Any]
+#: Transitions of trajectories, one after the other, and the length of each, int64 ``[M]``.
+Trajectories: TypeAlias = tuple[Transitions, np.ndarray]
 #: What `BaseRewardModel.state_dict` returns: tensors, arrays, numbers and containers of them.
 State: TypeAlias = dict[str, Any]
 
@@ -117,9 +119,7 @@ class BaseRewardModel(Configurable):
     def build(self) -> None:
         """Make networks, when the config and the shapes are known."""
 
-    def collected(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def collected(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         """Rewrite what was collected, before training samples are made of it.
 
         Args:
@@ -137,9 +137,7 @@ class BaseRewardModel(Configurable):
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
         """Keep what is needed of new transitions, to train on; the arguments of `collected`."""
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         """Transitions with the rewards of this model; arguments and result of `collected`."""
         return transitions, lengths
 
@@ -310,7 +308,7 @@ def _as_size(shape: Any) -> Any:
     return shape[0] if is_vector else shape
 
 
-def of_rows(data: Sequence[Mapping[str, Any]]) -> tuple[Transitions, np.ndarray]:
+def of_rows(data: Sequence[Mapping[str, Any]]) -> Trajectories:
     columns = as_columns(data)
     if columns is None:
         raise DataError(f"expected transitions of the same keys and shapes, got {data!r:.200}")

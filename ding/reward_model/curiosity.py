@@ -9,7 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ding.model.common.encoder import build_encoder
-from ding.reward_model.base_reward_model import BaseRewardModel, RecentSteps, Transitions
+from ding.reward_model.base_reward_model import (
+    BaseRewardModel,
+    RecentSteps,
+    Trajectories,
+    Transitions,
+)
 from ding.rl_utils.gae import gae_columns
 from ding.torch_utils.network import MLP
 from ding.utils import REWARD_MODEL_REGISTRY
@@ -83,9 +88,7 @@ class CuriosityRewardModel(BaseRewardModel):
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
         self._recent.add(self._steps(transitions))
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         steps, raw = self._steps(transitions), np.zeros(len(transitions["obs"]), np.float32)
         for start in range(0, len(raw), _CHUNK):
             part = {name: column[start : start + _CHUNK] for name, column in steps.items()}

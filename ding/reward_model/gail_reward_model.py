@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import Columns
-from ding.reward_model.base_reward_model import RecentSteps, Transitions
+from ding.reward_model.base_reward_model import RecentSteps, Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
 from ding.rl_utils._log_prob import log_prob
 from ding.utils import REWARD_MODEL_REGISTRY
@@ -52,9 +52,7 @@ class _ComparedSteps(DemonstratedRewardModel):
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
         self._recent.add(self._steps(transitions))
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         return {**transitions, "reward": self._rewards(transitions)}, lengths
 
     def _rewards(self, columns: Transitions) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import tree_join, tree_take
-from ding.reward_model.base_reward_model import BaseRewardModel, Transitions
+from ding.reward_model.base_reward_model import BaseRewardModel, Trajectories, Transitions
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError, DataError
 
@@ -58,9 +58,7 @@ class HerRewardModel(BaseRewardModel):
             )
         self._figures: dict[str, float] = {}
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         if not isinstance(transitions["obs"], np.ndarray):
             raise DataError("reward_model.type='her' needs observations that are one vector")
         rows = np.repeat(np.arange(len(transitions["obs"])), self._cfg.her_replay_k)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.reward_model.base_reward_model import Transitions
+from ding.reward_model.base_reward_model import Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
 
@@ -62,9 +62,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         actions = self._as_input(steps["action"]).cpu().numpy()
         return np.concatenate([steps["obs"].reshape(len(actions), -1), actions], 1).astype(float)
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         self._require_demonstrations(len(self._atoms))
         points = self._points(transitions) / self._scale
         ends = np.cumsum(lengths)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ding.reward_model.base_reward_model import Transitions
+from ding.reward_model.base_reward_model import Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import DataError
@@ -113,9 +113,7 @@ class TrexRewardModel(DemonstratedRewardModel):
         """Predicted returns of snippets, ``[B]``."""
         return self._network(obs[torch.as_tensor(index.reshape(-1))]).view(index.shape).sum(1)
 
-    def rewarded(
-        self, transitions: Transitions, lengths: np.ndarray
-    ) -> tuple[Transitions, np.ndarray]:
+    def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         self._require_demonstrations(self._is_trained)
         obs = self._tensor(self._columns(transitions, "obs")["obs"])
         with torch.no_grad():

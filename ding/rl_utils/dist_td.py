@@ -116,14 +116,12 @@ def qrdqn_nstep_td_error(
 
 
 def shape_fn_dntd(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error`."""
+    """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error`; the others likewise."""
     dist, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
     return [len(reward), *dist.shape]
 
 
-def shape_fn_qrdqn(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[nstep, B, N, Q]`` of a call of `qrdqn_nstep_td_error`."""
-    return shape_fn_dntd(args, kwargs)
+shape_fn_qrdqn = shape_fn_dntd
 
 
 def project(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, v_max: float) -> torch.Tensor:

@@ -162,16 +162,7 @@ def ppo_policy_error_continuous(
     dual_clip: float | None = None,
     kl_type: str = "k1",
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    """`ppo_policy_error` of a Gaussian, with its entropy.
-
-    Args:
-        data: `ppo_policy_data_continuous`: ``mu_sigma_new`` and ``mu_sigma_old``, each a mapping of
-            ``mu`` and ``sigma`` ``[B, A]``, ``action`` ``[B, A]``, ``adv`` and ``weight`` (or None)
-            ``[B]``.
-        clip_ratio: How far the ratio of probabilities may be from 1.
-        dual_clip: Bound of the objective where the advantage is negative (Ye et al. 2020), above 1.
-        kl_type: Estimator of the divergence, ``'k1'``, ``'k2'`` or ``'k3'`` (Schulman 2020).
-    """
+    """`ppo_policy_error` of a Gaussian, with its entropy; arguments as of `ppo_error`."""
     return ppo_policy_error(data, clip_ratio, dual_clip, kl_type=kl_type)
 
 

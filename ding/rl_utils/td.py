@@ -90,15 +90,7 @@ def q_1step_td_error(
 def q_v_1step_td_error(
     data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
 ) -> Loss:
-    """`q_1step_td_error` with the next state's value as the target's.
-
-    Args:
-        data: `q_v_1step_td_data`: ``q`` ``[B, N]``, ``v`` (of the next state) ``[B]``, ``act``
-            ``[B]`` int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
-
-    Returns:
-        The weighted mean, a scalar, and the loss of each row, ``[B]``.
-    """
+    """`q_1step_td_error` with the next state's value ``v`` ``[B]`` in ``q_v_1step_td_data``."""
     q, v, act, reward, done, weight = data
     target = nstep_return(nstep_return_data(reward.unsqueeze(0), v, done), gamma, 1)
     return _loss(criterion, of_action(q, act), target, weight)
@@ -170,14 +162,8 @@ def q_nstep_td_error_with_rescale(
 ) -> Loss:
     """`q_nstep_td_error` of a network that predicts squashed values (Pohlen et al. 2018).
 
-    Shapes are as there. The target is ``trans_fn(reward + gamma ** nstep * inv_trans_fn(next_q))``.
-
-    Args:
-        data: `q_nstep_td_data`.
-        nstep: Number of rewards of a target.
-        value_gamma: Discounts of the next values, ``[B]``, for targets of fewer steps.
-        trans_fn: Squashes.
-        inv_trans_fn: Its inverse.
+    Arguments are as there. The target is ``trans_fn(reward + gamma ** nstep *
+    inv_trans_fn(next_q))``.
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
     next_value = inv_trans_fn(of_action(next_n_q, next_n_action))
@@ -252,15 +238,8 @@ def generalized_lambda_returns(
     return scan_back(torch.cat([delta[:-1], last]), factor)
 
 
-def shape_fn_qntd(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[nstep, B, N]`` of a call of `q_nstep_td_error`."""
-    q, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
-    return [len(reward), *q.shape]
-
-
-def shape_fn_qntd_rescale(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[nstep, B, N]`` of a call of `q_nstep_td_error_with_rescale`."""
-    return shape_fn_qntd(args, kwargs)
+#: ``[nstep, B, N]`` of a call of `q_nstep_td_error`, with or without rescaled values.
+shape_fn_qntd = shape_fn_qntd_rescale = shape_fn_dntd
 
 
 def shape_fn_td_lambda(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:

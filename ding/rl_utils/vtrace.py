@@ -105,10 +105,9 @@ vtrace_error_continuous_action = vtrace_error_discrete_action
 
 
 def shape_fn_vtrace_discrete_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[T, B, N]`` of a call of `vtrace_error_discrete_action`."""
-    return list((args[0] if args else kwargs["data"])[0].shape)
+    """``[T, B, N]``, or ``[T, B, A]``, of a call of the V-trace errors."""
+    output = (args[0] if args else kwargs["data"])[0]
+    return list((output["mu"] if isinstance(output, Mapping) else output).shape)
 
 
-def shape_fn_vtrace_continuous_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """``[T, B, A]`` of a call of `vtrace_error_continuous_action`."""
-    return list((args[0] if args else kwargs["data"])[0]["mu"].shape)
+shape_fn_vtrace_continuous_action = shape_fn_vtrace_discrete_action

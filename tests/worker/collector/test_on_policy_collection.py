@@ -402,7 +402,7 @@ def brute_force_gae(policy, stream, gamma, lambda_):
     def value(obs):
         obs = torch.as_tensor(obs, dtype=torch.float32).unsqueeze(0)
         with torch.no_grad():
-            return float(policy._critic(obs))
+            return float(policy._model(obs, mode="compute_critic")["value"])
 
     result, following = [], 0.0
     for index in reversed(range(len(stream))):
