@@ -35,11 +35,10 @@ from .common_utils import (
 from .cql import (
     CQLPolicy as CQLPolicy,
     DiscreteCQLPolicy as DiscreteCQLPolicy,
-)
-from .d4pg import (
-    D4PGPolicy as D4PGPolicy,
+    EDACPolicy as EDACPolicy,
 )
 from .ddpg import (
+    D4PGPolicy as D4PGPolicy,
     DDPGPolicy as DDPGPolicy,
     TD3BCPolicy as TD3BCPolicy,
     TD3Policy as TD3Policy,
@@ -55,9 +54,6 @@ from .dqn import (
 )
 from .dt import (
     DTPolicy as DTPolicy,
-)
-from .edac import (
-    EDACPolicy as EDACPolicy,
 )
 from .happo import (
     HAPPOPolicy as HAPPOPolicy,
@@ -75,12 +71,12 @@ from .modes import (
 from .pdqn import (
     PDQNPolicy as PDQNPolicy,
 )
-from .pg import (
-    PGPolicy as PGPolicy,
-)
 from .policy_factory import (
     PolicyFactory as PolicyFactory,
     get_random_policy as get_random_policy,
+)
+from .policy_gradient import (
+    PGPolicy as PGPolicy,
 )
 from .ppg import (
     PPGOffPolicy as PPGOffPolicy,
@@ -107,6 +103,9 @@ from .r2d2 import (
     R2D2Policy as R2D2Policy,
     R2D3Policy as R2D3Policy,
 )
+from .recurrent import (
+    TeamPolicy as TeamPolicy,
+)
 from .sac import (
     DiscreteSACPolicy as DiscreteSACPolicy,
     SACPolicy as SACPolicy,
@@ -119,7 +118,4 @@ from .sql import (
     MDQNPolicy as MDQNPolicy,
     SQLPolicy as SQLPolicy,
     SQNPolicy as SQNPolicy,
-)
-from .team_policy import (
-    TeamPolicy as TeamPolicy,
 )

@@ -1,4 +1,4 @@
-"""What on-policy actor-critic methods share: a critic, and advantages by it."""
+"""A2C (Mnih et al. 2016), and what on-policy actor-critics share: advantages by a critic."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -6,7 +6,7 @@ loss (`flatten_numbers`), and everything else is refused by its name where a lay
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 
@@ -107,22 +107,19 @@ def check_samples(
     if not isinstance(first, torch.Tensor):
         return  # observations in a form of a user's network
     size = len(first)
-    for name, column in _tensors(batch):
-        shape = tuple(column.shape)
+
+    def wanted(name: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         if name == "reward":
-            wanted: tuple[int, ...] = (size,) if nstep is None else (nstep, size)
-        elif name == "action" and agents is not None:
-            wanted = (size, agents or shape[1], *shape[2:])
-        elif name in _ANY:
-            wanted = (size, *shape[1:])
-        elif name in PER_AGENT and name in used and agents is not None:
-            wanted = (size, agents or shape[1])
-        elif name in _NUMBERS or name in used:
-            wanted = (size,)
-        else:
-            continue
-        if shape != wanted:
-            raise wrong_shape(policy, name, column, wanted)
+            return (size,) if nstep is None else (nstep, size)
+        if name == "action" and agents is not None:
+            return size, agents or shape[1], *shape[2:]
+        if name in _ANY:
+            return size, *shape[1:]
+        if name in PER_AGENT and name in used and agents is not None:
+            return size, agents or shape[1]
+        return (size,) if name in _NUMBERS or name in used else None
+
+    _check_shapes(policy, batch, wanted)
 
 
 def check_sequences(policy: str, batch: Mapping[str, object]) -> None:
@@ -133,29 +130,30 @@ def check_sequences(policy: str, batch: Mapping[str, object]) -> None:
     """
     steps, size = next(tree_leaves(batch["obs"])).shape[:2]
     steps -= 1
-    for name, column in _tensors(batch):
-        shape = tuple(column.shape)
+
+    def wanted(name: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         if name == "obs":
-            wanted: tuple[int, ...] = (steps + 1, size, *shape[2:])
-        elif name in _PER_STEP:
-            wanted = (steps, size)
-        elif name in _PER_SEQUENCE:
-            wanted = (size,)
-        elif name == "weight":
-            wanted = (size,) if column.dim() == 1 else (steps, size)
-        elif name in ("action", "logit"):
-            wanted = (steps, size, *shape[2:])
-        else:
-            continue
-        if shape != wanted:
-            raise wrong_shape(policy, name, column, wanted)
+            return steps + 1, size, *shape[2:]
+        if name in ("action", "logit"):
+            return steps, size, *shape[2:]
+        if name in _PER_STEP or (name == "weight" and len(shape) > 1):
+            return steps, size
+        return (size,) if name in _PER_SEQUENCE or name == "weight" else None
+
+    _check_shapes(policy, batch, wanted)
 
 
-def _tensors(batch: Mapping[str, object]) -> Iterator[tuple[str, torch.Tensor]]:
+def _check_shapes(
+    policy: str,
+    batch: Mapping[str, object],
+    wanted: Callable[[str, tuple[int, ...]], tuple[int, ...] | None],
+) -> None:
     for name, column in batch.items():
         for leaf in tree_leaves(column):
             if isinstance(leaf, torch.Tensor):
-                yield name, leaf
+                shape = wanted(name, tuple(leaf.shape))
+                if shape is not None and shape != leaf.shape:
+                    raise wrong_shape(policy, name, leaf, shape)
 
 
 def wrong_shape(source: str, name: str, column: torch.Tensor, wanted: tuple[int, ...]) -> DataError:

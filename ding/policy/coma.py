@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ding.data import tree_map, tree_take
 from ding.policy._types import Network, Obs, Output, Sequences, TeamLoss
-from ding.policy.team_policy import TeamPolicy, after, during
+from ding.policy.recurrent import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam

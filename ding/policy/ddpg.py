@@ -1,4 +1,4 @@
-"""Deep deterministic policy gradient (Lillicrap et al. 2016)."""
+"""Deterministic policy gradients: DDPG (Lillicrap et al. 2016), TD3, TD3+BC and D4PG."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,12 @@ from torch.nn import functional as F
 
 from ding.model import model_wrap
 from ding.model.common.head import flat_size
-from ding.policy._types import Action, Eps, Log, LoggedLoss, Obs, Output, Steps
+from ding.policy._types import Action, CriticLoss, Eps, Log, LoggedLoss, Network, Obs, Output, Steps
+from ding.policy.dqn import atoms_of
 from ding.policy.joint import joint_mean
-from ding.policy.networks import CHOICES, NUMBER, OBS, VECTOR, Call, actor_and_q_critic
+from ding.policy.networks import CHOICES, NUMBER, OBS, VECTOR, Call, Shape, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
+from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -203,3 +205,59 @@ class TD3BCPolicy(TD3Policy):
         scale = self._cfg.learn.alpha / joint_mean(q_value.abs(), self._joint).clamp(min=1e-8)
         bc_loss = (action - batch["action"]).pow(2).mean()
         return bc_loss - scale * q_value.mean(), {"bc_loss": bc_loss.item()}
+
+
+@POLICY_REGISTRY.register("d4pg")
+class D4PGPolicy(DDPGPolicy):
+    """DDPG with n-step returns, whose critic learns probabilities of ``model.n_atom`` returns.
+
+    These go from ``model.v_min`` to ``model.v_max``; returns beyond count as the nearer one. A
+    sample's priority is its cross-entropy.
+    """
+
+    paper = "Barth-Maron et al. 2018"
+    actions = ("continuous",)
+    networks = {
+        "continuous": actor_and_q_critic({"action": VECTOR}, distribution=Shape("B n_atom"))
+    }
+    config = dict(
+        type="d4pg",
+        priority=True,
+        priority_IS_weight=True,
+        nstep=3,
+        model=dict(v_min=-10, v_max=10, n_atom=51),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    # Its critic has no squared errors.
+    _log_names = {"td_error": None}
+    _network = "qac_dist"
+    _action_spaces = {"continuous": "regression"}
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._atoms = atoms_of(self._cfg.model)
+
+    def _critics(self, batch: Steps) -> CriticLoss:
+        now = self._judge_all(self._model, batch["obs"], batch["action"])
+        with torch.no_grad():
+            obs = batch["next_obs"]
+            following = self._judge_all(self._target_model, obs, self._next_action(obs))
+        # One action that there is a distribution of: the critic was told which.
+        only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
+        q, next_q = (told["distribution"].unsqueeze(1) for told in (now, following))
+        sample = batch["reward"], batch["done"], batch["weight"]
+        data = dist_nstep_td_data(q, next_q, only, only, *sample)
+        loss, error = dist_nstep_td_error(
+            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
+        )
+        log = {
+            "critic_loss": loss,
+            "q_value": now["q_value"].mean(),
+            "target_q_value": following["q_value"].mean(),
+        }
+        return CriticLoss(loss, error.detach(), [loss], log)
+
+    def _judge_all(self, model: Network, obs: Obs, action: Action) -> dict[str, torch.Tensor]:
+        return model({"obs": obs, "action": action}, mode="compute_critic")

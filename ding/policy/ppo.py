@@ -1,4 +1,4 @@
-"""Proximal policy optimisation (Schulman et al. 2017) on the data of the current policy."""
+"""Proximal policy optimisation (Schulman et al. 2017): on-policy, off-policy, critic-free."""
 
 import copy
 import logging
@@ -13,8 +13,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from ding.policy._types import Log, Losses, Output, Rollout, State
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.networks import stochastic_actor
-from ding.policy.pg import MonteCarloPolicyGradient
-from ding.policy.policy_gradient import PolicyGradient
+from ding.policy.policy_gradient import MonteCarloPolicyGradient, PolicyGradient
 from ding.rl_utils import (
     ppo_info,
     ppo_policy_data,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ding.model.template.agents import best_actions
 from ding.policy._types import LoggedLoss, Network, Output, Sequences, TeamLoss
-from ding.policy.team_policy import TeamPolicy, after, during
+from ding.policy.recurrent import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError

@@ -1,4 +1,4 @@
-"""Distributional Q-learning on quantiles (Dabney et al. 2018, QR-DQN)."""
+"""Distributional Q-learning on quantiles: QR-DQN, IQN (Dabney et al. 2018) and FQF."""
 
 import torch
 from torch import Tensor

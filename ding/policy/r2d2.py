@@ -1,4 +1,4 @@
-"""Recurrent replay (Kapturowski et al. 2019, R2D2): deep Q-learning with a memory."""
+"""Recurrent replay: R2D2 (Kapturowski et al. 2019) and R2D3 (Paine et al. 2019)."""
 
 import copy
 from typing import Any

@@ -115,7 +115,8 @@ def sequence_columns(
     out["obs"] = tree_join(
         lambda pair: _joined(pair[0], pair[1], windows), [columns["obs"], columns["next_obs"]]
     )
-    out["reward"] = np.where(_widened(null, out["reward"]), np.float32(0), out["reward"])
+    extra = [1] * (out["reward"].ndim - null.ndim)
+    out["reward"] = np.where(null.reshape(*null.shape, *extra), np.float32(0), out["reward"])
     out["done"] = out["done"] & ~null
     out["null"] = null
     return out
@@ -128,10 +129,6 @@ def _joined(obs: np.ndarray, next_obs: np.ndarray, windows: SequenceWindows) -> 
     sequence = np.arange(len(rows))
     joined[sequence, final + 1] = next_obs[rows[sequence, final]]
     return joined
-
-
-def _widened(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
-    return mask.reshape(*mask.shape, *[1] * (like.ndim - mask.ndim))
 
 
 def sequence_batch(
@@ -154,7 +151,9 @@ def sequence_batch(
     """
     batch = _flat_numbers(as_batch(data, ("obs", "reward", "done"), device))
     out = {
-        name: column if name in PER_SEQUENCE else tree_map(_time_first, column)
+        name: column
+        if name in PER_SEQUENCE
+        else tree_map(lambda leaf: leaf.transpose(0, 1).contiguous(), column)
         for name, column in batch.items()
     }
     out["obs"] = tree_map(lambda leaf: leaf.float(), out["obs"])
@@ -176,19 +175,12 @@ def sequence_batch(
 
 
 def _flat_numbers(batch: Arrays) -> Arrays:
-    """One number per sequence as ``[B]`` and one per step as ``[B, T]``, for a last dimension of 1.
-
-    So are actions, of a vector of one number not.
-    """
+    """One number per sequence as ``[B]`` and one per step as ``[B, T]``."""
     for name, column in batch.items():
         leading = 1 if name in PER_SEQUENCE else 2 if name in _PER_STEP else None
         if leading is not None and getattr(column, "shape", ())[leading:] == (1,):
             batch[name] = column.squeeze(-1)
     return batch
-
-
-def _time_first(leaf: torch.Tensor) -> torch.Tensor:
-    return leaf.transpose(0, 1).contiguous()
 
 
 def stack_states(states: Sequence[Tree], like: Tree) -> Tree:

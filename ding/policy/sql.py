@@ -1,4 +1,4 @@
-"""Soft Q-learning for discrete actions (Haarnoja et al. 2017)."""
+"""Soft Q-learning (Haarnoja et al. 2017), Munchausen DQN (Vieillard et al. 2020), and SQN."""
 
 from typing import Any
 

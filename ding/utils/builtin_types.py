@@ -15,7 +15,7 @@ _REWARDS = "ding.reward_model"
 _COORDINATOR = "ding.worker.coordinator"
 
 #: Modules that register one type, which is called like the module.
-_POLICIES = "dqfd d4pg pdqn bcq edac iql acer impala bc happo pg coma dt"
+_POLICIES = "dqfd pdqn bcq iql acer impala bc happo coma dt"
 _NETWORKS = "drqn bcq collaq coma pdqn"
 
 
@@ -31,9 +31,10 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.policy.qrdqn": "qrdqn iqn fqf",
         "ding.policy.sql": "sql mdqn sqn",
         "ding.policy.r2d2": "r2d2 r2d3",
-        "ding.policy.ddpg": "ddpg td3 td3_bc",
+        "ding.policy.ddpg": "ddpg td3 td3_bc d4pg",
         "ding.policy.advantage_actor_critic": "a2c",
-        "ding.policy.cql": "cql cql_discrete discrete_cql",
+        "ding.policy.policy_gradient": "pg",
+        "ding.policy.cql": "cql cql_discrete discrete_cql edac",
         "ding.policy.sac": "sac discrete_sac sac_discrete sqil_sac",
         "ding.policy.ppg": "ppg ppg_offpolicy",
         "ding.policy.qmix": "qmix wqmix qtran collaq madqn",

@@ -12,9 +12,8 @@ from torch import nn
 
 from ding.data import Columns
 from ding.policy.bcq import BCQPolicy
-from ding.policy.cql import CQLPolicy
+from ding.policy.cql import CQLPolicy, EDACPolicy
 from ding.policy.ddpg import TD3BCPolicy
-from ding.policy.edac import EDACPolicy
 from ding.policy.iql import IQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError

@@ -1,4 +1,4 @@
-"""Actor and critic of several agents, for on-policy policies."""
+"""Actors and critics of agents for on-policy policies: shared (MAVAC) or one each (HAVAC)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Actor, and a critic that gives the distribution of the return."""
+"""Actors with a distributional critic (D4PG) or an ensemble of critics (EDAC)."""
 
 import math
 from collections.abc import Sequence

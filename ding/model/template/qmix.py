@@ -1,4 +1,4 @@
-"""Values of joint actions mixed from those of each agent (Rashid et al. 2018)."""
+"""Values of joint actions from those of each agent: QMIX, QTRAN, WQMIX; and MADQN."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

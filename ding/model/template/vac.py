@@ -1,4 +1,4 @@
-"""Actor and critic for on-policy policies."""
+"""Networks of policies that learn a logit: PG, VAC, PPG and ACER."""
 
 import copy
 from collections.abc import Mapping, Sequence
