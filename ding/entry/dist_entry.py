@@ -17,9 +17,10 @@ from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_n
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
-from ding.entry.run.folder import coordinator_address, recorded_ending
+from ding.entry.run.folder import recorded_ending
 from ding.entry.run.parallel_folders import check_shared_paths
 from ding.entry.run.signals import StopSignal
+from ding.entry.run.status import coordinator_address
 from ding.entry.supervisor import run_ranks
 from ding.utils.console import say
 from ding.utils.errors import ConfigError

@@ -6,8 +6,7 @@ import signal
 import pytest
 
 from ding.board.server import BoardServer
-from ding.entry.run.folder import coordinator_address
-from ding.entry.run.status import live_status
+from ding.entry.run.status import coordinator_address, live_status
 from tests.children import wait_for
 from tests.parallel.runs import parallel_run
 

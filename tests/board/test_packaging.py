@@ -26,3 +26,9 @@ def test_files_are_package_data():
     for folder in (ROOT / "ding" / "board" / "static", ROOT / "ding" / "zoo"):
         for path in folder.iterdir():
             assert f"{folder.name}/{path.name}" in done.stdout
+
+
+def test_the_page_needs_no_torch():
+    modules = "ding.entry.cli, ding.board.server, ding.entry.run.status, sys"
+    script = f"import {modules}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

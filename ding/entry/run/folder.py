@@ -17,33 +17,18 @@ from ding.config.check import at
 from ding.config.compile import new_folder
 from ding.config.save import runs_as_it_is, save_run_config
 from ding.data.offline.naive_dataset import STATE_FILE
+from ding.entry.run.status import COORDINATOR_FILE
 from ding.utils import get_rank
 from ding.utils.console import print_line, say
 from ding.utils.ending import Ending
 from ding.utils.errors import CheckpointError, ConfigError
-from ding.utils.file_helper import read_facts, remove_unfinished, write_facts
-from ding.utils.processes import still_runs
+from ding.utils.file_helper import remove_unfinished, write_facts
 from ding.utils.run_claims import RunLock
 from ding.utils.run_files import RECORD_FILE
 from ding.utils.run_log import iso_time, record_or_empty
 
-COORDINATOR_FILE = "coordinator.json"
-
 _FACTS = re.compile(rf"{RECORD_FILE}|{COORDINATOR_FILE}|(formatted_)?total_config\.py")
 _STATES = re.compile(r".+\.pth\.tar")
-
-
-def coordinator_address(exp_name: str) -> dict[str, Any] | None:
-    """``host``, ``port`` and ``pid`` of a run's coordinator.
-
-    ``None`` if there is none: the file may have been left by one that was killed.
-    """
-    found = read_facts(os.path.join(exp_name, COORDINATOR_FILE))
-    process = found.get("process")
-    host, port = found.get("host"), found.get("port")
-    if not isinstance(host, str) or type(port) is not int or not 0 < port < 65536:
-        return None
-    return None if isinstance(process, dict) and still_runs(process) is False else found
 
 
 def settle_record(exp_name: str, ending: Ending) -> None:

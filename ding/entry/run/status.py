@@ -8,16 +8,30 @@ from typing import Any
 import requests
 
 from ding.board.run_list import Run
-from ding.entry.run.folder import coordinator_address
 from ding.interaction.base.network import HttpEngine, is_loopback
 from ding.utils import durations, strict_json
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DataError, RunError
+from ding.utils.file_helper import read_facts
 from ding.utils.processes import still_runs
 from ding.utils.run_claims import read_run_key
 from ding.utils.run_files import RECORD_FILE, RunRecord, read_record
 
+COORDINATOR_FILE = "coordinator.json"
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
+
+
+def coordinator_address(exp_name: str) -> dict[str, Any] | None:
+    """``host``, ``port`` and ``pid`` of a run's coordinator.
+
+    ``None`` if there is none: the file may have been left by one that was killed.
+    """
+    found = read_facts(os.path.join(exp_name, COORDINATOR_FILE))
+    process = found.get("process")
+    host, port = found.get("host"), found.get("port")
+    if not isinstance(host, str) or type(port) is not int or not 0 < port < 65536:
+        return None
+    return None if isinstance(process, dict) and still_runs(process) is False else found
 
 
 def report(exp_name: str, as_json: bool = False) -> str:
