@@ -1,4 +1,5 @@
 """Moments of what environments see, which all of a run's environments share.
+from ding.envs.vector_step import (Settings)
 
 A wrapper that normalises has a `RunningStatistics`. Those of one process share one, and a
 collector adds up what the processes have seen (``take``, `merged`) and sends it to all of them
@@ -14,8 +15,9 @@ import numpy as np
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 from numpy.typing import ArrayLike
 
-#: The state of one wrapper's moments; those of several by the wrappers' names.
-State = dict[str, Any]
+from ding.envs.vector_step import Settings, State
+
+#: One state per normalising wrapper.
 Statistics = dict[str, State]
 
 #: With no more items the moments are too rough to divide by.
@@ -43,7 +45,7 @@ class Moments:
         self.mean = self.mean + shift / self.count
         self.m2 = self.m2 + shift * (item - self.mean)
 
-    def merge(self, state: Mapping[str, Any]) -> None:
+    def merge(self, state: Settings) -> None:
         """Take in what others have seen."""
         count = float(state["count"])
         if count == 0.0:
@@ -101,7 +103,7 @@ class RunningStatistics:
         for item in batch:
             self.add(item)
 
-    def merge(self, state: Mapping[str, Any]) -> None:
+    def merge(self, state: Settings) -> None:
         """Take in what others have taken, unless frozen."""
         if not self.frozen:
             self._all.merge(state)
@@ -112,7 +114,7 @@ class RunningStatistics:
         news, self._news = self._news, Moments(self._shape)
         return news.state_dict()
 
-    def load(self, state: Mapping[str, Any] | None, frozen: bool = False) -> None:
+    def load(self, state: Settings | None, frozen: bool = False) -> None:
         """Replace what others have seen; with `frozen` nothing is taken in from now on.
 
         News that was not taken yet is kept, unless `frozen`.
@@ -128,7 +130,7 @@ class RunningStatistics:
     def state_dict(self) -> State:
         return self._all.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Settings) -> None:
         """Restore a saved state; what was seen so far is forgotten."""
         self._news = Moments(self._shape)
         self.load(state, self.frozen)

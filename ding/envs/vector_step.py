@@ -1,4 +1,4 @@
-"""What a vector of environments answers to one batch of actions."""
+"""What environments, wrappers and env managers exchange: names of types, and vector steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+#: A config, and one that is only read.
+Config: TypeAlias = dict[str, Any]
+Settings: TypeAlias = Mapping[str, Any]
+#: What ``state_dict`` returns.
+State: TypeAlias = dict[str, Any]
 #: An observation: an array, a nested dict of arrays, or whatever else an environment shows; or
 #: columns of observations.
 Obs: TypeAlias = Any
@@ -46,9 +51,8 @@ def number_as_action(number: Any) -> np.ndarray:
 def composite_actions(columns: Mapping[str, Any]) -> np.ndarray:
     """Actions of several parts, one by one: an object array ``[n]`` of dicts.
 
-    Args:
-        columns: The parts, ``[n, ...]`` each, or nested dicts of such: ``action_type`` int64
-            ``[n]`` and ``action_args`` float32 ``[n, A]`` of a hybrid action space, for example.
+    `columns` has the parts, ``[n, ...]`` each, or nested dicts of such: ``action_type`` int64
+    ``[n]`` and ``action_args`` float32 ``[n, A]`` of a hybrid action space, for example.
     """
     parts = [
         composite_actions(col)

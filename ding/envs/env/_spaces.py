@@ -89,17 +89,8 @@ def action_adapter(
 ) -> Callable[[Action], Action]:
     """A function from a policy's action to the one that the environment's ``step`` takes.
 
-    Args:
-        space: The environment's action space.
-        env_name: The environment's name in errors.
-        act_scale: Map ``[-1, 1]`` to the bounds (Boxes only); what lies beyond is clipped.
-        clip_action: Clip to the bounds instead of refusing (Boxes only).
-
-    Returns:
-        The function. It raises ``ActionError`` for what the space does not contain.
-
-    Raises:
-        ConfigError: `act_scale` for a Box without finite bounds.
+    It raises ``ActionError`` for what the space does not contain. In Boxes `act_scale` maps
+    ``[-1, 1]`` to the bounds, and `clip_action` clips to them.
     """
     if isinstance(space, spaces.Discrete):
         return _Discrete(space, env_name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import gymnasium
 import numpy as np
 
-from ding.envs.vector_step import number_as_action
+from ding.envs.vector_step import Action, Obs, Reward, number_as_action
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_REGISTRY
@@ -36,12 +36,12 @@ class BaseEnvTimestep(NamedTuple):
         obs: The observation after it.
         reward: A number, or an array of shape ``(1,)``.
         done: Whether the episode has ended.
-        info: A dict of facts; at the end of an episode with ``eval_episode_return`` and
-            ``truncated``. Games of several players have a list, one dict for each.
+        info: At the end of an episode with ``eval_episode_return`` and ``truncated``. Games of
+            several players have a list, one dict for each.
     """
 
-    obs: Any
-    reward: Any
+    obs: Obs
+    reward: Reward
     done: Any
     info: Any
 
@@ -61,7 +61,7 @@ class BaseEnv(_Env, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def reset(self) -> Any:
+    def reset(self) -> Obs:
         """Start an episode and return its first observation."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ class BaseEnv(_Env, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def step(self, action: Any) -> BaseEnvTimestep:
+    def step(self, action: Action) -> BaseEnvTimestep:
         """Take an action; see `BaseEnvTimestep`."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class BaseEnv(_Env, ABC):
             f"{type(self).__name__} cannot save replays: it does not override enable_save_replay"
         )
 
-    def random_action(self) -> Any:
+    def random_action(self) -> Action:
         """An action drawn from ``action_space``; a single number has shape ``(1,)``."""
         action = self.action_space.sample()
         return number_as_action(action) if isinstance(action, int | np.generic) else action

@@ -20,7 +20,7 @@ from ding.envs.env_wrappers import (
     raw_rewards,
     stateful_wrappers,
 )
-from ding.envs.vector_step import Action, EnvStep, Info, Obs
+from ding.envs.vector_step import Action, Config, EnvStep, Info, Obs, Reward, Settings, State
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
 
@@ -63,7 +63,7 @@ class DingEnvWrapper(BaseEnv):
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
     """
 
-    config: dict[str, Any] = {
+    config: Config = {
         "env_id": None,
         "kwargs": {},
         "max_episode_steps": None,
@@ -101,9 +101,6 @@ class DingEnvWrapper(BaseEnv):
             caller: ``collector`` or ``evaluator``: presets of wrappers shape rewards and episodes
                 for training only.
             is_gymnasium: Accepted for old scripts; the API is recognised by its behaviour.
-
-        Raises:
-            ConfigError: Neither `env` nor ``cfg.env_id``.
         """
         self._cfg = {} if cfg is None else cfg
         if env is None and not self._cfg.get("env_id"):
@@ -126,7 +123,7 @@ class DingEnvWrapper(BaseEnv):
         self._seed_rng: np.random.Generator | None = None
         self._seed_is_due = True
         self._is_plain = self._has_one_stream = False  # as long as there is no environment
-        self._episode_return: Any = 0.0
+        self._episode_return: Reward = 0.0
         self._raw: RawRewards | None = None
         #: Where the environment that is built next goes on: its generator and its wrappers.
         self._kept: dict[str, Any] = {"stream": None, "wrappers": []}
@@ -140,7 +137,7 @@ class DingEnvWrapper(BaseEnv):
     def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
         """Start an episode; `options` are passed on to the environment's own ``reset``."""
         env = self._built()
-        kwargs: dict[str, Any] = {} if options is None else {"options": options}
+        kwargs: Config = {} if options is None else {"options": options}
         if self._seed is not None and self._seed_api:
             goes_on = self._dynamic_seed and self._has_one_stream
             if self._seed_is_due or not goes_on:
@@ -162,10 +159,7 @@ class DingEnvWrapper(BaseEnv):
         return self._to_obs(obs)
 
     def step(self, action: np.int64 | np.ndarray) -> BaseEnvTimestep:  # type: ignore[override]
-        """
-        Raises:
-            ActionError: The action space does not contain the action.
-        """
+        """Take an action; ``ActionError`` for one that the action space does not contain."""
         obs, rew, terminated, truncated, info = self._fitted_step(action)
         self._episode_return += rew
         if type(rew) is float or isinstance(rew, (int, np.generic)):
@@ -193,13 +187,13 @@ class DingEnvWrapper(BaseEnv):
         obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
         return self._to_obs(obs), rew, terminated, truncated, info
 
-    def final_info(self, info: dict, terminated: bool, episode_return: Any) -> Info:
+    def final_info(self, info: dict, terminated: bool, episode_return: Reward) -> Info:
         """The last info of an episode, whose rewards add up to `episode_return`."""
         info = dict(info)  # the environment may keep its own
         info["terminated"] = terminated
         info["truncated"] = not terminated
         own = episode_return if self._raw is None else self._raw.total
-        value = info.get("eval_episode_return", own)
+        value: Reward = info.get("eval_episode_return", own)
         if type(value) is not float:
             value = float(value) if np.size(value) == 1 else np.asarray(value)
         info["eval_episode_return"] = value
@@ -229,20 +223,19 @@ class DingEnvWrapper(BaseEnv):
                 self._kept, self._env = self._inner_state(), None
 
     def build(self) -> None:
-        """Make the environment and its wrappers now, rather than when they are first needed."""
+        """Make the environment and its wrappers before they are needed."""
         self._built()
 
     # ---- spaces -------------------------------------------------------------------------------
 
     @property
     def observation_space(self) -> spaces.Space:  # type: ignore[override]
-        """The space of the observations as they are handed out."""
         self._built()
         return self._observation_space
 
     @property
     def action_space(self) -> spaces.Space:  # type: ignore[override]
-        """The space that actions are to come from; with ``act_scale`` Boxes are ``[-1, 1]``."""
+        """The space of actions for `step`; with ``act_scale`` Boxes are ``[-1, 1]``."""
         self._built()
         return self._action_space
 
@@ -277,11 +270,7 @@ class DingEnvWrapper(BaseEnv):
                 self._step_env = self._step_before_reset
 
     def clone(self, caller: str = "collector") -> BaseEnv:
-        """Another environment like this one, not started and without its seeds.
-
-        Raises:
-            EnvError: The environment was passed in, cannot be copied and has no id to make it from.
-        """
+        """Another environment like this one, not started and without its seeds."""
         env = self._given_env
         if env is not None:
             try:
@@ -296,10 +285,7 @@ class DingEnvWrapper(BaseEnv):
         return DingEnvWrapper(env, cfg, self._seed_api, caller)
 
     def vector_spec(self) -> tuple[str, dict[str, Any]] | None:
-        """Id and arguments of the gymnasium environment, if this is just that and nothing more.
-
-        Then gymnasium's own vector version of it, where there is one, does the same.
-        """
+        """Id and arguments for gymnasium's own vector version, if that does the same."""
         cfg = self._cfg
         wrappers = config_wrappers(cfg, self._caller)
         changes = self._act_scale or self._clips_actions or wrappers
@@ -313,7 +299,7 @@ class DingEnvWrapper(BaseEnv):
             kwargs["max_episode_steps"] = self._limit
         return env_id, kwargs
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """What the next episode depends on: random numbers, and the statistics of the wrappers."""
         return {
             "seed": self._seed,
@@ -323,12 +309,7 @@ class DingEnvWrapper(BaseEnv):
             **self._inner_state(),
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """
-        Raises:
-            ConfigError: The state is that of other wrappers. For an environment that is yet to be
-                made this shows when it is.
-        """
+    def load_state_dict(self, state_dict: Settings) -> None:
         self._seed = state_dict["seed"]
         self._dynamic_seed = state_dict["dynamic_seed"]
         self._seed_rng = None

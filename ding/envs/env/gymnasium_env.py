@@ -1,9 +1,10 @@
 """The env type ``gymnasium``: any environment that gymnasium can make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ding.envs.env_wrappers.build import given_wrappers
+from ding.envs.vector_step import Config, Settings
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -45,12 +46,8 @@ class GymnasiumEnv(DingEnvWrapper):
         super().__init__(cfg={**cfg, **translated}, is_gymnasium=True)
 
     @classmethod
-    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
-        """The id to make; one that became another may have its old name.
-
-        Raises:
-            ConfigError: There is none, or it is not one of this type.
-        """
+    def gymnasium_id(cls, cfg: Settings) -> str:
+        """The id to make, perhaps an old one; ``ConfigError`` if it does not suit this type."""
         env_id = cfg.get("env_id") or cls.default_id
         if not isinstance(env_id, str) or not env_id:
             raise ConfigError(
@@ -60,18 +57,18 @@ class GymnasiumEnv(DingEnvWrapper):
         return env_id
 
     @classmethod
-    def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
-        """What the keys of the type mean for ``gymnasium.make``; ``kwargs`` win over it."""
+    def make_kwargs(cls, cfg: Settings) -> Config:
+        """Arguments of ``gymnasium.make`` from the type's own keys; ``kwargs`` win over them."""
         return {name: cfg[name] for name in cls.make_keys if cfg[name] is not None}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
-        """What the keys of the type mean for wrappers inside of ``env_wrapper``."""
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
+        """Wrappers inside of ``env_wrapper`` from the type's own keys."""
         return list(cls.wrapped_by)
 
     @classmethod
-    def says(cls, cfg: Mapping[str, Any]) -> list[str]:
-        """What a user should know who wrote this config: a line for an id that is an old one."""
+    def says(cls, cfg: Settings) -> list[str]:
+        """Notes for the user about this config: a line for an old id."""
         if not (cfg.get("env_id") or cls.default_id):
             return []
         line = old_id_line(cls.gymnasium_id(cfg))

@@ -41,7 +41,7 @@ from ding.envs.seeds import (
     load_process_generator_states,
     process_generator_states,
 )
-from ding.envs.vector_step import Action, Actions, Obs, Reward
+from ding.envs.vector_step import Action, Actions, Config, Obs, Reward, Settings
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class EnvGroup(EnvRunner):
 
     # ---- episodes -----------------------------------------------------------------------------
 
-    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+    def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         answer = GroupStep(list(params))
         try:
             for env_id, kwargs in params.items():
@@ -146,7 +146,13 @@ class EnvGroup(EnvRunner):
         columns = tuple(zip(*results))
         expected = 5 if self._is_plain else 4
         if len(columns) != expected:
-            self._refuse(ids, results, expected)
+            env_id = next(i for i, result in zip(ids, results) if len(result) != expected)
+            raise EnvError(
+                f"env {env_id} ({env_name(self.envs[env_id])}) returned {len(columns)} values from "
+                "step(); expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium "
+                "environment in DingEnvWrapper",
+                env_id,
+            )
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
@@ -158,16 +164,6 @@ class EnvGroup(EnvRunner):
         if step.ended:
             self._start_next(step)
         return step
-
-    def _refuse(self, ids: Sequence[int], results: list[tuple], expected: int) -> None:
-        sizes = zip(ids, map(len, results))
-        env_id, count = next((env_id, size) for env_id, size in sizes if size != expected)
-        raise EnvError(
-            f"env {env_id} ({env_name(self.envs[env_id])}) returned {count} values from step(); "
-            "expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium environment in "
-            "DingEnvWrapper",
-            env_id,
-        )
 
     def _counted(self, ids: Sequence[int], columns: tuple) -> tuple:
         """The four columns of a timestep from gymnasium's five, returns being added up."""
@@ -233,7 +229,7 @@ class EnvGroup(EnvRunner):
         except Exception as error:
             raise self._error(env_id, name, error) from error
 
-    def image(self, env_id: int, render_mode: str) -> Any:
+    def image(self, env_id: int, render_mode: str) -> np.ndarray:
         # gymnasium's takes no mode, older ones need it
         takes_mode = positional_count(self.envs[env_id].render) > 0
         return self.call(env_id, "render", (render_mode,) if takes_mode else ())
@@ -255,7 +251,7 @@ class EnvGroup(EnvRunner):
 
     # ---- state --------------------------------------------------------------------------------
 
-    def env_states(self) -> dict[int, dict[str, Any]]:
+    def env_states(self) -> dict[int, Config]:
         states = {}
         for env_id, place in self._places.items():
             env: Any = self.envs.get(env_id)
@@ -269,7 +265,7 @@ class EnvGroup(EnvRunner):
             states[min(states)]["process"] = process_generator_states()
         return states
 
-    def load_env_states(self, state: Sequence[Mapping[str, Any]]) -> None:
+    def load_env_states(self, state: Sequence[Settings]) -> None:
         for env_id, env in self.envs.items():
             saved = state[env_id]
             seed = saved["seed"] and tuple(saved["seed"])

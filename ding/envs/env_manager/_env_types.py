@@ -11,6 +11,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
+from ding.envs.vector_step import Config, Settings
 from ding.utils.errors import ConfigError, EnvError
 
 _logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class GroupSpec:
     settings: GroupSettings
     seeds: Mapping[int, Seed]
     replay_paths: Mapping[int, str]
-    reset_kwargs: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reset_kwargs: dict[int, Config] = field(default_factory=dict)
     episode_count: dict[int, int] = field(default_factory=dict)
     renewals: int = 0
 
@@ -110,13 +111,13 @@ def offers(owner: Any, quick: str, *plain: str) -> bool:
 
 
 def positional_count(fn: Callable) -> int:
+    """How many positional arguments a function takes."""
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):
         return 0
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return 9
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return named + 9 * any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 def find_space(env: Any, name: str) -> Any:
@@ -130,7 +131,7 @@ def find_space(env: Any, name: str) -> Any:
     return as_gymnasium_space(getattr(env, name, None))
 
 
-def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any) -> EasyDict:
+def merged_config(defaults: EasyDict, cfg: Settings | None, env_fn: Any) -> EasyDict:
     """`defaults` with `cfg` over them, checked."""
     merged = EasyDict({**defaults, **(cfg or {})})
     if not isinstance(env_fn, Sequence) or not env_fn or not all(map(callable, env_fn)):
@@ -151,7 +152,7 @@ def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any
     return merged
 
 
-def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
+def group_settings(cfg: Settings) -> GroupSettings:
     given = {name: cfg[name] for name in GroupSettings.__slots__ if name in cfg}
     for name in _LIMITS:
         if given.get(name) == float("inf"):
@@ -181,7 +182,7 @@ def fn_name(fn: Callable) -> str:
     return getattr(inner, "__name__", type(inner).__name__)
 
 
-def _require_number(cfg: Mapping[str, Any], key: str, least: float) -> None:
+def _require_number(cfg: Settings, key: str, least: float) -> None:
     value = cfg.get(key, least)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
         raise ConfigError(f"env.manager.{key} is {value!r}; expected a number of at least {least}")

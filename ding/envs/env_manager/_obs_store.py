@@ -1,8 +1,7 @@
 """The env manager's own copy of every environment's observation.
 
-Callers keep what they are given (a collector writes what a policy saw into its log after the step
-that follows), so no array that was handed out is written to again: before one row changes, all rows
-are copied into another array.
+Callers keep what they get (a collector logs what a policy saw after the step that follows), so no
+array that was handed out is written to again: before one row changes, all rows are copied.
 """
 
 import copy
@@ -110,11 +109,6 @@ def as_columns(layout: Layout, rows: Sequence[int], observations: Sequence[Obs] 
 
 
 def _as_columns(layout: Layout, observations: Sequence[Obs] | Obs) -> Obs:
-    """
-    Raises:
-        TypeError: A number that may not fit, or no dict.
-        ValueError: Another shape, or other keys.
-    """
     if isinstance(layout, dict):
         if isinstance(observations, Mapping):
             return {key: _as_columns(part, observations[key]) for key, part in layout.items()}
@@ -149,7 +143,7 @@ def _kind(dtype: str) -> tuple[np.dtype, Literal["same_kind", "safe"]]:
 
 
 def columns_in_memory(layout: Layout, count: int, memory: Any) -> Obs:
-    """Columns ``[count, *obs_shape]`` in `columns_bytes` of memory, which processes may share."""
+    """Columns ``[count, *obs_shape]`` in `columns_bytes` of memory."""
     offset = 0
 
     def placed(leaf: tuple) -> np.ndarray:
@@ -166,7 +160,7 @@ def columns_bytes(layout: Layout, count: int) -> int:
 
 
 def _leaf_bytes(leaf: tuple, count: int) -> int:
-    """A multiple of 64."""
+    """A multiple of 64, so that each leaf is aligned."""
     shape, dtype = leaf
     return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
 

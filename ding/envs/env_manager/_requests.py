@@ -17,6 +17,7 @@ from ding.envs.env_manager._env_types import (
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.running_statistics import Statistics, merged
 from ding.envs.seeds import env_seeds
+from ding.envs.vector_step import Action, Settings, State
 from ding.utils.errors import DataError, EnvError
 
 _METHODS = (
@@ -49,7 +50,7 @@ class EnvRequests:
         mode = render_mode or "rgb_array"
         return {i: self._ask(i, "image", mode) for i in self.ready_obs_id}
 
-    def random_action(self) -> dict[int, Any]:
+    def random_action(self) -> dict[int, Action]:
         """An action for each environment that waits for one."""
         return {i: self._ask(i, "random_action") for i in self.ready_obs_id}
 
@@ -158,13 +159,13 @@ class EnvRequests:
         """The methods of environments that the manager calls."""
         return list(self._cfg.get("method_name_list", _METHODS))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Seeds, episode counts and the environments' own states; not episodes in flight."""
         seeds = [self._seeds.get(env_id) for env_id in range(self._env_num)]
         envs = {"envs": []} if self._runner is None else self._runner.state_dict()
         return {"seeds": seeds, **envs}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Settings) -> None:
         """Restore a state of as many environments: at the next launch, or now with new episodes."""
         seeds = state_dict["seeds"]
         if len(seeds) != self._env_num:
@@ -190,10 +191,10 @@ class EnvRequests:
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _ask(self, env_id: int, method: str, *args: Any) -> Any:
+    def _ask(self, env_id: int, method: str, *args: object) -> Any:
         return self._launched().ask(method, env_id, *args)
 
-    def _ask_all(self, method: str, *args: Any) -> list[Any]:
+    def _ask_all(self, method: str, *args: object) -> list[Any]:
         """The answers of all groups; none before the launch."""
         return [] if self._runner is None else self._runner.ask_all(method, *args)
 

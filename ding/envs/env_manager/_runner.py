@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ding.envs.env_manager._env_types import EnvState
 from ding.envs.env_manager._obs_store import Layout
-from ding.envs.vector_step import Actions, Info, Obs
+from ding.envs.vector_step import Actions, Config, Info, Obs, Reward, Settings, State
 from ding.utils.errors import DingError
 
 
@@ -29,7 +31,7 @@ class GroupStep:
 
     ids: Sequence[int] = ()
     obs: Obs = ()
-    rewards: Any = ()
+    rewards: Sequence[Reward] | np.ndarray = ()
     infos: list[Info] = field(default_factory=list)
     ended: Sequence[int] = ()
     abnormal: Sequence[int] = ()
@@ -69,7 +71,7 @@ class EnvRunner:
         """Close them; without `wait`, those that are at work are left behind."""
         raise NotImplementedError
 
-    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+    def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         """Reset environments because the caller asks for it.
 
         Args:
@@ -102,24 +104,24 @@ class EnvRunner:
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+    def ask(self, method: str, env_id: int, *args: object) -> Any:
         """Call a method of the `EnvGroup` that an environment is in."""
         return getattr(self, method)(env_id, *args)
 
-    def ask_all(self, method: str, *args: Any) -> list[Any]:
+    def ask_all(self, method: str, *args: object) -> list[Any]:
         """Call it in all groups."""
         return [getattr(self, method)(*args)]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """What the next episodes depend on."""
         states = self.env_states()
         return {"envs": [states[env_id] for env_id in sorted(states)]}
 
-    def env_states(self) -> Mapping[int, dict[str, Any]]:
+    def env_states(self) -> Mapping[int, State]:
         """The same by env id."""
         raise NotImplementedError
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Settings) -> None:
         """Restore what `state_dict` returned; the environments are to be reset afterwards."""
         if state["envs"]:
             self.ask_all("load_env_states", state["envs"])

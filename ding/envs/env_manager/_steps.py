@@ -10,7 +10,7 @@ import numpy as np
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._obs_store import column_row, nan_position, quick_sum
 from ding.envs.env_manager._runner import GroupStep
-from ding.envs.vector_step import Obs, VectorStep
+from ding.envs.vector_step import Obs, Reward, VectorStep
 from ding.utils.errors import DataError, EnvDataError
 
 _FLOAT32 = np.dtype(np.float32)
@@ -81,7 +81,7 @@ def timesteps(step: VectorStep, given: GroupStep) -> dict[int, BaseEnvTimestep]:
     }
 
 
-def reward_column(rewards: Sequence, strict: bool = True) -> np.ndarray:
+def reward_column(rewards: Sequence[Reward] | np.ndarray, strict: bool = True) -> np.ndarray:
     """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
     try:
         column = np.array(rewards, _FLOAT32)

@@ -11,7 +11,7 @@ from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, close_quietly
 from ding.envs.env_manager._runner import EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.envs.vector_step import Actions, Info, Obs
+from ding.envs.vector_step import Actions, Config, Info, Obs, Settings, State
 from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
@@ -47,7 +47,7 @@ class VectorLibrary:
         self.library, self.env_num, self.batch_size = library, env_num, batch_size
         self.observation_space, self.action_space = library.observation_space, library.action_space
 
-    def reset(self, options: dict[str, Any]) -> None:
+    def reset(self, options: Config) -> None:
         """Begin an episode in all members; `receive` gives their first observations."""
         raise NotImplementedError
 
@@ -62,10 +62,10 @@ class VectorLibrary:
     def seed(self, seeds: Mapping[int, Seed]) -> None:
         """Seeds that the next reset takes; by default, it is seeded when it is made."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Settings) -> None:
         """By default, its random numbers cannot be set."""
 
     def image(self, env_id: int) -> np.ndarray:
@@ -118,10 +118,10 @@ class VectorRunner(EnvRunner):
     def stop(self, wait: bool) -> None:
         close_quietly(self._library, "vector")
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {"envs": [], **self._library.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Settings) -> None:
         self._library.load_state_dict(state)
 
     def ask_all(self, method: str, *args: Any) -> list[Any]:
@@ -237,10 +237,9 @@ class VectorRunner(EnvRunner):
         own = ids[positions]
         self._returns[ids[unasked]] = 0
         self._returns[own] += reward[positions]
-        step = GroupStep(own.tolist(), obs_store.take_rows(obs, positions), reward[positions])
+        rewards = list(reward[positions, None]) if rows else reward[positions]
+        step = GroupStep(own.tolist(), obs_store.take_rows(obs, positions), rewards)
         step.infos = [_member(infos, at) if rows else {} for at in positions.tolist()]
-        if rows:
-            step.rewards = list(step.rewards[:, None])
         if ended[positions].any():
             self._end_episodes(step, positions, ended, terminated, infos)
         self._begins[ids], self._unasked[ids] = begins, False
@@ -274,7 +273,7 @@ class VectorRunner(EnvRunner):
             if self._episode_count[env_id] >= self._settings.episode_num:
                 self.states[env_id], self._plays[env_id] = EnvState.DONE, False
 
-    def _guarded(self, doing: str, call: Callable, *args: Any) -> Any:
+    def _guarded(self, doing: str, call: Callable, *args: object) -> Any:
         limit = getattr(self._settings, f"{doing}_timeout")
         try:
             return timeout_wrapper(call, limit)(*args)

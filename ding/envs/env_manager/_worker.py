@@ -92,7 +92,7 @@ class _Worker:
             step.infos = [info if i in ends else {} for i, info in zip(ids, step.infos)]
         return step
 
-    def _reply(self, request: Callable, *args: Any) -> bool:
+    def _reply(self, request: Callable, *args: object) -> bool:
         """Whether the request succeeded; the edge at which the process meets any error."""
         try:
             value = request(*args)

@@ -15,8 +15,10 @@ from typing import Any
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
+from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._runner import GroupStep
 from ding.envs.env_manager._wire import UNLIMITED, SharedBlock, received, send
+from ding.envs.vector_step import State
 from ding.utils import durations
 from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
@@ -38,7 +40,7 @@ class WorkerLink:
     ) -> None:
         self.spec, self.ids = spec, list(spec.env_fns)
         self._start_child, self._connect_timeout = start, connect_timeout
-        self._memory: tuple[Any, int, SharedBlock] | None = None
+        self._memory: tuple[Layout, int, SharedBlock] | None = None
         self._start()
 
     # ---- life ---------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ class WorkerLink:
         if self._memory is not None:
             self.attach(*self._memory)
 
-    def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
+    def attach(self, layout: Layout, env_num: int, block: SharedBlock) -> None:
         """Have it write the observations of steps into shared memory from now on."""
         self._memory = layout, env_num, block
         self.post("attach", layout, env_num, block.size)
@@ -95,13 +97,13 @@ class WorkerLink:
 
     # ---- requests -----------------------------------------------------------------------------
 
-    def ask(self, method: str, *args: Any) -> Any:
+    def ask(self, method: str, *args: object) -> Any:
         """Have it run a method of its ``EnvGroup``."""
         self.post(method, *args)
         self._keep_replies()
         return received(self._next_reply(None))
 
-    def env_states(self) -> Mapping[int, dict[str, Any]]:
+    def env_states(self) -> Mapping[int, State]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
         deadline = time.monotonic() + durations.ENV_SETTLE
         while len(self.replies) < len(self.pending):
@@ -110,7 +112,7 @@ class WorkerLink:
             self.replies.append(self._next_reply(self.deadline))
         return self.ask("env_states")
 
-    def begin(self, ids: list[int], method: str, *args: Any) -> None:
+    def begin(self, ids: list[int], method: str, *args: object) -> None:
         limits, limit = self.spec.settings, None
         resets = self.ids if method == "step" else ids
         if limits.reset_timeout is not None:
@@ -136,7 +138,7 @@ class WorkerLink:
 
     # ---- the pipe -----------------------------------------------------------------------------
 
-    def post(self, name: str, *args: Any) -> None:
+    def post(self, name: str, *args: object) -> None:
         """Send a request."""
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))

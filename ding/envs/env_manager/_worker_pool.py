@@ -16,7 +16,7 @@ from ding.envs.env_manager._env_types import EnvState, GroupSpec
 from ding.envs.env_manager._runner import EnvRunner, GroupStep
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker_link import WorkerLink
-from ding.envs.vector_step import Actions, Obs
+from ding.envs.vector_step import Actions, Config, Obs, State
 from ding.utils import durations
 from ding.utils.errors import DingError, EnvError
 
@@ -97,18 +97,18 @@ class WorkerPool(EnvRunner):
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+    def ask(self, method: str, env_id: int, *args: object) -> Any:
         return self._links[env_id // self._per_worker].ask(method, env_id, *args)
 
-    def ask_all(self, method: str, *args: Any) -> list[Any]:
+    def ask_all(self, method: str, *args: object) -> list[Any]:
         return [link.ask(method, *args) for link in self._links]
 
-    def env_states(self) -> Mapping[int, dict[str, Any]]:
+    def env_states(self) -> Mapping[int, State]:
         return ChainMap(*(dict(link.env_states()) for link in self._links))
 
     # ---- resets and steps ------------------------------------------------------------------------
 
-    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+    def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         """Reset environments; a worker that is lost is replaced.
 
         Returns:

@@ -24,7 +24,7 @@ from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, GroupStep
 from ding.envs.env_manager._steps import check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
-from ding.envs.vector_step import Actions, Obs, VectorStep
+from ding.envs.vector_step import Action, Actions, Config, Obs, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import DataError, EnvError
@@ -61,7 +61,7 @@ class BaseEnvManager(EnvRequests):
         reset_timeout: Seconds that a reset may take, in the same way.
     """
 
-    config: dict[str, Any] = {
+    config: Config = {
         "episode_num": float("inf"),
         "max_retry": 1,
         "retry_type": "reset",
@@ -79,14 +79,6 @@ class BaseEnvManager(EnvRequests):
         return class_config(cls)
 
     def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
-        """
-        Args:
-            env_fn: One function per environment that makes it.
-            cfg: See the class.
-
-        Raises:
-            ConfigError: A value that cannot be used.
-        """
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
@@ -199,12 +191,12 @@ class BaseEnvManager(EnvRequests):
             return self._store.is_columnar
         return obs_store.is_columnar_space(self.observation_space)
 
-    def ready_columns(self) -> tuple[np.ndarray, Any]:
+    def ready_columns(self) -> tuple[np.ndarray, Obs]:
         """Ids and observations of the environments that wait for an action.
 
         Returns:
-            int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such. The manager does not
-            write to these arrays again; the next ``step_columns`` makes others.
+            int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such, which are not written to
+            again.
         """
         store, ids = self._with_columns(), self._ready_ids
         return ids, store.view() if len(ids) == self._env_num else store.gather(ids)
@@ -236,7 +228,7 @@ class BaseEnvManager(EnvRequests):
     # ---- dicts --------------------------------------------------------------------------------
 
     @property
-    def ready_obs(self) -> dict[int, Any]:
+    def ready_obs(self) -> dict[int, Obs]:
         """Env id to observation of the environments that wait for an action."""
         store = self._observed()
         return {env_id: store.row(env_id) for env_id in self._ready_list}
@@ -247,7 +239,7 @@ class BaseEnvManager(EnvRequests):
         self._launched()
         return list(self._ready_list)
 
-    def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
+    def step(self, actions: dict[int, Action]) -> dict[int, BaseEnvTimestep]:
         """Step environments that wait for an action, by env id; raises as `step_columns`.
 
         Returns:
@@ -386,7 +378,7 @@ class StackedEnvManager(BaseEnvManager):
         return self._observed().gather(self._ready_ids)
 
     def step(  # type: ignore[override]
-        self, actions: Sequence[np.ndarray] | Mapping[int, Any]
+        self, actions: Sequence[np.ndarray] | Mapping[int, Action]
     ) -> list[EnvIdTimestep]:
         """Step the environments in ``ready_obs_id``; timesteps with ``env_id``.
 
@@ -411,11 +403,7 @@ class BaseEnvManagerV2(StackedEnvManager):
 
 
 def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable]) -> BaseEnvManager:
-    """The env manager that ``manager_cfg.type`` names, not launched yet.
-
-    Raises:
-        UnknownTypeError: No such type is registered.
-    """
+    """The env manager that ``manager_cfg.type`` names, not launched yet."""
     return get_env_manager_cls(manager_cfg)(env_fn=env_fn, cfg=manager_cfg)
 
 

@@ -11,6 +11,7 @@ from easydict import EasyDict
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.vector_step import Config, Settings
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
 
@@ -35,7 +36,7 @@ class PoolEnvManager(BaseEnvManager):
         episode_num: Episodes that each environment plays before it is done for good.
     """
 
-    config: dict[str, Any] = {
+    config: Config = {
         "type": "env_pool",
         "env_id": None,
         "env_num": 8,
@@ -81,7 +82,7 @@ class PoolEnvManager(BaseEnvManager):
 class _Pool(VectorLibrary):
     """EnvPool's API; the step after an episode's end only resets."""
 
-    def reset(self, options: dict[str, Any]) -> None:
+    def reset(self, options: Config) -> None:
         self.library.async_reset()
 
     def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
@@ -93,7 +94,7 @@ class _Pool(VectorLibrary):
         return Answers(infos["env_id"], obs, reward, terminated, truncated, others)
 
 
-def _make_pool(cfg: Mapping[str, Any], env_num: int, batch_size: int, **seed: int) -> Any:
+def _make_pool(cfg: Settings, env_num: int, batch_size: int, **seed: int) -> Any:
     what = f"cannot make the envpool of env.manager.env_id={cfg['env_id']!r}"
     try:
         make = importlib.import_module("envpool").make

@@ -16,6 +16,7 @@ from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
+from ding.envs.vector_step import Config, Obs, Settings, State
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import EnvError
 
@@ -45,7 +46,7 @@ class GymVectorEnvManager(BaseEnvManager):
         shared_memory: Steps single environments in a process each, with shared memory.
     """
 
-    config: dict[str, Any] = {
+    config: Config = {
         "shared_memory": False,
         "episode_num": float("inf"),
         "env_id": None,
@@ -87,7 +88,7 @@ class GymVectorEnvManager(BaseEnvManager):
         return EnvGroup(replace(spec, env_fns=dict(enumerate(env_fns))))
 
 
-def _native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
+def _native_vector_env(env_id: str, env_num: int, kwargs: Config) -> VectorEnv | None:
     """The vector version that an id is registered with, if its members reset themselves."""
     spec = gymnasium.registry.get(env_id)
     if spec is None or spec.vector_entry_point is None:
@@ -117,8 +118,8 @@ class _GymnasiumVector(VectorLibrary):
         self.action_space = venv.single_action_space
         self.resets_at_once = _autoreset_mode(venv) == _SAME_STEP
         self._ids = np.arange(self.env_num)
-        self._first: Any = None  # observations that a reset gave
-        self._actions: Any = None
+        self._first: Obs = None  # observations that a reset gave
+        self._actions: np.ndarray
         self._seed: int | None = None  # of the next reset
         self.seed(seeds)
 
@@ -127,7 +128,7 @@ class _GymnasiumVector(VectorLibrary):
             self._seed = seeds[0][0]
             self.action_space.seed(self._seed)
 
-    def reset(self, options: dict[str, Any]) -> None:
+    def reset(self, options: Config) -> None:
         self._first, _ = self.library.reset(seed=self._seed, options=options)
         self._seed = None
 
@@ -148,10 +149,10 @@ class _GymnasiumVector(VectorLibrary):
         values: Any = getattr(self.library.unwrapped, name, None)
         return (True, values[env_id]) if np.ndim(values) else (False, None)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {"native": self.library.np_random.bit_generator.state}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Settings) -> None:
         if "native" in state:
             self._seed = None
             self.library.np_random.bit_generator.state = state["native"]

@@ -17,6 +17,7 @@ from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
+from ding.envs.vector_step import Config
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.errors import ConfigError
 from ding.utils.processes import ChildProcess, close_inherited_ends
@@ -63,7 +64,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
     in_lockstep = False
     step_columns = BaseEnvManager.step_columns  # they fit what is overridden here
-    config: dict[str, Any] = {
+    config: Config = {
         **BaseEnvManager.config,
         "shared_memory": True,
         "copy_on_get": True,
@@ -171,7 +172,7 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
     """
 
     in_lockstep = True
-    config: dict[str, Any] = {
+    config: Config = {
         **AsyncSubprocessEnvManager.config,
         "wait_num": float("inf"),
         "step_wait_timeout": None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 
+from ding.envs.vector_step import Config, Settings
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
@@ -42,7 +43,7 @@ def apply_env_wrappers(
     return env
 
 
-def preset_wrappers(name: str, caller: str) -> list[dict[str, Any]]:
+def preset_wrappers(name: str, caller: str) -> list[Config]:
     """The wrappers of a preset, the innermost first.
 
     ``default`` and ``none`` have none. ``mujoco_default`` normalises observations and, for
@@ -103,7 +104,7 @@ WRAPPER_KEYS: dict[str, Any] = {
 }
 
 
-def config_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
+def config_wrappers(cfg: Settings, caller: str) -> list[Any]:
     """``env_wrapper`` and what other keys ask for around it, the innermost first.
 
     A key for which ``env_wrapper`` has a wrapper of its own adds none.
@@ -123,14 +124,14 @@ def config_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
     return wrappers + [one for one in _asked_for(cfg, caller) if one["type"] not in named]
 
 
-def given_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
+def given_wrappers(cfg: Settings, caller: str) -> list[Any]:
     """``env_wrapper`` as a list; for a preset's name, its wrappers."""
     given = cfg.get("env_wrapper") or []
     return list(preset_wrappers(given, caller)) if isinstance(given, str) else list(given)
 
 
-def _asked_for(cfg: Mapping[str, Any], caller: str) -> list[dict[str, Any]]:
-    wrappers: list[dict[str, Any]] = []
+def _asked_for(cfg: Settings, caller: str) -> list[Config]:
+    wrappers: list[Config] = []
 
     def add(type_: str, **kwargs: Any) -> None:
         wrappers.append({"type": type_, "kwargs": kwargs})

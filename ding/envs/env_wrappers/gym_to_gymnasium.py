@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import Action, EnvReset, EnvStep
+from ding.envs.vector_step import Action, Config, EnvReset, EnvStep
 from ding.utils.errors import EnvError
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
@@ -76,7 +76,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         self._seed_in_reset = not callable(self._seed_method) and _takes_seed(env)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
-        kwargs: dict[str, Any] = {}
+        kwargs: Config = {}
         if seed is not None:
             if callable(self._seed_method):
                 self._seed_method(seed)

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import ArrayLike
 
 from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
 from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, Reward
@@ -119,10 +120,10 @@ class StaticObsNormWrapper(gymnasium.ObservationWrapper):
         std: Likewise; not 0.
     """
 
-    def __init__(self, env: gymnasium.Env, mean: Any, std: Any) -> None:
+    def __init__(self, env: gymnasium.Env, mean: ArrayLike, std: ArrayLike) -> None:
         super().__init__(as_gymnasium(env))
         if not np.all(std):
-            raise ValueError(f"static_obs_norm got std={std}; expected numbers other than 0")
+            raise ValueError(f"static_obs_norm got std={std!r}; expected numbers other than 0")
         self.mean = np.asarray(mean)
         self.std = np.asarray(std)
         space = _box_observations(self)

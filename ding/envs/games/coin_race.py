@@ -1,13 +1,11 @@
 """Two players on a grid race for a coin."""
 
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.games.cooperative import SeededEnv
-from ding.envs.vector_step import Action, Info
+from ding.envs.vector_step import Action, Config, Info
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -41,7 +39,7 @@ class CoinRaceEnv(SeededEnv):
         max_episode_steps: Moves after which the game is drawn.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
     )
 

@@ -2,13 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
-from ding.envs.vector_step import Action, Obs
+from ding.envs.vector_step import Action, Config, Info, Obs, Settings, State
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ActionError, ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
@@ -53,14 +52,14 @@ class SeededEnv(Configurable, BaseEnv):
     def close(self) -> None:
         pass
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {
             "seed": self._seed,
             "dynamic_seed": self._dynamic_seed,
             "rng": self._rng.bit_generator.state,
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Settings) -> None:
         self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
         self._rng.bit_generator.state = state_dict["rng"]
 
@@ -126,7 +125,7 @@ class CooperativeGame(SeededEnv):
         self._steps += 1
         self._return += reward
         done = terminated or self._is_cut()
-        info: dict[str, Any] = {}
+        info: Info = {}
         if done:
             info = {
                 "eval_episode_return": self._return,
@@ -172,7 +171,7 @@ class GridSpreadEnv(CooperativeGame):
         max_episode_steps: Moves after which the game is lost.
     """
 
-    config: dict[str, Any] = dict(agent_num=2, size=4, max_episode_steps=15)
+    config: Config = dict(agent_num=2, size=4, max_episode_steps=15)
 
     def _set_up(self) -> None:
         self._size, self._count = int(self._cfg["size"]), int(self._cfg["agent_num"])
@@ -238,7 +237,7 @@ class MatrixGameEnv(CooperativeGame):
         payoff: A table of your own, ``[actions][actions]``, instead of `game`.
     """
 
-    config: dict[str, Any] = dict(agent_num=2, game="two_step", payoff=None)
+    config: Config = dict(agent_num=2, game="two_step", payoff=None)
 
     def _set_up(self) -> None:
         if self._cfg["agent_num"] != 2:

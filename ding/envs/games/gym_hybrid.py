@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
+from ding.envs.vector_step import Config
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -35,7 +36,7 @@ class MovingTask(gymnasium.Env):
     leaving the square takes 1, and both end the episode; it is truncated after 200 steps.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata = {"render_modes": []}
 
     def __init__(self) -> None:
         self.observation_space = spaces.Box(-3.0, 3.0, (10,), np.float32)
@@ -145,7 +146,7 @@ class GymHybridEnv(DingEnvWrapper):
     The others are those of `DingEnvWrapper`.
     """
 
-    config: dict[str, Any] = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}
+    config: Config = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}
 
     def __init__(self, cfg: dict) -> None:
         cfg = {**self.config, **cfg}

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
+from ding.envs.vector_step import Config
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -19,7 +20,7 @@ class BitFlipTask(gymnasium.Env):
     ``[2 * n_bits]``, the bits and then the goal's.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata = {"render_modes": []}
 
     def __init__(self, n_bits: int) -> None:
         self.n_bits = n_bits
@@ -56,7 +57,7 @@ class BitFlipEnv(DingEnvWrapper):
     The others are those of `DingEnvWrapper`.
     """
 
-    config: dict[str, Any] = {**DingEnvWrapper.config, "n_bits": 4}
+    config: Config = {**DingEnvWrapper.config, "n_bits": 4}
 
     def __init__(self, cfg: dict) -> None:
         cfg = {**self.config, **cfg}
@@ -75,7 +76,7 @@ class DeepSeaTask(gymnasium.Env):
     cell, float32 one-hot ``[size * size]``.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata = {"render_modes": []}
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -114,7 +115,7 @@ class DeepSeaEnv(DingEnvWrapper):
     The others are those of `DingEnvWrapper`.
     """
 
-    config: dict[str, Any] = {**DingEnvWrapper.config, "size": 10}
+    config: Config = {**DingEnvWrapper.config, "size": 10}
 
     def __init__(self, cfg: dict) -> None:
         cfg = {**self.config, **cfg}

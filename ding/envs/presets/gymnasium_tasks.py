@@ -1,6 +1,5 @@
 """Environments of gymnasium and of the packages that register theirs with it."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -9,6 +8,7 @@ import numpy as np
 from ding.envs.env._make import ALE, BOX2D, MINIGRID, MUJOCO, newest_id, simulator_of
 from ding.envs.env.gymnasium_env import GymnasiumEnv
 from ding.envs.env_wrappers import preset_wrappers
+from ding.envs.vector_step import Config, Settings
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -51,7 +51,7 @@ class PendulumEnv(GymnasiumEnv):
     config = {**_CLIPPED, "continuous": True}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
         if cfg["continuous"]:
             return []
         return [{"type": "discretize_action", "kwargs": {"bins": 11, "branches": False}}]
@@ -149,7 +149,7 @@ class MujocoEnv(GymnasiumEnv):
     config = _CLIPPED
 
     @classmethod
-    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
+    def gymnasium_id(cls, cfg: Settings) -> str:
         env_id = super().gymnasium_id(cfg)
         if env_id.endswith(("BulletEnv-v0", "PyBulletEnv-v0")):
             raise ConfigError(
@@ -179,7 +179,7 @@ class D4RLEnv(MujocoEnv):
     example_id = "hopper-medium-v2"
 
     @classmethod
-    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
+    def gymnasium_id(cls, cfg: Settings) -> str:
         name = super().gymnasium_id(cfg)
         task = _D4RL_TASKS.get(name.partition("-")[0])
         if task is None and simulator_of(name) is not MUJOCO:
@@ -191,7 +191,7 @@ class D4RLEnv(MujocoEnv):
         return task or name
 
     @classmethod
-    def says(cls, cfg: Mapping[str, Any]) -> list[str]:
+    def says(cls, cfg: Settings) -> list[str]:
         if not cfg.get("env_id"):
             return []
         return [f"env.env_id={cfg.get('env_id')!r}: evaluations are in {cls.gymnasium_id(cfg)!r}"]
@@ -215,7 +215,7 @@ class MiniGridEnv(GymnasiumEnv):
     config = {**GymnasiumEnv.config, "flat_obs": True}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
         return [_flat] if cfg["flat_obs"] else [_cells, {"type": "channel_first"}]
 
 
@@ -259,13 +259,13 @@ class AtariEnv(GymnasiumEnv):
         super().__init__(cfg)
 
     @classmethod
-    def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
+    def make_kwargs(cls, cfg: Settings) -> Config:
         # The skipping is the wrapper's, which sees all frames.
         skip = {"frameskip": 1} if cls.gymnasium_id(cfg).startswith("ALE/") else {}
         return skip if cfg.get("env_wrapper") else {**skip, "obs_type": "grayscale"}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
         if cfg.get("env_wrapper"):
             return []
         left_out = ["frame_stack"] if cfg["clip_rewards"] else ["frame_stack", "clip_reward"]

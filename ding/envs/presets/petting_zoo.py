@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from ding.envs.env._make import Simulator
 from ding.envs.games.cooperative import CooperativeGame, box_like
-from ding.envs.vector_step import Action, Obs
+from ding.envs.vector_step import Action, Config, Obs, Settings
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -29,12 +29,11 @@ class PettingZooEnv(CooperativeGame):
     sees; ``global_state`` ``[m]``; and ``action_mask`` ``[agents, actions]``, all ones, where
     actions are discrete. An action is int64 ``[agents]``, or float32 ``[agents, size]``.
 
-    In ``simple_spread`` (Lowe et al. 2017) an agent sees its velocity, its place, the ways to the
-    landmarks and to the other agents, and what those say. The global state is the velocities and
-    places of all agents, the landmarks' places, and what all say: ``4 * agents + 2 * landmarks +
-    2 * agents * (agents - 1)`` numbers. ``agent_alone_state`` ``[agents, 4 + 2 * landmarks]`` is
-    what an agent sees without the others, ``agent_alone_padding_state`` ``[agents, n]`` has zeros
-    for them. In other environments the global state is what all agents see.
+    In ``simple_spread`` (Lowe et al. 2017) the global state is the velocities and places of all
+    agents, the landmarks' places, and what all say: ``4 * agents + 2 * landmarks + 2 * agents *
+    (agents - 1)`` numbers. ``agent_alone_state`` ``[agents, 4 + 2 * landmarks]`` is what an agent
+    sees without the others, ``agent_alone_padding_state`` ``[agents, n]`` has zeros for them. In
+    other environments the global state is what all agents see.
 
     Config keys:
         env_family: ``'mpe'``, or another module of pettingzoo.
@@ -50,7 +49,7 @@ class PettingZooEnv(CooperativeGame):
         kwargs: More arguments of the environment.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         env_family="mpe",
         env_id="simple_spread_v3",
         n_agent=None,
@@ -77,7 +76,7 @@ class PettingZooEnv(CooperativeGame):
 
     def _arguments(self) -> dict[str, Any]:
         cfg = self._cfg
-        out: dict[str, Any] = {"max_cycles": cfg["max_step"] or cfg["max_cycles"]}
+        out: Config = {"max_cycles": cfg["max_step"] or cfg["max_cycles"]}
         if cfg["env_family"] == "mpe":
             out["continuous_actions"] = bool(cfg["continuous_actions"])
         if self._is_spread:
@@ -179,7 +178,7 @@ class PettingZooEnv(CooperativeGame):
         return f"{type(self).__name__}({self._cfg['env_id']}, {self.agent_num} agents)"
 
 
-def _make(cfg: dict[str, Any], arguments: dict[str, Any]) -> Any:
+def _make(cfg: Settings, arguments: dict[str, Any]) -> Any:
     family, env_id = cfg["env_family"], cfg["env_id"]
     simulator = _MPE if family == "mpe" else _OTHERS
     package = "mpe2" if family == "mpe" else f"pettingzoo.{family}"
@@ -202,5 +201,5 @@ def _make(cfg: dict[str, Any], arguments: dict[str, Any]) -> Any:
     return module.parallel_env(**arguments)
 
 
-def _first_given(cfg: dict[str, Any], *names: str) -> Any:
+def _first_given(cfg: Settings, *names: str) -> Any:
     return next((cfg[name] for name in names if cfg[name] is not None), None)
