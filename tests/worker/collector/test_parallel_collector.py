@@ -46,9 +46,6 @@ def _first_weight(collector) -> float:
     return float(next(iter(collector.policy._model.state_dict().values())).flatten()[0])
 
 
-# ---------------------------------------------------------------------- building
-
-
 def test_config_defaults():
     for kind in ("zergling", "marine"):
         cls = get_parallel_collector_cls(EasyDict(type=kind))
@@ -119,9 +116,6 @@ def test_it_logs_how_it_goes(link, caplog):
 def test_a_missing_field_is_named(link, field):
     with pytest.raises(ConfigError, match=f"collector_cfg.{field}"):
         _build(link, **{field: None}).start()
-
-
-# ---------------------------------------------------------------------- collecting
 
 
 @pytest.mark.parametrize("nstep", [1, 3])
@@ -223,9 +217,6 @@ def test_rows_of_a_user_s_policy_are_sent(link):
     assert set(rows[0]) >= {"obs", "next_obs", "action", "reward", "done", "collect_iter"}
 
 
-# ---------------------------------------------------------------------- policies
-
-
 def test_a_new_version_is_used_as_soon_as_it_is_there(link):
     collector = _build(link, update_policy_second=0.0)
     collector._begin()
@@ -318,31 +309,39 @@ def test_seeds_differ_between_workers_but_not_between_evaluations():
     assert eval0 == eval1 == env_seeds(3, "evaluator", 1)[0]
 
 
-# ---------------------------------------------------------------------- environments that fail
-
-
 def test_a_raising_environment_ends_it(link):
     with pytest.raises(EnvError, match=r"env 0.*the track broke"):
         _build(link, env=env_cfg(fail_at=3)).start()
 
 
-@pytest.mark.parametrize("where", ["hang_at", "hang_in_reset"])
-def test_a_hanging_environment_is_found(link, monkeypatch, where):
-    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
-    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", 0.4)
+@pytest.fixture
+def watched(monkeypatch):
+    """Starts a collector in a thread, and asks until it has ended or is overdue."""
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
     monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
     tasks.RELEASE.clear()
-    collector = _build(link, env=env_cfg(**{where: 3}))
-    collector._watch._limit = 0.4
-    thread = threading.Thread(target=collector.start)
-    thread.start()
-    error, pause = None, threading.Event()
-    while error is None and thread.is_alive():
-        pause.wait(0.02)
-        error = collector.overdue(thread.ident)
-    tasks.RELEASE.set()
-    collector.close()
-    thread.join(10)
+
+    def watch(collector, limit):
+        collector._watch._limit = limit
+        thread = threading.Thread(target=collector.start, daemon=True)
+        thread.start()
+        answers, pause = [], threading.Event()
+        while thread.is_alive() and not any(answers):
+            pause.wait(0.02)
+            answers.append(collector.overdue(thread.ident))
+        collector.close()
+        monkeypatch.setattr(threading, "excepthook", lambda args: None)
+        tasks.RELEASE.set()
+        thread.join(10)
+        return answers
+
+    return watch
+
+
+@pytest.mark.parametrize("where", ["hang_at", "hang_in_reset"])
+def test_a_hanging_environment_is_found(link, watched, monkeypatch, where):
+    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", 0.4)
+    error = watched(_build(link, env=env_cfg(**{where: 3})), 0.4)[-1]
     assert isinstance(error, EnvError)
     assert isinstance(error, TimeoutError)
     assert error.env_id == 0
@@ -350,42 +349,20 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
     assert "parallel_tasks.py" in str(error)
 
 
-def test_a_hanging_policy_is_found(link, monkeypatch):
-    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
-    tasks.RELEASE.clear()
-    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
+def test_a_hanging_policy_is_found(link, watched):
     collector = _build(link, policy_update_path=None, collect_setting={})
     mode = RowPolicy(["collect"]).collect_mode
     collector.policy = mode._replace(forward=lambda obs: tasks.RELEASE.wait(30))
     collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
-    collector._watch._limit = 0.3
-    thread = threading.Thread(target=collector.start, daemon=True)
-    thread.start()
-    error, pause = None, threading.Event()
-    while error is None and thread.is_alive():
-        pause.wait(0.02)
-        error = collector.overdue(thread.ident)
-    assert "the environments or the policy, in" in str(error)
-    collector.close()
-    monkeypatch.setattr(threading, "excepthook", lambda args: None)
-    tasks.RELEASE.set()
-    thread.join(10)
+    assert "the environments or the policy, in" in str(watched(collector, 0.3)[-1])
 
 
 @pytest.mark.slow
-def test_slow_environments_do_not_hang(link, monkeypatch):
-    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
+def test_slow_environments_do_not_hang(link, watched):
     collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))
-    collector._watch._limit = 0.5  # less than a step of all, more than one of each
-    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
-    thread = threading.Thread(target=collector.start)
-    thread.start()
-    errors, pause = [], threading.Event()
-    while thread.is_alive():
-        pause.wait(0.02)
-        errors.append(collector.overdue(thread.ident))
-    assert errors
-    assert not any(errors)
+    answers = watched(collector, 0.5)  # less than a step of all, more than one of each
+    assert answers
+    assert not any(answers)
 
 
 def test_environments_that_failed_to_launch_are_tried_again(link, monkeypatch):
@@ -396,9 +373,6 @@ def test_environments_that_failed_to_launch_are_tried_again(link, monkeypatch):
     collector = _build(link)
     collector.start()
     assert collector.get_finish_info()["step_count"] == 20
-
-
-# ---------------------------------------------------------------------- chunks
 
 
 def test_chunks_grow_while_the_coordinator_does_not_ask(monkeypatch):
@@ -431,9 +405,6 @@ def test_tick_monitor():
     clock.step()
     assert monitor.avg["step_time"]() == pytest.approx(2.0)
     assert monitor.avg["send_time"]() == 0.0
-
-
-# ---------------------------------------------------------------------- battles
 
 
 def _duel(**cfg):

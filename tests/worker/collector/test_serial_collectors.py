@@ -1,3 +1,4 @@
+import contextlib
 import itertools
 
 import gymnasium as gym
@@ -62,11 +63,20 @@ class Writer:
         pass
 
 
-def make(cls, policy, env=None, writer=None, **cfg):
-    config = cls.default_config()
-    config.update(cfg)
-    env = env if env is not None else line_manager()
-    return cls(config, env, policy, writer or Writer())
+@pytest.fixture
+def make():
+    """Builds a collector or evaluator that is closed at the test's end."""
+    with contextlib.ExitStack() as stack:
+
+        def build(cls, policy, env=None, writer=None, **cfg):
+            config = cls.default_config()
+            config.update(cfg)
+            env = env if env is not None else line_manager()
+            part = cls(config, env, policy, writer or Writer())
+            stack.callback(part.close)
+            return part
+
+        yield build
 
 
 def ppo_config():
@@ -80,19 +90,10 @@ def steps(rows):
     return [tuple(int(x) for x in row["obs"]) for row in rows]
 
 
-@pytest.fixture
-def made():
-    collectors = []
-    yield collectors
-    for collector in collectors:
-        collector.close()
-
-
 class TestSample:
     @POLICIES
-    def test_rows_come_by_trajectory_and_are_right(self, policy_cls, made):
+    def test_rows_come_by_trajectory_and_are_right(self, policy_cls, make):
         collector = make(SampleSerialCollector, policy_cls().collect_mode)
-        made.append(collector)
         data = collector.collect(6, train_iter=9)
         assert len(data) == 6
         assert steps(data) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
@@ -105,52 +106,46 @@ class TestSample:
             assert row["collect_iter"] == 9
 
     @POLICIES
-    def test_environments_get_arrays_of_their_own(self, policy_cls, made):
+    def test_environments_get_arrays_of_their_own(self, policy_cls, make):
         env = line_manager(env_cls=ArrayActionEnv)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         assert [int(row["action"]) for row in collector.collect(6)] == [0, 1, 0] * 2
 
-    def test_columns_where_both_sides_can(self, made):
+    def test_columns_where_both_sides_can(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
-        made.append(collector)
         data = collector.collect(6)
         assert isinstance(data, Columns)
         assert data.is_columnar
         assert data.columns["reward"].shape == (6, 1)
         assert data.columns["obs"].dtype == torch.float32
 
-    def test_a_replaced_function_is_called(self, made):
+    def test_a_replaced_function_is_called(self, make):
         mode = StepPolicy().collect_mode
         mode = mode._replace(forward=lambda obs, **_: {i: {"action": torch.tensor(1)} for i in obs})
         collector = make(SampleSerialCollector, mode)
-        made.append(collector)
         assert {int(row["action"]) for row in collector.collect(6)} == {1}
 
     @POLICIES
-    def test_the_true_last_observation_ends_an_episode(self, policy_cls, made):
+    def test_the_true_last_observation_ends_an_episode(self, policy_cls, make):
         collector = make(SampleSerialCollector, policy_cls().collect_mode)
-        made.append(collector)
         data = collector.collect(14)
         last = [row for row in data if int(row["obs"][1]) == 4]
         assert len(last) == 2
         assert all(int(row["next_obs"][1]) == 5 and row["done"] for row in last)
         assert (0, 0) in steps(data[5:])  # the next episode begins at its reset observation
 
-    def test_a_truncated_episode_is_not_done(self, made):
+    def test_a_truncated_episode_is_not_done(self, make):
         collector = make(
             SampleSerialCollector, StepPolicy().collect_mode, line_manager(truncate=True)
         )
-        made.append(collector)
         data = collector.collect(12)
         assert not data.columns["done"].any()
         assert 5 in data.columns["next_obs"][:, 1]
 
     @POLICIES
-    def test_nothing_is_lost_between_calls(self, policy_cls, made):
+    def test_nothing_is_lost_between_calls(self, policy_cls, make):
         env = line_manager(3, length=7)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         seen = []
         for _ in range(40):
             seen += steps(collector.collect(4, drop_extra=False))
@@ -159,11 +154,10 @@ class TestSample:
             assert own == [i % 7 for i in range(len(own))]
 
     @POLICIES
-    def test_samples_beyond_come_with_the_next_call(self, policy_cls, made):
+    def test_samples_beyond_come_with_the_next_call(self, policy_cls, make):
         collector = make(
             SampleSerialCollector, policy_cls().collect_mode, line_manager(8, length=7)
         )
-        made.append(collector)
         seen = []
         for _ in range(20):
             data = collector.collect(10)
@@ -178,21 +172,19 @@ class TestSample:
         assert collector.sample_count == len(seen)
 
     @POLICIES
-    def test_extra_samples_are_returned_when_asked(self, policy_cls, made):
+    def test_extra_samples_are_returned_when_asked(self, policy_cls, make):
         collector = make(SampleSerialCollector, policy_cls().collect_mode, line_manager(3))
-        made.append(collector)
         assert len(collector.collect(4)) == 4
         assert len(collector.collect(4, drop_extra=False)) == 2 + 6
         assert len(collector.collect(4, drop_extra=False)) == 9  # episodes of 5 ended
 
     @POLICIES
-    def test_extra_samples_are_dropped_fairly_and_counted(self, policy_cls, made):
+    def test_extra_samples_are_dropped_fairly_and_counted(self, policy_cls, make):
         policy, writer = policy_cls(), Writer()
         env = line_manager(8, length=4)
         collector = make(
             *(SampleSerialCollector, policy.collect_mode, env, writer), collect_print_freq=1
         )
-        made.append(collector)
         seen = []
         for train_iter in range(1, 17):
             data = collector.collect(10, train_iter, drop_extra=True)
@@ -206,20 +198,18 @@ class TestSample:
         assert (dropped, total) == (16 * 6, 16 * 16)
         assert sum(v for _, v in writer.rows["collector_iter/dropped_sample_count"]) == dropped
 
-    def test_a_cut_trajectory_of_ppo_ends_at_the_cut(self, made):
+    def test_a_cut_trajectory_of_ppo_ends_at_the_cut(self, make):
         policy = PPOPolicy(ppo_config())
         collector = make(SampleSerialCollector, policy.collect_mode, line_manager(3, length=100))
-        made.append(collector)
         for form in (lambda data: data, list):
             rows = form(collector.collect(7)) + form(collector.collect(7))
             for row, following in itertools.pairwise(rows):
                 goes_on = (row["next_obs"] == following["obs"]).all()
                 assert row["traj_flag"] is not bool(goes_on)
 
-    def test_a_reset_by_somebody_else_ends_what_ran(self, made):
+    def test_a_reset_by_somebody_else_ends_what_ran(self, make):
         env = line_manager(2, length=50)
         collector = make(SampleSerialCollector, StepPolicy().collect_mode, env)
-        made.append(collector)
         collector.collect(3)  # two steps of each, of which one sample waits
         env.reset()
         collector.collect(1)
@@ -227,10 +217,9 @@ class TestSample:
         assert all(int(row["next_obs"][1]) == int(row["obs"][1]) + 1 for row in rows)
 
     @POLICIES
-    def test_a_larger_n_sample_later_loses_nothing(self, policy_cls, made):
+    def test_a_larger_n_sample_later_loses_nothing(self, policy_cls, make):
         env = line_manager(2, length=50)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         seen = []
         for n_sample in (3, 17, 4, 31, 10):
             seen += steps(collector.collect(n_sample))
@@ -238,39 +227,35 @@ class TestSample:
             own = [step for env_id, step in seen if env_id == number]
             assert own == [i % 50 for i in range(len(own))]
 
-    def test_what_waits_is_part_of_the_state(self, made):
+    def test_what_waits_is_part_of_the_state(self, make):
         first, second = (
             make(SampleSerialCollector, StepPolicy().collect_mode, line_manager(3))
             for _ in range(2)
         )
-        made += [first, second]
         first.collect(4)
         second.load_state_dict(first.state_dict())
         assert steps(second.collect(2)) == [(2, 0), (2, 1)]
         assert second.envstep == 6  # nothing was stepped for them
 
     @POLICIES
-    def test_an_abnormal_step_drops_the_trajectory(self, policy_cls, made):
+    def test_an_abnormal_step_drops_the_trajectory(self, policy_cls, make):
         env = line_manager(2, abnormal_at=[3, None], length=100)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         data = collector.collect(8, drop_extra=False)
         own = [step for env_id, step in steps(data) if env_id == 0]
         assert 2 not in own[:1]
         assert not any(row["reward"].item() == 0 for row in data)
         assert collector.envstep % 2 == 1  # the failed step does not count
 
-    def test_level_seeds_mark_samples(self, made):
+    def test_level_seeds_mark_samples(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
-        made.append(collector)
         data = collector.collect(4, level_seeds=[70, 71])
         assert [int(row["seed"]) for row in data] == [70, 70, 71, 71]
 
     @POLICIES
-    def test_transitions_begun_without_level_seeds_say_so(self, policy_cls, made):
+    def test_transitions_begun_without_level_seeds_say_so(self, policy_cls, make):
         env = line_manager(2, length=[100, 3])
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         collector.collect(7)  # leaves a trajectory of environment 1 running
         data = collector.collect(20, level_seeds=[70, 71])
         data += collector.collect(8)
@@ -280,29 +265,26 @@ class TestSample:
         by_step = [(int(row["obs"][0]), int(row.get("seed", -1))) for row in data]
         assert all(seed in (-1, 70 + env_id) for env_id, seed in by_step)
 
-    def test_stateful_policies_are_reset_at_episode_ends(self, made):
+    def test_stateful_policies_are_reset_at_episode_ends(self, make):
         policy = RowPolicy()
         collector = make(SampleSerialCollector, policy.collect_mode)
-        made.append(collector)
         policy.resets.clear()
         collector.collect(10)
         assert policy.resets == [[0], [1]]
 
-    def test_default_and_bad_n_sample(self, made):
+    def test_default_and_bad_n_sample(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
-        made.append(collector)
         assert len(collector.collect()) == 4
         with pytest.raises(ConfigError, match=r"n_sample.*0"):
             collector.collect(0)
 
     @POLICIES
-    def test_counters_and_logs(self, policy_cls, made):
+    def test_counters_and_logs(self, policy_cls, make):
         writer = Writer()
         collector = make(
             *(SampleSerialCollector, policy_cls().collect_mode),
             **dict(writer=writer, collect_print_freq=1),
         )
-        made.append(collector)
         episodes = []
         collector.on_episode = lambda *row: episodes.append(row)
         collector.collect(20, train_iter=1)
@@ -323,32 +305,29 @@ class TestSample:
         collector.collect(4)
         assert collector.envstep == 1004
 
-    def test_state_goes_on(self, made):
+    def test_state_goes_on(self, make):
         first = make(SampleSerialCollector, StepPolicy().collect_mode)
         second = make(SampleSerialCollector, StepPolicy().collect_mode)
-        made += [first, second]
         first.collect(8)
         second.load_state_dict(first.state_dict())
         assert second.envstep == 8
 
-    def test_close_twice_and_use_after(self):
+    def test_close_twice_and_use_after(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
         collector.close()
         collector.close()
         with pytest.raises(ConfigError, match="closed"):
             collector.collect(4)
 
-    def test_missing_parts_are_named(self, made):
+    def test_missing_parts_are_named(self, make):
         collector = SampleSerialCollector(
             SampleSerialCollector.default_config(), tb_logger=Writer()
         )
-        made.append(collector)
         with pytest.raises(ConfigError, match="no env"):
             collector.collect(4)
 
-    def test_reset_replaces_both(self, made):
+    def test_reset_replaces_both(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
-        made.append(collector)
         collector.collect(8)
         collector.reset(RowPolicy().collect_mode, line_manager(1))
         assert collector.envstep == 0
@@ -357,10 +336,9 @@ class TestSample:
 
 class TestEpisode:
     @POLICIES
-    def test_whole_episodes_and_no_more(self, policy_cls, made):
+    def test_whole_episodes_and_no_more(self, policy_cls, make):
         env = line_manager(2, length=[3, 8])
         collector = make(EpisodeSerialCollector, policy_cls().collect_mode, env)
-        made.append(collector)
         episodes = collector.collect(3)
         assert len(episodes) == 3
         for episode in episodes:
@@ -370,21 +348,19 @@ class TestEpisode:
         assert collector.envstep == sum(map(len, episodes))
 
     @POLICIES
-    def test_fewer_episodes_than_environments(self, policy_cls, made):
+    def test_fewer_episodes_than_environments(self, policy_cls, make):
         collector = make(EpisodeSerialCollector, policy_cls().collect_mode, line_manager(3))
-        made.append(collector)
         assert [len(episode) for episode in collector.collect(1)] == [5]
         assert collector.envstep == 5
 
     @POLICIES
-    def test_train_samples(self, policy_cls, made):
+    def test_train_samples(self, policy_cls, make):
         collector = make(EpisodeSerialCollector, policy_cls().collect_mode, get_train_sample=True)
-        made.append(collector)
         data = collector.collect(2)
         assert len(data) == 10
         assert set(data[0]) >= {"obs", "next_obs", "action", "reward", "done"}
 
-    def test_reward_shaping(self, made):
+    def test_reward_shaping(self, make):
         env = line_manager(1)
 
         def shape(env_id, transitions):
@@ -394,7 +370,6 @@ class TestEpisode:
         collector = make(
             EpisodeSerialCollector, StepPolicy().collect_mode, env, reward_shaping=True
         )
-        made.append(collector)
         rewards = [float(row["reward"]) for row in collector.collect(1)[0]]
         assert rewards == [10, 20, 30, 40, 50]
 
@@ -402,11 +377,10 @@ class TestEpisode:
 class TestBattle:
     @POLICIES
     @pytest.mark.parametrize("players", [2, 3])
-    def test_each_player_sees_its_own(self, policy_cls, players, made):
+    def test_each_player_sees_its_own(self, policy_cls, players, make):
         env = line_manager(2, DuelLineEnv, players=players)
         policies = [policy_cls().collect_mode for _ in range(players)]
         collector = make(BattleSampleSerialCollector, policies, env)
-        made.append(collector)
         data, infos = collector.collect(10)
         assert len(data) == len(infos) == players
         for player in range(players):
@@ -416,31 +390,28 @@ class TestBattle:
             assert [i["eval_episode_return"] for i in infos[player]] == [15.0 * (player + 1)] * 2
 
     @POLICIES
-    def test_opponents_data_is_not_wanted(self, policy_cls, made):
+    def test_opponents_data_is_not_wanted(self, policy_cls, make):
         opponent = policy_cls()
         opponent._collect_data = False
         policies = [policy_cls().collect_mode, opponent.collect_mode]
         collector = make(BattleSampleSerialCollector, policies, line_manager(2, DuelLineEnv))
-        made.append(collector)
         data, _ = collector.collect(4)
         assert (len(data[0]), len(data[1])) == (4, 0)
 
     @POLICIES
-    def test_episodes(self, policy_cls, made):
+    def test_episodes(self, policy_cls, make):
         policies = [policy_cls().collect_mode for _ in range(2)]
         collector = make(BattleEpisodeSerialCollector, policies, line_manager(2, DuelLineEnv))
-        made.append(collector)
         data, infos = collector.collect(3)
         assert [len(episodes) for episodes in data] == [3, 3]
         assert [len(episode) for episode in data[1]] == [5, 5, 5]
         assert len(infos[0]) == 3
 
-    def test_drop_extra_cuts_samples_not_policies(self, made):
+    def test_drop_extra_cuts_samples_not_policies(self, make):
         policies = [StepPolicy().collect_mode for _ in range(3)]
         collector = make(
             BattleSampleSerialCollector, policies, line_manager(2, DuelLineEnv, players=3)
         )
-        made.append(collector)
         data, _ = collector.collect(1, drop_extra=True)
         assert [len(samples) for samples in data] == [1, 1, 1]
 
@@ -455,12 +426,11 @@ class TestRegistry:
             ("episode_1v1", BattleEpisodeSerialCollector),
         ],
     )
-    def test_types(self, name, cls, made):
+    def test_types(self, name, cls, make):
         cfg = EasyDict(type=name, **cls.config)
         assert get_serial_collector_cls(cfg) is cls
         assert cls.default_config().cfg_type == f"{cls.__name__}Dict"
         collector = create_serial_collector(cfg)
-        made.append(collector)
         assert isinstance(collector, cls)
         assert np.isscalar(collector.envstep)
 
@@ -477,12 +447,11 @@ class ReusedArray(LineEnv):
 @POLICIES
 @pytest.mark.parametrize("kind", ["base", "base_v2", "subprocess", "async_subprocess"])
 @pytest.mark.parametrize("copy_on_get", [True, False])
-def test_samples_do_not_change_with_the_environments(policy_cls, kind, copy_on_get, made):
+def test_samples_do_not_change_with_the_environments(policy_cls, kind, copy_on_get, make):
     options = {} if kind.startswith("base") else {"copy_on_get": copy_on_get}
     envs = [lambda i=i: ReusedArray({"number": i, "length": 9}) for i in range(4)]
     manager = create_env_manager(EasyDict(type=kind, **options), envs)
     collector = make(SampleSerialCollector, policy_cls().collect_mode, manager)
-    made.append(collector)
     data = [row for _ in range(5) for row in collector.collect(16)]
     assert len(data) == 80
     for row in data:
@@ -496,21 +465,19 @@ class TestStackedManager:
 
     @POLICIES
     @pytest.mark.parametrize("kind", ["base_v2", "subprocess_v2"])
-    def test_samples_episodes_and_evaluation(self, policy_cls, kind, made):
+    def test_samples_episodes_and_evaluation(self, policy_cls, kind, make):
         envs = [lambda i=i: LineEnv({"number": i}) for i in range(2)]
         manager = create_env_manager(EasyDict(type=kind), envs)
         policy = policy_cls()
         collector = make(SampleSerialCollector, policy.collect_mode, manager)
-        made.append(collector)
         assert steps(collector.collect(6)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
         other = make(EpisodeSerialCollector, policy.collect_mode, manager)
-        made.append(other)
         assert [len(episode) for episode in other.collect(3)] == [5, 5, 5]
         cfg = InteractionSerialEvaluator.default_config()
         evaluator = InteractionSerialEvaluator(cfg, manager, policy.eval_mode, Writer())
         assert evaluator.eval(n_episode=4)[1]["eval_episode_return"] == [15.0] * 4
 
-    def test_dict_observations(self, made):
+    def test_dict_observations(self, make):
         class Named(LineEnv):
             def __init__(self, cfg):
                 super().__init__(cfg)
@@ -526,7 +493,6 @@ class TestStackedManager:
         envs = [lambda i=i: Named({"number": i}) for i in range(2)]
         manager = create_env_manager(EasyDict(type="base_v2"), envs)
         collector = make(SampleSerialCollector, Policy().collect_mode, manager)
-        made.append(collector)
         found = [tuple(int(x) for x in row["obs"]["at"]) for row in collector.collect(4)]
         assert found == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
@@ -550,10 +516,9 @@ class BatchedRewards(StepPolicy):
 
 @pytest.mark.parametrize("policy_cls", [StepPolicy, BatchedRewards])
 @pytest.mark.parametrize("options", [{}, {"deepcopy_obs": True}])
-def test_rewards_that_mix_whole_and_real_numbers(policy_cls, options, made):
+def test_rewards_that_mix_whole_and_real_numbers(policy_cls, options, make):
     env = line_manager(2, MixedRewards, length=4)
     collector = make(SampleSerialCollector, policy_cls().collect_mode, env, **options)
-    made.append(collector)
     data = collector.collect(8)
     assert [float(row["reward"]) for row in data] == [1.0, 2.5, 3.0, 4.5] * 2
 
@@ -562,12 +527,11 @@ class TestVectorManager:
     """All environments step, even those that are to wait for the others."""
 
     @POLICIES
-    def test_episodes_and_evaluation(self, policy_cls, made):
+    def test_episodes_and_evaluation(self, policy_cls, make):
         policy = policy_cls()
         lines = [lambda n=n: gym.wrappers.TimeLimit(GymLine(), n) for n in (3, 5)]
         env = create_env_manager(EasyDict(type="gym_vector"), lines)
         collector = make(EpisodeSerialCollector, policy.collect_mode, env)
-        made.append(collector)
         for _ in range(2):
             episodes = collector.collect(2)
             assert sorted(steps(e)[-1][1] + 1 for e in episodes) == [3, 5]

@@ -12,8 +12,6 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_data_compressor
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from tests.worker.collector.parallel_tasks import FINISH_KEYS, env_cfg, task_info
 
-# ---------------------------------------------------------------------- the ordinary way
-
 
 def test_resources(driver):
     assert driver.ask("resource").keys() == {"cpu", "gpu"}
@@ -175,9 +173,6 @@ def test_packed_samples_are_unpacked(driver):
     driver.drain()
     (row,) = read_chunk(driver.data, "packed")
     assert torch.as_tensor(row["obs"]).tolist() == [1.0, 1.0]
-
-
-# ---------------------------------------------------------------------- what is asked wrongly
 
 
 @pytest.mark.parametrize(
