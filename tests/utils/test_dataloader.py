@@ -106,7 +106,7 @@ def broken_load():
         (lambda size: [broken_load] * size, 0, OSError, "broken_load"),
         (lambda size: [broken_load] * size, 2, OSError, "broken_load"),
         (lambda size: 1 / 0, 0, ZeroDivisionError, "<lambda>"),
-        (lambda size: [], 0, DataError, "_load_samples"),
+        (lambda size: [], 0, DataError, "_load"),
     ],
 )
 def test_errors_reach_the_caller_with_their_traceback(make, source, workers, error, where):

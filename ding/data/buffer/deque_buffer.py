@@ -122,16 +122,22 @@ class DequeBuffer:
             raise DataError("sample() needs a size or indices")
         if unroll_len is not None and groupby is None:
             raise DataError("unroll_len needs groupby: it cuts pieces of groups")
-        items = list(self._items.values())
-        if sample_range is not None:
-            items = items[sample_range]
-        if groupby is None:
-            return self._drawn(items, size, replace, ignore_insufficient, "items")
-        groups = self._groups(items, groupby)
+        pool: list[Any] = list(self._items.values())[sample_range or slice(None)]
+        if groupby is not None:
+            pool = self._groups(pool, groupby)
         if unroll_len is not None:
-            groups = [group for group in groups if len(group) >= unroll_len]
-        drawn = self._drawn(groups, size, replace, ignore_insufficient, "groups")
-        return drawn if unroll_len is None else [self._piece(group, unroll_len) for group in drawn]
+            pool = [group for group in pool if len(group) >= unroll_len]
+        if len(pool) < (min(size, 1) if replace else size):
+            if ignore_insufficient:
+                return []
+            what = "items" if groupby is None else "groups"
+            raise DataError(f"{size} {what} asked for, {len(pool)} there")
+        draw = self._draw.any if replace else self._draw.distinct
+        drawn = [pool[i] for i in draw(len(pool), size).tolist()]
+        if unroll_len is None:
+            return drawn
+        starts = [int(self._draw.any(len(group) - unroll_len + 1, 1)[0]) for group in drawn]
+        return [group[start : start + unroll_len] for group, start in zip(drawn, starts)]
 
     @_with_middleware
     def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
@@ -188,18 +194,6 @@ class DequeBuffer:
         """Store the items of a file that `save_data` wrote."""
         self.import_data(read_file(file_name))
 
-    # ---- drawing ------------------------------------------------------------------------------
-
-    def _drawn(
-        self, pool: list[Any], size: int, replace: bool, ignore_insufficient: bool, what: str
-    ) -> list[Any]:
-        if len(pool) < (min(size, 1) if replace else size):
-            if ignore_insufficient:
-                return []
-            raise DataError(f"{size} {what} asked for, {len(pool)} there")
-        drawn = (self._draw.any if replace else self._draw.distinct)(len(pool), size)
-        return [pool[i] for i in drawn.tolist()]
-
     @staticmethod
     def _groups(items: list[BufferedData], groupby: _Group) -> list[list[BufferedData]]:
         groups: dict[Hashable, list[BufferedData]] = {}
@@ -212,10 +206,6 @@ class DequeBuffer:
             key = item.meta[groupby] if isinstance(groupby, str) else groupby(item)
             groups.setdefault(key, []).append(item)
         return list(groups.values())
-
-    def _piece(self, group: list[BufferedData], length: int) -> list[BufferedData]:
-        start = int(self._draw.any(len(group) - length + 1, 1)[0])
-        return group[start : start + length]
 
     def _known(self, index: str) -> BufferedData:
         if index not in self._items:

@@ -89,14 +89,25 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
         return
     sizes = sizes_of(shape)
     is_bounded = policy.get("continuous") or space in _BOUNDED or _has_no_choices(policy)
-    if is_bounded or space == "continuous":
-        _check_width(action, math.prod(sizes), source)
-        if is_bounded:
-            _check_bounds(action, source)
-        return
-    _check_width(action, len(sizes), source)
-    for k, size in enumerate(sizes):
-        _check_choices(_flat(action)[:, k], size, source)
+    is_continuous = is_bounded or space == "continuous"
+    width = math.prod(sizes) if is_continuous else len(sizes)
+    if math.prod(action.shape[1:]) != width:
+        raise DataError(
+            f"'action' of {source} has the shape {list(action.shape[1:])}; expected {width} "
+            "numbers, by policy.model.action_shape"
+        )
+    if is_bounded:
+        beyond = (np.abs(_flat(action)) > 1 + _TOLERANCE).any(1)
+        wanted = (
+            "numbers in [-1, 1]. Divide them by the bounds of the environment's actions, and set "
+            "env.act_scale"
+        )
+        _refuse(beyond, action, "action", source, "is out of bounds", wanted)
+    for k, size in enumerate([] if is_continuous else sizes):
+        choice = _flat(action)[:, k]
+        wrong = (choice < 0) | (choice >= size) | (choice != np.floor(choice))
+        wanted = f"whole numbers from 0 to {size - 1}, by policy.model.action_shape"
+        _refuse(wrong, choice, "action", source, "is no index of an action", wanted)
 
 
 def _has_no_choices(policy: Mapping[str, Any]) -> bool:
@@ -104,30 +115,6 @@ def _has_no_choices(policy: Mapping[str, Any]) -> bool:
     known = isinstance(type_, str) and type_ in POLICY_REGISTRY
     actions = getattr(POLICY_REGISTRY.get(str(type_)), "actions", ()) if known else ()
     return "continuous" in actions and "discrete" not in actions
-
-
-def _check_width(action: np.ndarray, width: int, source: str) -> None:
-    found = math.prod(action.shape[1:])
-    if found != width:
-        raise DataError(
-            f"'action' of {source} has the shape {list(action.shape[1:])}; expected {width} "
-            "numbers, by policy.model.action_shape"
-        )
-
-
-def _check_bounds(action: np.ndarray, source: str) -> None:
-    beyond = (np.abs(_flat(action)) > 1 + _TOLERANCE).any(1)
-    wanted = (
-        "numbers in [-1, 1]. Divide them by the bounds of the environment's actions, and set "
-        "env.act_scale"
-    )
-    _refuse(beyond, action, "action", source, "is out of bounds", wanted)
-
-
-def _check_choices(choice: np.ndarray, size: int, source: str) -> None:
-    wrong = (choice < 0) | (choice >= size) | (choice != np.floor(choice))
-    wanted = f"whole numbers from 0 to {size - 1}, by policy.model.action_shape"
-    _refuse(wrong, choice, "action", source, "is no index of an action", wanted)
 
 
 def _refuse(bad: np.ndarray, rows: Any, name: str, source: str, what: str, wanted: str) -> None:

@@ -98,19 +98,10 @@ def _name(cfg: str | Mapping[str, Any]) -> str:
             "policy.collect.data_type='d4rl' needs the data set's name, as "
             "policy.collect.data_path or env.env_id, such as 'hopper-medium-expert-v2'"
         )
-    if path is None or not (os.path.exists(path) or _is_near(path)):
+    if path is None or not (os.path.exists(path) or _near(path)):
         # Configs that name the data by the environment's id often have some path as well.
-        name = env_id if path is None or _is_near(str(env_id)) else path
-        return str(name)
+        return str(env_id if path is None or _near(str(env_id)) else path)
     return path
-
-
-def _is_near(name: str) -> bool:
-    try:
-        minari_id_of(name)
-    except ConfigError:
-        return False
-    return True
 
 
 def minari_id_of(name: str) -> str:
@@ -119,6 +110,16 @@ def minari_id_of(name: str) -> str:
     Raises:
         ConfigError: None is near.
     """
+    found = _near(name)
+    if found is None:
+        raise ConfigError(
+            f"no data set of Minari is near {name!r}: expected such as 'hopper-medium-expert-v2' "
+            "or an id of Minari such as 'mujoco/hopper/expert-v0' (minari list remote)"
+        )
+    return found
+
+
+def _near(name: str) -> str | None:
     if _MINARI_ID.fullmatch(name):
         return name
     words = name.lower().removesuffix("-").split("-")
@@ -129,16 +130,10 @@ def minari_id_of(name: str) -> str:
         return f"mujoco/{task}/{_LEVELS[level]}-v0"
     if task in _ADROIT and level in ("human", "cloned", "expert"):
         return f"D4RL/{task}/{level}-v2"
-    if task == "antmaze" and level:
-        return f"D4RL/antmaze/{level}-v1"
     if task == "kitchen" and level in ("complete", "mixed", "partial"):
-        return f"D4RL/kitchen/{level}-v2"
-    if task == "maze2d" and level:
-        return f"D4RL/pointmaze/{level}-v2"
-    raise ConfigError(
-        f"no data set of Minari is near {name!r}: expected such as 'hopper-medium-expert-v2' or an "
-        "id of Minari such as 'mujoco/hopper/expert-v0' (minari list remote)"
-    )
+        return f"D4RL/{task}/{level}-v2"
+    mazes = {"antmaze": f"D4RL/antmaze/{level}-v1", "maze2d": f"D4RL/pointmaze/{level}-v2"}
+    return mazes.get(task) if level else None
 
 
 def read_minari(dataset_id: str) -> Columns:

@@ -1,5 +1,6 @@
 """A record of named values over time, with statistics registered by name."""
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -14,19 +15,10 @@ Window = tuple[tuple[int | float, int | float], Any]
 class LoggedModel(Generic[_TimeObjectType]):
     """Remembers what its properties were during the last ``expire`` ticks or seconds.
 
-    Properties are declared with `LoggedValue`; statistics over them are registered::
+    Properties are declared with `LoggedValue` (``reward = LoggedValue(float)`` in the class);
+    statistics over them are registered and called by name::
 
-        class Monitor(LoggedModel):
-            reward = LoggedValue(float)
-
-            def __init__(self, time_, expire):
-                super().__init__(time_, expire)
-                self.register_attribute_value("avg", "reward", self._avg_reward)
-
-            def _avg_reward(self):
-                values = [value for _, value in self.range_values["reward"]()]
-                return sum(values) / len(values) if values else 0.0
-
+        self.register_attribute_value("avg", "reward", self._avg_reward)  # in __init__
         monitor.reward = 1.0
         monitor.avg["reward"]()
 
@@ -59,7 +51,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         }
         self._attributes: dict[str, dict[str, Any]] = {}
         self.range_values: dict[str, Callable[..., list[Window]]] = {
-            name: self._range_values_of(name) for name in self._data
+            name: functools.partial(self._range_values, name) for name in self._data
         }
 
     def fixed_time(self) -> float | int:
@@ -125,17 +117,16 @@ class LoggedModel(Generic[_TimeObjectType]):
             )
         return attributes[name]
 
-    def _range_values_of(self, name: str) -> Callable[..., list[Window]]:
-        def range_values(mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list[Window]:
-            now = self.fixed_time()
-            zeros = {TimeMode.ABSOLUTE: 0, TimeMode.RELATIVE_CURRENT_TIME: now}
-            zero = zeros.get(mode, self._init_time)
-            begin = max(now - self.expire, self._init_time)
-            history = self._data[name].history()
-            ends = [when for when, _ in history[1:]] + [now]
-            return [
-                ((max(when, begin) - zero, end - zero), value)
-                for (when, value), end in zip(history, ends)
-            ]
-
-        return range_values
+    def _range_values(
+        self, name: str, mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE
+    ) -> list[Window]:
+        now = self.fixed_time()
+        zeros = {TimeMode.ABSOLUTE: 0, TimeMode.RELATIVE_CURRENT_TIME: now}
+        zero = zeros.get(mode, self._init_time)
+        begin = max(now - self.expire, self._init_time)
+        history = self._data[name].history()
+        ends = [when for when, _ in history[1:]] + [now]
+        return [
+            ((max(when, begin) - zero, end - zero), value)
+            for (when, value), end in zip(history, ends)
+        ]

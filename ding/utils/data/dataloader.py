@@ -4,7 +4,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -131,7 +131,10 @@ class AsyncDataLoader(IDataLoader):
                     )
                     if self._closed:
                         return
-                batch = self._next_batch()
+                if isinstance(self._source, dict):
+                    batch = {name: self._load(source) for name, source in self._source.items()}
+                else:
+                    batch = self._load(self._source)
                 with self._changed:
                     if not self._closed:
                         self._ready.append(batch)
@@ -142,31 +145,23 @@ class AsyncDataLoader(IDataLoader):
                 self._end = error
                 self._changed.notify_all()
 
-    def _next_batch(self) -> Any:
-        if isinstance(self._source, dict):
-            return {name: self._load(source) for name, source in self._source.items()}
-        return self._load(self._source)
-
     def _load(self, source: Callable) -> Any:
         samples = source(self._batch_size)
         if samples is None:
             raise StopIteration
         # A columnar batch is never looked into: asking for one row makes rows of all.
         if not getattr(samples, "is_columnar", False):
-            samples = self._load_samples(samples)
+            if len(samples) == 0:
+                raise DataError(
+                    "the data source returned no samples; expected samples, or None to end"
+                )
+            if callable(samples[0]):
+                run = map if self._pool is None else self._pool.map
+                size = self._chunk_size
+                chunks = [samples[i : i + size] for i in range(0, len(samples), size)]
+                loaded = run(lambda chunk: [load() for load in chunk], chunks)
+                samples = [sample for chunk in loaded for sample in chunk]
         return _to_device(self._collate(samples), self._device)
-
-    def _load_samples(self, samples: Sequence) -> Sequence:
-        if len(samples) == 0:
-            raise DataError("the data source returned no samples; expected samples, or None to end")
-        if not callable(samples[0]):
-            return samples
-        if self._pool is None:
-            return [load() for load in samples]
-        size = self._chunk_size
-        chunks = [samples[i : i + size] for i in range(0, len(samples), size)]
-        loaded = self._pool.map(lambda chunk: [load() for load in chunk], chunks)
-        return [sample for chunk in loaded for sample in chunk]
 
 
 def _to_device(data: Any, device: torch.device) -> Any:
