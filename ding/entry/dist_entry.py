@@ -190,12 +190,8 @@ def dist_launch_learner_aggregator(
     there is nothing to do.
 
     Args:
-        filename: What `dist_prepare_config` returned.
-        seed: Seed of its draws.
         aggregator_host: Host instead of the config's.
-        aggregator_port: Port instead of the config's.
-        name: Which one; the first if not given.
-        disable_flask_log: Whether the server keeps single requests out of the log.
+        aggregator_port: Port instead of the config's; other arguments as for `dist_launch_learner`.
     """
     config = read_part(filename, seed, disable_flask_log)
     launch("learner_aggregator", config, name, aggregator_host, aggregator_port)
@@ -211,11 +207,9 @@ def dist_launch_spawn_learner(
     """Run all processes of a learner on this machine: one for each GPU that the config names.
 
     Args:
-        filename: What `dist_prepare_config` returned.
-        seed: Seed of their draws.
         learner_port: Port of the first one, and so on upwards; else free ones.
-        name: The learner's first process, such as ``learner0``.
-        disable_flask_log: Whether servers keep single requests out of the log.
+        name: The learner's first process, such as ``learner0``; other arguments as for
+            `dist_launch_learner`.
     """
     config = read_part(filename, seed, disable_flask_log)
     launch("spawn_learner", config, name, port=learner_port)

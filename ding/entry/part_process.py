@@ -156,7 +156,8 @@ class PartHandle:
         """Call it as soon as it is there and an end is asked for."""
         if self._stop is not None and self.stopping is not None:
             asks = self.stopping.status, self.stopping.reason
-            ReportingThread(self._stop, "stop", _print_failure, asks).start()
+            say_failure = lambda cause: say(f"error: {cause}", to_stderr=True)  # noqa: E731
+            ReportingThread(self._stop, "stop", say_failure, asks).start()
 
 
 #: A part's life in a process; returns how it ended.
@@ -184,7 +185,8 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
         try:
             ended.append(run(handle))
         except BaseException as error:  # the edge of the thread: reported onward
-            ended.append(Ending("failed", _one_line(error)))
+            name = "" if isinstance(error, DingError) else f"{type(error).__name__}: "
+            ended.append(Ending("failed", f"{name}{error}"))
             if not isinstance(error, DingError):
                 say("".join(traceback.format_exception(error)).rstrip(), to_stderr=True)
             elif link is not None:
@@ -213,19 +215,10 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
     return ended[0]
 
 
-def _print_failure(cause: str) -> None:
-    say(f"error: {cause}", to_stderr=True)
-
-
 def _wait_for_end(
     handle: PartHandle, done: int, alarm: int, stop: StopSignal, link: Connection | None
 ) -> None:
-    """Wait for the end of a part, and pass on what asks for it; if it is overdue, end the process.
-
-    Args:
-        done: Can be read at the part's end.
-        alarm: Can be read when a signal has come.
-    """
+    """Wait for a part's end, and pass on what asks for it; if it is overdue, end the process."""
     sources: list[Any] = [done, alarm, *([] if link is None else [link])]
     deadline = math.inf
     while (left := deadline - time.monotonic()) > 0:
@@ -247,8 +240,3 @@ def _wait_for_end(
     handle.take_over()
     say(f"{handle.stopping} (it did not end within {durations.PART_STOP:g} s)", to_stderr=True)
     leave_process(1)
-
-
-def _one_line(error: BaseException) -> str:
-    name = "" if isinstance(error, DingError) else f"{type(error).__name__}: "
-    return f"{name}{error}"

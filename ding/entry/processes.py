@@ -81,7 +81,7 @@ class Processes:
         """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
         sources = [self._alarm]
         for child in self._children.values():
-            sources += [source for source in child.waitables if not _is_closed(source)]
+            sources += [one for one in child.waitables if not getattr(one, "closed", False)]
         left = None if until == math.inf else max(0.0, until - time.monotonic())
         if self._alarm in wait(sources, left):
             os.read(self._alarm, 64)
@@ -158,10 +158,6 @@ def start_method() -> str:
 
     is_safe = sys.platform == "linux" and not torch.cuda.is_initialized()
     return "fork" if is_safe else "spawn"
-
-
-def _is_closed(source: Any) -> bool:
-    return isinstance(source, Connection) and source.closed
 
 
 def _messages(link: Connection) -> list[PartMessage]:

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from easydict import EasyDict
@@ -97,8 +97,13 @@ class Supervisor:
         if entry.port in OPEN_PORTS:  # to others the coordinator connects
             host = reachable(self._config.system.coordinator.host)
             entry.coordinator = [host, split_http_address(address)[1]]
-        environ, key = self._environ(name), self._key
-        main = partial(run_worker, config=self._config, name=name, key=key, environ=environ)
+        environ, team = {}, team_of(name, self._config.system)
+        if team is not None:  # where to find the others that train with it
+            if team not in self._group_ports:
+                self._group_ports[team] = ReservedPort(LOOPBACK)
+            environ = rank_environ(name, self._config.system, self._group_ports[team].port)
+        given = dict(config=self._config, name=name, key=self._key, environ=environ)
+        main = partial(run_worker, **given)
         self._processes.start(name, main)
         self._name_processes([name])
 
@@ -107,16 +112,6 @@ class Supervisor:
             process = self._processes.identity(name)
             if process is not None:
                 self._processes.send(_COORDINATOR, WorkerStarted(name, process))
-
-    def _environ(self, name: str) -> dict[str, str]:
-        """What a learner's process needs to find the others that train with it."""
-        system = self._config.system
-        group = team_of(name, system)
-        if group is None:
-            return {}
-        if group not in self._group_ports:
-            self._group_ports[group] = ReservedPort(LOOPBACK)
-        return rank_environ(name, system, self._group_ports[group].port)
 
     def _take(self, event: Event) -> None:
         name, news = event
@@ -247,20 +242,15 @@ def run_ranks(
             while stop.number is None and not deaths:
                 events = processes.wait(math.inf)
                 deaths = {one: news for one, news in events if isinstance(news, Died)}
-            ending = stop.ending or _how_they_ended(exp_name, deaths)
+            bad = [f"{one} {death.how}" for one, death in deaths.items() if death.status]
+            ending = Ending("failed", bad[0]) if bad else recorded_ending(exp_name)
+            ending = stop.ending or ending
             for one in names:
                 processes.send(one, ending)
             processes.wait_for_ends(names, time.monotonic() + durations.PART_STOP, stop)
         except StopNow as signalled:
             return signalled.ending
     return ending
-
-
-def _how_they_ended(exp_name: str, deaths: Mapping[str, Died]) -> Ending:
-    for name, death in deaths.items():
-        if death.status:
-            return Ending("failed", f"{name} {death.how}")
-    return recorded_ending(exp_name)
 
 
 def _ranks_of(config: EasyDict, name: str | None) -> list[str]:

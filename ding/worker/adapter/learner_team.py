@@ -85,6 +85,7 @@ class LearnerTeam(CommWorker):
         self._buffer_id: str | None = None
         self._left = 0  # batches that are no whole round of the learners
         self._sizes: dict[str, int] = {}
+        self._asking, self._wanted = threading.Lock(), threading.Event()
 
     # ------------------------------------------------------------------ who is there
 
@@ -173,11 +174,7 @@ class LearnerTeam(CommWorker):
         return super()._answer_in_task(request)
 
     def _demand(self, request: DemandRequest) -> Demand:
-        """What all learners want together.
-
-        To a coordinator that can send several batches (its request holds ``wait``) ``batch_size``
-        is that of one learner's batch; to others it is the sum.
-        """
+        """What all want: to a foreign coordinator, which does not ``wait``, one sum of rows."""
         demands = self._ask_all(request, durations.AGGREGATOR_STEP)
         sizes = [demand.batch_size for demand in demands]
         self._sizes = dict(zip(self.names, sizes))
@@ -254,12 +251,7 @@ class LearnerTeam(CommWorker):
         return self._ask(dict.fromkeys(self.names, request), timeout)
 
     def _ask(self, requests: Mapping[str, Request[Answer]], timeout: float) -> list[Answer]:
-        """Put a request to each learner, all at once; their answers, in the order of the names.
-
-        Raises:
-            TaskFail: One of them failed, is lost, or gave no answer within ``timeout`` seconds;
-                names it and the cause. It does not wait for the others then, which end their tasks.
-        """
+        """Put requests to the learners, all at once; after a failure the others end their tasks."""
         asked = {
             name: self._pool.submit(self._ask_one, name, request, timeout)
             for name, request in requests.items()
@@ -277,11 +269,7 @@ class LearnerTeam(CommWorker):
         return [future.result() for future in asked.values()]
 
     def _ask_one(self, name: str, request: Request[Answer], timeout: float) -> Answer:
-        """The answer of one learner.
-
-        Raises:
-            TaskFail: With the type of the failure, and the learner's name in the message.
-        """
+        """The answer of one learner; its failure has the learner's name in the message."""
         arrival = self._there.get(name)
         if arrival is None:
             raise _fail("LearnerLost", name, self._causes.get(name, "it has not come yet"))
@@ -330,6 +318,42 @@ class LearnerTeam(CommWorker):
             pass  # it is busy, but connected
         return True
 
+    # ------------------------------------------------------------------ as one worker of a control
+
+    def announce(self, arrivals: Arrivals) -> None:
+        """Begin, and arrive as one learner each time when all of it is connected."""
+        self.start()
+        self._wanted.set()
+        name = f"team-{self._name}"
+        ReportingThread(self._come, name, arrivals.fatal, (arrivals,)).start()
+
+    def _come(self, arrivals: Arrivals) -> None:
+        while self._wanted.wait() and not self._closing.is_set():
+            self._wanted.clear()
+            if self.wait(None) or self._closing.is_set():
+                return
+            where = f"{len(self.names)} processes"
+            arrivals.came(Arrival("learner", self._name, self, where))
+
+    def end(self, cause: str) -> None:
+        """It is released; it arrives again when all of it is connected."""
+        self.coordinator_lost(cause)
+        self._wanted.set()
+
+    def ask(self, request: Request[Answer], timeout: float) -> Answer:
+        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        if not self._asking.acquire(blocking=False):
+            raise WorkerBusy("it still works on an earlier request")
+        try:
+            return self.handle(request)  # which applies its own limits
+        except TaskFail as error:
+            report = ErrorReport.from_detail(error.result, error.message or "it failed")
+            if report.type == "ConnectionLost":
+                raise WorkerLost(report.message) from error
+            raise WorkerFailed(str(report), error.result, by_worker=True) from error
+        finally:
+            self._asking.release()
+
     # ------------------------------------------------------------------ life
 
     def abort(self) -> None:
@@ -355,6 +379,7 @@ class LearnerTeam(CommWorker):
             return
         with self._changed:
             self._changed.notify_all()
+        self._wanted.set()
         self._pool.shutdown(cancel_futures=True)  # waits for requests under way
 
     def _ask_to_end(self) -> None:
@@ -373,71 +398,6 @@ def _is_of_group(failure: TaskFail) -> bool:
 def _fail(kind: str, name: str, cause: str, report: ErrorReport | None = None) -> TaskFail:
     trace, of_group = ("", False) if report is None else (report.traceback, report.of_group)
     return ErrorReport(kind, f"{name}: {cause}", trace, of_group).task_fail()
-
-
-class TeamPeer:
-    """A team at a control that reaches its learners: arrives when all of them are connected.
-
-    Args:
-        name: Of the learner.
-        names: Of its processes.
-        release: As for `LearnerTeam`.
-
-    Attributes:
-        members: To be notified when one of these processes arrives, or is lost.
-    """
-
-    def __init__(
-        self, name: str, names: Sequence[str], release: Callable[[Arrival, str], object]
-    ) -> None:
-        self._name = name
-        self.members = self._team = LearnerTeam(names, release, name)
-        self._asking = threading.Lock()
-        self._wanted, self._closing = threading.Event(), False
-        self._arrivals: Arrivals
-        self._thread = ReportingThread(
-            self._come, f"team-{name}", lambda cause: self._arrivals.fatal(cause)
-        )
-
-    def start(self, arrivals: Arrivals) -> None:
-        """Begin to wait for the members."""
-        self._arrivals = arrivals
-        self._team.start()
-        self._wanted.set()
-        self._thread.start()
-
-    def end(self, cause: str) -> None:
-        """It is released; it arrives again when all of it is connected."""
-        self._team.coordinator_lost(cause)
-        self._wanted.set()
-
-    def close(self) -> None:
-        """End; the control ends the members."""
-        self._closing = True
-        self._team.close()
-        self._wanted.set()
-
-    def _come(self) -> None:
-        while self._wanted.wait() and not self._closing:
-            self._wanted.clear()
-            if self._team.wait(None) or self._closing:
-                return
-            where = f"{len(self._team.names)} processes"
-            self._arrivals.came(Arrival("learner", self._name, self, where))
-
-    def ask(self, request: Request[Answer], timeout: float) -> Answer:
-        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
-        if not self._asking.acquire(blocking=False):
-            raise WorkerBusy("it still works on an earlier request")
-        try:
-            return self._team.handle(request)  # which applies its own limits
-        except TaskFail as error:
-            report = ErrorReport.from_detail(error.result, error.message or "it failed")
-            if report.type == "ConnectionLost":
-                raise WorkerLost(report.message) from error
-            raise WorkerFailed(str(report), error.result, by_worker=True) from error
-        finally:
-            self._asking.release()
 
 
 def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:

@@ -440,7 +440,11 @@ class Worker:
             self.close()
             return Answered(None, _files(at_end=True))  # type: ignore[return-value]
         if isinstance(request, WithFiles):
-            return self._answer_with_files(request)  # type: ignore[return-value]
+            if (sent := sent_files()) is not None and request.files:
+                sent.give(request.files)
+            answer = self.answer(request.request)
+            at_end = isinstance(request.request, CloseTask)
+            return Answered(answer, _files(at_end))  # type: ignore[return-value]
         try:
             return self._service.handle(request)
         except TaskFail:
@@ -450,13 +454,6 @@ class Worker:
         finally:
             if self._service.join(0.0):
                 self.ended.set()
-
-    def _answer_with_files(self, carried: WithFiles[Answer]) -> Answered[Answer]:
-        sent = sent_files()
-        if sent is not None and carried.files:
-            sent.give(carried.files)
-        answer = self.answer(carried.request)
-        return Answered(answer, _files(at_end=isinstance(carried.request, CloseTask)))
 
     def join(self) -> str | None:
         """Wait for its end; returns why it cannot go on, if it has ended by itself."""
@@ -475,11 +472,7 @@ class Worker:
 
 
 def _files(at_end: bool) -> tuple[FileChange, ...]:
-    """What has changed of the run's files, if this process sends them.
-
-    Args:
-        at_end: Whether logs that wait to be written come along.
-    """
+    """What has changed of the run's files, if this process sends them; at an end, all logs."""
     sent = sent_files()
     if sent is None:
         return ()

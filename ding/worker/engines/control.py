@@ -13,7 +13,7 @@ from ding.utils import durations
 from ding.utils.errors import DataError
 from ding.utils.processes import AfterDeath, Restarts
 from ding.utils.sent_files import FileChange
-from ding.worker.adapter.learner_team import TeamPeer
+from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.engines.carrier import (
     EndWorker,
     NotYetError,
@@ -73,7 +73,9 @@ class RunControl:
         for spec in specs:
             if spec.team is not None:
                 members.setdefault(spec.team, []).append(spec.name)
-        self._teams = {team: TeamPeer(team, names, self.release) for team, names in members.items()}
+        self._teams = {
+            team: LearnerTeam(names, self.release, team) for team, names in members.items()
+        }
         # One process of a learner cannot be done without, whatever other learners there are.
         kinds = {spec.name: spec.kind if spec.team is None else spec.name for spec in specs}
         self.restarts = Restarts(kinds, max_restart)
@@ -96,7 +98,7 @@ class RunControl:
         self._server = self.workers.listener(self, arrivals) or StatusServer(arrivals.status)
         self._server.start()
         for team in self._teams.values():
-            team.start(arrivals)
+            team.announce(arrivals)
         with self._lock:  # others may have joined already
             expected = [life for life in self._lives.values() if not life.is_guest]
         for life in expected:
@@ -134,7 +136,7 @@ class RunControl:
 
     def release(self, arrival: Arrival, cause: str) -> None:
         """Let a worker go: it is started again, or may come again."""
-        arrival.peer.end(cause)  # type: ignore[attr-defined]  # a `_Life` or a `TeamPeer`
+        arrival.peer.end(cause)  # type: ignore[attr-defined]  # a `_Life` or a `LearnerTeam`
 
     def awaited(self) -> Sequence[Awaited]:
         """Workers that are being started or connected to, or will be."""
@@ -167,7 +169,7 @@ class RunControl:
 
     def arrivals_of(self, spec: WorkerSpec) -> Arrivals:
         """What is notified of a worker that comes and goes."""
-        return self.arrivals if spec.team is None else self._teams[spec.team].members
+        return self.arrivals if spec.team is None else self._teams[spec.team]
 
     def follow(self, life: "_Life", losses: int) -> "_Life | None":
         """The next life of a worker; ``None`` if the run is over."""
@@ -343,13 +345,7 @@ class _Life:
             return not self._cause
 
     def _arrive(self) -> Arrival:
-        """Start the worker, and wait until it answers.
-
-        Raises:
-            TaskFail: It cannot be built.
-            WorkerLost: It has ended instead, or the run is over.
-            OSError: It cannot be started.
-        """
+        """Start the worker, and wait until it answers."""
         handle = self._spawn()
         with self._changed:
             self._handle = handle

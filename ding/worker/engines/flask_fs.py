@@ -63,12 +63,7 @@ def flask_fs_engine(
 
 
 def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> Mapping[str, object]:
-    """What a worker that joins without a config needs of the run's: the entry of the first of its
-    kind, with its own name and with paths that hold in any working folder.
-
-    Raises:
-        ConfigError: There is none, or it is one process of several.
-    """
+    """The config of a worker that joins without one, as that of the first of its kind."""
     first = system.get(f"{kind}0")
     if first is None or not re.fullmatch(rf"{kind}\d+", name):
         raise ConfigError(f"expected a worker's name, such as {kind}7, got {name!r}")
@@ -82,11 +77,7 @@ def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> M
 
 
 def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder | None:
-    """The folder that the workers share, if the config names one.
-
-    Raises:
-        ConfigError: It is no path, or cannot be used.
-    """
+    """The folder that the workers share, if the config names one."""
     sections = [system["coordinator"], system, *system.values()]
     named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
     if not named:

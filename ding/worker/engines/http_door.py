@@ -203,11 +203,7 @@ class HttpWorkers(Workers[Remote]):
     # ------------------------------------------------------------------ workers that join
 
     def _give_entry(self, message: EntryMessage) -> Mapping[str, object]:
-        """The config of a worker that is going to join, under the name that it wants or a new one.
-
-        Raises:
-            ResponsibleException: A run has no workers of that name and kind.
-        """
+        """The config of a worker that will join, under the name that it wants or a new one."""
         with self._lock:
             taken = self._given_names.union(self._table.names())
             free = (f"{message.kind}{n}" for n in itertools.count())
@@ -219,11 +215,7 @@ class HttpWorkers(Workers[Remote]):
             raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
 
     def _join(self, message: JoinMessage) -> None:
-        """Connect to a worker that has joined; it takes the place of another one of its name.
-
-        Raises:
-            ResponsibleException: It cannot be had.
-        """
+        """Connect to a worker that has joined; it takes the place of another one of its name."""
         name, address = message.name, (message.host, message.port)
         old = self._remotes.get(name)
         if old is not None:
@@ -268,11 +260,7 @@ def worker_table(cfg: Mapping[str, Any], kind: Kind) -> dict[str, Address]:
 
 
 def _check_replacement(old: Remote, message: JoinMessage) -> None:
-    """Whether a worker may take the place of another one of its name.
-
-    Raises:
-        ResponsibleException: It may not.
-    """
+    """Refuse a worker that may not take the place of another one of its name."""
     same = old.address == (message.host, message.port)
     if same and old.is_dropped and old.is_busy:
         cause = f"{old.name} still works on a task of before: end it and start it again"
