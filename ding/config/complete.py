@@ -24,8 +24,7 @@ from ding.config.defaults import (
     settle_model,
     share_buffer_keys,
 )
-from ding.config.origins import add_origins
-from ding.config.parts import Parts, default_config, find_parts, is_ours, name_parts
+from ding.config.parts import Parts, add_origins, default_config, find_parts, is_ours, name_parts
 from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError

@@ -14,8 +14,7 @@ from easydict import EasyDict
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
-from ding.config.origins import entry_point, search_path
-from ding.config.parts import PARALLEL_COMPONENTS
+from ding.config.parts import PARALLEL_COMPONENTS, entry_point, search_path
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
