@@ -197,6 +197,11 @@ class ShortEnv(gymnasium.Env):
         return obs, float(self.count), over and not self.truncate, over and self.truncate, {}
 
 
+def zeros(manager):
+    """Actions for the environments that wait for one."""
+    return dict.fromkeys(manager.ready_obs_id, np.int64(0))
+
+
 def env_fns(cls, count=4, **cfg):
     return [EnvFn(cls, {**cfg, "id": i}) for i in range(count)]
 

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from easydict import EasyDict
 
-from ding.envs import BaseEnvManager, BaseEnvManagerV2, create_env_manager, get_env_manager_cls
+from ding.envs import (
+    BaseEnvManager,
+    BaseEnvManagerV2,
+    SyncSubprocessEnvManager,
+    create_env_manager,
+    get_env_manager_cls,
+)
 from ding.envs.env_manager.base_env_manager import timeout_wrapper
 from ding.utils.errors import (
     ActionError,
@@ -24,31 +30,15 @@ from tests.envs.env_manager.env_fakes import (
     TwoPlayerEnv,
     env_fns,
     one_faulty,
+    zeros,
 )
 
-
-@pytest.fixture
-def launch():
-    managers = []
-
-    def make(fns, cls=BaseEnvManager, **cfg):
-        manager = cls(fns, EasyDict(cfg))
-        managers.append(manager)
-        manager.launch()
-        return manager
-
-    yield make
-    for manager in managers:
-        manager.close()
+BOTH = pytest.mark.parametrize("cls", [BaseEnvManager, SyncSubprocessEnvManager])
 
 
 def recorded(fns, made):
     """`fns`, which also put what they make into a list."""
     return [lambda fn=fn: made.append(fn()) or made[-1] for fn in fns]
-
-
-def zeros(manager):
-    return dict.fromkeys(manager.ready_obs_id, np.int64(0))
 
 
 def test_dict_api_hands_out_copies(launch):
@@ -147,8 +137,9 @@ def test_subset_of_environments(launch):
         manager.step_columns(np.zeros(3, int), np.array([1, 2]))
 
 
-def test_dict_observations(launch):
-    manager = launch(env_fns(DictObsEnv))
+@BOTH
+def test_dict_observations(launch, cls):
+    manager = launch(env_fns(DictObsEnv), cls)
     assert manager.supports_columns
     ids, obs = manager.ready_columns()
     step = manager.step_columns(np.zeros(4, int), ids)
@@ -237,8 +228,9 @@ def test_continuous_actions_are_checked_and_not_changed(launch):
 
 @pytest.mark.parametrize("fault", ["nan_reward", "nan_obs"])
 @pytest.mark.parametrize("columns", [True, False])
-def test_nan_is_an_error(launch, fault, columns):
-    manager = launch(one_faulty(fault=fault))
+@BOTH
+def test_nan_is_an_error(launch, fault, columns, cls):
+    manager = launch(one_faulty(fault=fault), cls)
     with pytest.raises(DataError, match=r"env 1 gave .*[nN]a[nN].* step 2") as caught:
         for _ in range(3):
             if columns:
@@ -267,10 +259,12 @@ def test_a_failing_step_names_env_and_cause(launch):
 
 
 @pytest.mark.parametrize("where", ["init", "reset"])
-def test_launch_that_fails_closes_again(where):
-    manager = BaseEnvManager(one_faulty(fault="raise", where=where))
-    with pytest.raises(EnvError, match=r"env 1 .*the env's own words"):
+@BOTH
+def test_launch_that_fails_closes_again(where, cls):
+    manager = cls(one_faulty(fault="raise", where=where))
+    with pytest.raises(EnvError, match=r"env 1 .*the env's own words") as caught:
         manager.launch()
+    assert cls is BaseEnvManager or "in _fault" in str(caught.value)
     assert manager.closed
     manager.close()
 
@@ -367,8 +361,9 @@ def test_timeout_wrapper_leaves_quick_calls_alone():
         timeout_wrapper(lambda: 1 / 0, 5)()
 
 
-def test_seeds(launch):
-    manager = BaseEnvManager(env_fns(CountEnv, 3))
+@BOTH
+def test_seeds(launch, cls):
+    manager = cls(env_fns(CountEnv, 3))
     manager.seed([10, 11, 12], dynamic_seed=False)
     manager.launch()
     assert [obs[3] for obs in manager.ready_obs.values()] == [10, 11, 12]
@@ -384,29 +379,31 @@ def test_seeds(launch):
     manager.close()
 
 
-def test_state_goes_on_in_another_manager(launch):
-    first = launch(env_fns(CountEnv, length=2))
+@BOTH
+def test_state_goes_on_in_another_manager(launch, cls):
+    first = launch(env_fns(CountEnv, length=2), cls)
     first.seed(5)
     first.reset()
     for _ in range(5):
         first.step(zeros(first))
     state = first.state_dict()
     first.reset(dict.fromkeys(range(4)))
-    second = BaseEnvManager(env_fns(CountEnv, length=2))
+    second = cls(env_fns(CountEnv, length=2))
     second.load_state_dict(state)
     second.launch()
-    third = launch(env_fns(CountEnv, length=2))
+    third = launch(env_fns(CountEnv, length=2), cls)
     third.load_state_dict(state)
     for i in range(4):
         np.testing.assert_array_equal(second.ready_obs[i], first.ready_obs[i])
         np.testing.assert_array_equal(third.ready_obs[i], first.ready_obs[i])
     second.close()
     with pytest.raises(DataError, match="of 4 environments, the manager has 2"):
-        launch(env_fns(CountEnv, 2)).load_state_dict(state)
+        launch(env_fns(CountEnv, 2), cls).load_state_dict(state)
 
 
-def test_requests_reach_the_environments(launch):
-    manager = launch(env_fns(CountEnv))
+@BOTH
+def test_requests_reach_the_environments(launch, cls):
+    manager = launch(env_fns(CountEnv), cls)
     assert manager.reward_shaping(1, [{"reward": 2}]) == [{"reward": 4}]
     assert manager.ready_imgs[3][0, 0, 0] == 3
     assert set(manager.random_action()) == {0, 1, 2, 3}
@@ -417,6 +414,9 @@ def test_requests_reach_the_environments(launch):
     assert manager.observation_space.shape == (4,)
     assert manager.reward_space.shape == (1,)
     assert manager.env_num == 4
+    with pytest.raises(EnvError, match=r"env 1 .*enable_save_figure"):
+        manager.enable_save_figure(1, "somewhere")
+    assert manager.ready_obs_id == [0, 1, 2, 3]
     assert "step" in manager.method_name_list
 
 

@@ -15,6 +15,11 @@ AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)  # not in gymna
 needs_modes = pytest.mark.skipif(AutoresetMode is None, reason="gymnasium 1.0 knows one mode")
 
 
+@pytest.fixture
+def launch(launch):
+    return lambda fns, cls=GymVectorEnvManager, **cfg: launch(fns, cls, **cfg)
+
+
 class NextStepVectorEnv(gymnasium.vector.VectorEnv):
     """Native: episode lengths 2, 3, ...; members reset themselves in the step after the end.
 
@@ -97,21 +102,6 @@ def _registered():
     yield
     for name in names:
         del gymnasium.registry[f"DingTest/{name}-v0"]
-
-
-@pytest.fixture
-def launch():
-    managers = []
-
-    def make(fns, **cfg):
-        manager = GymVectorEnvManager(fns, EasyDict(cfg))
-        managers.append(manager)
-        manager.launch()
-        return manager
-
-    yield make
-    for manager in managers:
-        manager.close()
 
 
 def step_all(manager):
