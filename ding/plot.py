@@ -9,7 +9,7 @@ the interval says how little.
 import html
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -24,12 +24,21 @@ __all__ = ["ReturnCurve", "ReturnPlot", "interquartile_mean", "returns"]
 Axis = Literal["envstep", "iter", "time"]
 #: Where a picture can go.
 FORMATS = (".png", ".pdf", ".svg", ".html")
-#: Distinct also to those who see few colours; the page of runs has the same.
-COLOURS = ("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "#0f9fb5", "#d43f3a", "#9a7d0a")
+#: Ten colours and four kinds of lines, as on the board: twenty pairs that also differ in grey.
+COLOURS = (
+    *("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0"),
+    *("#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"),
+)
+LINES = ("-", "--", ":", "-.")
+#: Configs in a picture, unless more are asked for: more lines are hard to distinguish.
+MOST = 12
+_PANELS_IN_A_ROW = 3
 _AXIS_TITLES = {"envstep": "environment steps", "iter": "updates", "time": "time (minutes)"}
 _POINTS = 101
 _BOOTSTRAPS = 2000
 _CONFIDENCE = 0.95
+#: Keys that a name may hold.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,8 @@ class ReturnCurve:
     """The returns of the runs of one config.
 
     Attributes:
-        name: Of the config.
+        name: Of the config, with what differs from others of the same name.
+        env: Id or type of its environment, empty if its config does not say.
         folders: Of the runs, one per seed.
         x: ``[points]``, in the unit of the axis.
         mean: Interquartile mean of the runs' returns, ``[points]``.
@@ -48,6 +58,7 @@ class ReturnCurve:
     """
 
     name: str
+    env: str
     folders: tuple[str, ...]
     x: np.ndarray
     mean: np.ndarray
@@ -92,10 +103,11 @@ class ReturnPlot:
             )
         return "\n".join(table(rows))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Draw the curves into a file.
+    def save(self, path: str | os.PathLike[str], most: int = MOST) -> None:
+        """Draw the curves into a file, in one panel for each environment.
 
         Args:
+            most: Number of curves in a panel at most, the best by their last returns.
             path: Ends with ``.png``, ``.pdf``, ``.svg`` or ``.html`` (with the table, in one file).
 
         Raises:
@@ -106,31 +118,46 @@ class ReturnPlot:
         if ending not in FORMATS:
             raise ConfigError(f"cannot draw into {path!r}: expected a name with {_or(FORMATS)}")
         if ending == ".html":
-            self._save_html(path)
+            self._save_html(path, most)
         else:
-            self._save_picture(path, ending[1:])
+            self._save_picture(path, ending[1:], most)
 
-    def _save_picture(self, file: str | IO[bytes], format: str) -> None:
+    def _save_picture(self, file: str | IO[bytes], format: str, most: int) -> None:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise ConfigError("pictures need matplotlib: pip install 'ding[plot]'") from error
-        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
-        axes = figure.add_subplot()
-        for curve, colour in self._coloured():
-            axes.plot(curve.x, curve.mean, color=colour, linewidth=2, label=curve.label)
-            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-        axes.set_xlabel(_AXIS_TITLES[self.axis])
-        axes.set_ylabel(self._title)
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        envs = sorted({curve.env for curve in self.curves})
+        columns = min(len(envs), _PANELS_IN_A_ROW)
+        rows = -(-len(envs) // columns)
+        figure = Figure(figsize=(7.5 if columns == 1 else 5 * columns, 4.8 * rows))
+        figure.set_layout_engine("constrained")
+        for place, env in enumerate(envs, 1):
+            axes = figure.add_subplot(rows, columns, place)
+            curves = [curve for curve in self.curves if curve.env == env]
+            best = sorted(curves, key=lambda curve: -interquartile_mean(curve.last))[:most]
+            for i, curve in enumerate(curve for curve in curves if curve in best):
+                colour, line = COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]
+                axes.plot(curve.x, curve.mean, line, color=colour, linewidth=2, label=curve.label)
+                axes.fill_between(
+                    curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0
+                )
+            left_out = f" (the best {most} of {len(curves)})" if len(curves) > most else ""
+            axes.set_title(env + left_out)
+            axes.set_xlabel(_AXIS_TITLES[self.axis])
+            axes.set_ylabel(self._title)
+            axes.grid(alpha=0.3)
+            axes.spines[["top", "right"]].set_visible(False)
+            # Below the panel, where it hides no curve.
+            axes.legend(
+                frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15)
+            )
         figure.savefig(file, dpi=150, format=format)
 
-    def _save_html(self, path: str) -> None:
+    def _save_html(self, path: str, most: int) -> None:
         """A page with the picture and the table, in one file."""
         picture = io.BytesIO()
-        self._save_picture(picture, "svg")
+        self._save_picture(picture, "svg", most)
         svg = picture.getvalue().decode()
         with open(path, "w", encoding="utf-8") as file:
             file.write(
@@ -142,10 +169,6 @@ class ReturnPlot:
     def _title(self) -> str:
         one = all(len(curve.folders) == 1 for curve in self.curves)
         return "return" if one else "return (interquartile mean, 95 % interval)"
-
-    def _coloured(self) -> Iterator[tuple[ReturnCurve, str]]:
-        for i, curve in enumerate(self.curves):
-            yield curve, COLOURS[i % len(COLOURS)]
 
 
 def returns(
@@ -173,14 +196,23 @@ def returns(
         raise ConfigError(
             f"no run with an evaluation in {', '.join(printable(str(root)) for root in roots)}"
         )
-    curves, names = [], set[str]()
-    for members in sorted(groups.values(), key=lambda members: members[0][0].name):
-        name, number = members[0][0].name, 2
-        while name in names:
-            name, number = f"{members[0][0].name} (config {number})", number + 1
-        names.add(name)
-        curves.append(_curve(name, members))
-    return ReturnPlot(tuple(curves), x)
+    ordered = sorted(groups.values(), key=lambda members: members[0][0].name)
+    names = _names([members[0][0] for members in ordered])
+    return ReturnPlot(tuple(_curve(*one) for one in zip(names, ordered, strict=True)), x)
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """A name for the config of each run: with what differs where several have the same."""
+    names = [run.name for run in runs]
+    for name in {name for name in names if names.count(name) > 1}:
+        same = [i for i, run in enumerate(runs) if run.name == name]
+        configs = [runs[i].config for i in same]
+        keys = [key for key in configs[0] if len({config.get(key) for config in configs}) > 1]
+        keys = [key for key in keys if key.rpartition(".")[2] not in ("exp_name", "seed")]
+        for number, (i, config) in enumerate(zip(same, configs, strict=True), 1):
+            facts = [f"{key.rpartition('.')[2]} {config.get(key)}" for key in keys[:_NAMED]]
+            names[i] = ", ".join([name, *facts]) if facts else f"{name} (config {number})"
+    return names
 
 
 def interquartile_mean(values: np.ndarray, axis: int = 0) -> Any:
@@ -233,8 +265,12 @@ def averaged(
 
 def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
     curves = [points for _, points in members]
+    config = members[0][0].config
+    keys = ("env.env_id", "main.env.env_id", "env.type", "main.env.type")  # main: parallel runs
+    env = next(filter(None, map(config.get, keys)), "")
     return ReturnCurve(
         name,
+        env.strip("'"),
         tuple(run.folder for run, _ in members),
         *averaged(curves, [run.status == "converged" for run, _ in members]),
         last=np.array([points[-LAST:, 1].mean() for points in curves]),

@@ -91,10 +91,26 @@ def test_table_ranks_by_the_end_not_by_the_luckiest(tmp_path):
     ]
 
 
-def test_configs_of_one_name_are_told_apart(tmp_path):
+def test_configs_of_one_name_are_named_by_what_differs(tmp_path):
     make_run(tmp_path / "a" / "run")
     make_run(tmp_path / "b" / "run", learning_rate=1)
-    assert [curve.name for curve in returns(tmp_path).curves] == ["run", "run (config 2)"]
+    names = {curve.name for curve in returns(tmp_path).curves}
+    assert names == {"run, learning_rate 0.001", "run, learning_rate 1"}
+
+
+def test_each_environment_has_a_panel_with_its_best_configs(tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+    for i in range(3):
+        config = make_run(tmp_path / f"run{i}", returns=[float(i)] * 2, learning_rate=i)
+        text = (config / "total_config.py").read_text()
+        env = "Pong" if i else "Breakout"
+        (config / "total_config.py").write_text(text[:-2] + f"    'env': {{'env_id': '{env}'}}}}")
+    plot = returns(tmp_path)
+    assert sorted(curve.env for curve in plot.curves) == ["Breakout", "Pong", "Pong"]
+    plot.save(tmp_path / "out.html", most=1)
+    page = (tmp_path / "out.html").read_text()
+    assert "Breakout" in page
+    assert "Pong (the best 1 of 2)" in page
 
 
 def test_no_runs_and_unknown_axis_are_said(tmp_path):

@@ -297,7 +297,9 @@ def board(folder: str, host: str, port: int) -> None:
               help="File to draw into: .png, .pdf, .svg or .html.")  # fmt: skip
 @click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
               show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
-def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
+@click.option("--groups", default=12, type=click.IntRange(1), show_default=True,
+              help="Configs in a panel at most, the best ones.")  # fmt: skip
+def plot(runs: tuple[str, ...], output: str, x: Any, groups: int) -> None:
     """Draw the returns of RUNS over their seeds, grouped by config, and rank them.
 
     RUNS are folders; files among them, such as pictures that a pattern matches, are left out.
@@ -307,7 +309,7 @@ def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
     found = returns([run for run in runs if os.path.isdir(run)], x)
     click.echo(found.table())
     try:
-        found.save(output)
+        found.save(output, groups)
     except OSError as error:
         raise ConfigError(str(error)) from error
     click.echo(f"\n{os.path.abspath(output)}")

@@ -273,9 +273,11 @@ function joined(uPlot, curves, isLog) {
   }));
 }
 
+export const stopValue = (config) => Number(config?.["env.stop_value"] ?? config?.["main.env.stop_value"] ?? NaN);
+
 // The mean return at which the runs end, if they agree on one.
 function goalOf(runs) {
-  const goals = new Set(runs.map((run) => Number(run.facts?.config?.["env.stop_value"] ?? NaN)));
+  const goals = new Set(runs.map((run) => stopValue(run.facts?.config)));
   const [goal] = goals;
   return goals.size === 1 && Number.isFinite(goal) && Math.abs(goal) < 1e6 ? goal : null;
 }

@@ -2,7 +2,7 @@
 
 import { ago, badge, bytes, count, duration, h, number, setText } from "./dom.js";
 import { Metrics, fetchLog, fetchRun, groupBy, videoAddress } from "./data.js";
-import { Charts, lineOf, lineSample } from "./charts.js";
+import { Charts, lineOf, lineSample, stopValue } from "./charts.js";
 import { address } from "./list.js";
 import { WorkersPanel } from "./workers.js";
 
@@ -95,7 +95,7 @@ export class RunView {
     if (shown === this.shownHead) return undefined;
     this.shownHead = shown;
     const seconds = summary.seconds ?? (Date.now() - Date.parse(summary.started)) / 1000;
-    const goal = Number(this.runs[0].facts.config?.["env.stop_value"] ?? NaN);
+    const goal = stopValue(this.runs[0].facts.config);
     const facts = [
       ["Best return", number(summary.best_return)], ["Last return", number(summary.last_return)],
       ["Env steps", count(summary.envstep)], ["Updates", count(summary.train_iter ?? this.runs[0].facts.live?.train_iter)],
