@@ -12,7 +12,7 @@ _MOST_NUMBERS = 1 << 14
 
 
 class Draw:
-    """Random indices from a generator of one's own.
+    """Random indices from a separate generator.
 
     It is seeded from numpy's global generator, which `set_pkg_seed` seeds.
     """
@@ -21,9 +21,6 @@ class Draw:
         self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._steps = np.arange(0.0)
         self._last_seen = np.empty(0, np.int32)
-        self._forget()
-
-    def _forget(self) -> None:
         self._way, self._n, self._at = "", 0, 0
         self._ahead = np.empty((0, 0), np.int64)
 

@@ -2,25 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DataError
+from ding.utils.shared_folder import SharedFolder
 
 _PLAIN = (bool, int, float, str, type(None))
 
 
-class Folder(Protocol):
-    """Where names become paths: a ``SharedFolder``."""
-
-    def file(self, name: str) -> str: ...
-
-
 def write_weights(
-    folder: Folder, name: str, state: Mapping[str, Any], facts: Mapping[str, Any]
+    folder: SharedFolder, name: str, state: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> None:
     """Publish weights under a fixed name; readers see the old ones or the new ones, whole.
 
@@ -35,7 +30,7 @@ def write_weights(
     write_tensors(folder.file(name), *weight_tensors(state, facts))
 
 
-def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_weights(folder: SharedFolder, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read published weights onto the CPU.
 
     Returns:
@@ -114,20 +109,14 @@ def grow_weights(
     """
     if "tree" not in held:
         return dict(tensors), dict(held)
+    state: dict[str, Any] = {}
     try:
-        return _grown(held["tree"], tensors), dict(held["facts"])
+        for path, key, *plain in held["tree"]:
+            home = state
+            for part in path[:-1]:
+                home = home.setdefault(part, {})
+            empty_or_plain = plain[0] if len(plain) == 1 else {}
+            home[path[-1]] = empty_or_plain if key is None else tensors[key]
+        return state, dict(held["facts"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise DataError("their tree is damaged") from error
-
-
-def _grown(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
-    state: dict[str, Any] = {}
-    for path, key, *plain in tree:
-        home = state
-        for part in path[:-1]:
-            home = home.setdefault(part, {})
-        if key is not None:
-            home[path[-1]] = tensors[key]
-        else:
-            home[path[-1]] = plain[0] if len(plain) == 1 else {}
-    return state

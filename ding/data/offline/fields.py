@@ -77,7 +77,11 @@ def read_fields(
         if cut is not None:
             is_cut = np.ravel(_numbers(read(cut), cut, source)) != 0
         elif timeout_length is not None:
-            is_cut = _cut_after(done, timeout_length)
+            rows = np.arange(len(done))
+            begins = np.concatenate([[True], done[:-1]])
+            # The row at which the episode of each row began.
+            began = np.maximum.accumulate(np.where(begins, rows, 0))
+            is_cut = (rows - began) % timeout_length == timeout_length - 1
         else:
             _warn_of_glue(done, source)
             is_cut = np.zeros(len(done), bool)
@@ -98,15 +102,6 @@ def _numbers(column: Any, name: str, source: str) -> Any:
         if not array.ndim:
             raise DataError(f"{source}: {name!r} is one value, expected rows")
     return column
-
-
-def _cut_after(done: np.ndarray, length: int) -> np.ndarray:
-    """Where episodes have gone on for ``length`` rows, bool ``[N]``."""
-    rows = np.arange(len(done))
-    # The row at which the episode of each row began.
-    begins = np.concatenate([[True], done[:-1]])
-    began = np.maximum.accumulate(np.where(begins, rows, 0))
-    return (rows - began) % length == length - 1
 
 
 def _warn_of_glue(done: np.ndarray, source: str) -> None:

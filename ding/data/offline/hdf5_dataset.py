@@ -139,9 +139,9 @@ class _File:
 
     def _read_array(self, dataset: Any, name: str) -> np.ndarray:
         if dataset.dtype.kind not in "biuf":
-            raise DataError(
-                f"{self._path}: data set {name!r} holds {self._kind(dataset)}, expected numbers"
-            )
+            is_text = self._h5py.check_string_dtype(dataset.dtype) is not None
+            kind = "text" if is_text else dataset.dtype
+            raise DataError(f"{self._path}: data set {name!r} holds {kind}, expected numbers")
         self._check_size(dataset, name)
         array: np.ndarray = dataset[()]
         return array
@@ -156,7 +156,7 @@ class _File:
         declared = math.prod(dataset.shape) * width
         at_once = max(declared, math.prod(dataset.chunks or ()) * width)
         stored = min(dataset.id.get_storage_size(), self._size)
-        what = f"{self._path}: data set {name!r} of shape {dataset.shape} and {self._kind(dataset)}"
+        what = f"{self._path}: data set {name!r} of shape {dataset.shape} and {dataset.dtype}"
         if at_once > max(_SMALL, _MOST_COMPRESSED * stored):
             raise DataError(f"{what} declares {at_once} bytes, but {stored} are stored for it")
         if at_once > self._memory:
@@ -164,10 +164,6 @@ class _File:
                 f"{what} needs {at_once} bytes of memory, but {self._memory} are available"
             )
         self._memory -= declared
-
-    def _kind(self, dataset: Any) -> str:
-        is_text = self._h5py.check_string_dtype(dataset.dtype) is not None
-        return "text" if is_text else str(dataset.dtype)
 
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
