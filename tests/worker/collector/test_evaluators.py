@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -20,19 +22,20 @@ from tests.worker.collector.test_serial_collectors import Writer
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 
 
-def make(cls=InteractionSerialEvaluator, policy=None, env=None, writer=None, **cfg):
-    config = cls.default_config()
-    config.update({"n_episode": 4, "stop_value": 20, **cfg})
-    policy = policy if policy is not None else StepPolicy().eval_mode
-    return cls(config, env or line_manager(), policy, writer or Writer())
-
-
 @pytest.fixture
-def made():
-    evaluators = []
-    yield evaluators
-    for evaluator in evaluators:
-        evaluator.close()
+def make():
+    """Builds an evaluator that is closed at the test's end."""
+    with contextlib.ExitStack() as stack:
+
+        def build(cls=InteractionSerialEvaluator, policy=None, env=None, writer=None, **cfg):
+            config = cls.default_config()
+            config.update({"n_episode": 4, "stop_value": 20, **cfg})
+            policy = policy if policy is not None else StepPolicy().eval_mode
+            evaluator = cls(config, env or line_manager(), policy, writer or Writer())
+            stack.callback(evaluator.close)
+            return evaluator
+
+        yield build
 
 
 class TestVectorEvalMonitor:
@@ -76,19 +79,17 @@ class TestVectorEvalMonitor:
 
 class TestInteraction:
     @POLICIES
-    def test_short_episodes_do_not_count_more(self, policy_cls, made):
+    def test_short_episodes_do_not_count_more(self, policy_cls, make):
         env = line_manager(2, length=[2, 10])
         evaluator = make(policy=policy_cls().eval_mode, env=env)
-        made.append(evaluator)
         _, info = evaluator.eval(train_iter=3, envstep=7)
         assert sorted(info["eval_episode_return"]) == [3, 3, 55, 55]
         assert info["eval_episode_return_mean"] == 29
 
     @POLICIES
-    def test_stop_best_and_log(self, policy_cls, made):
+    def test_stop_best_and_log(self, policy_cls, make):
         writer, saved = Writer(), []
         evaluator = make(policy=policy_cls().eval_mode, stop_value=15, writer=writer)
-        made.append(evaluator)
         stop, _ = evaluator.eval(saved.append, train_iter=0, envstep=0)
         assert not stop  # not at iteration 0
         stop, _ = evaluator.eval(saved.append, train_iter=5, envstep=50)
@@ -98,20 +99,17 @@ class TestInteraction:
         assert writer.rows["evaluator_step/episode_count"] == [(0, 4), (50, 4)]
         assert evaluator.best == evaluator.last == 15
 
-    def test_should_eval(self, made):
+    def test_should_eval(self, make):
         evaluator = make(eval_freq=10)
-        made.append(evaluator)
         due = [i for i in [0, 0, 5, 9, 10, 10, 12, 25, 34, 35] if evaluator.should_eval(i)]
         assert due == [0, 10, 25, 35]
 
-    def test_minus_one_is_the_first_evaluation_alone(self, made):
+    def test_minus_one_is_the_first_evaluation_alone(self, make):
         evaluator = make(eval_freq=-1)
-        made.append(evaluator)
         assert [i for i in [0, 0, 1, 9, 10**9] if evaluator.should_eval(i)] == [0]
 
-    def test_state_keeps_the_best(self, made):
+    def test_state_keeps_the_best(self, make):
         first, second = make(), make()
-        made += [first, second]
         first.eval(train_iter=1)
         second.load_state_dict(first.state_dict())
         saved = []
@@ -119,18 +117,16 @@ class TestInteraction:
         assert saved == []
         assert not second.should_eval(0) or second.best == 15
 
-    def test_an_abnormal_step_is_not_judged(self, made):
+    def test_an_abnormal_step_is_not_judged(self, make):
         evaluator = make(env=line_manager(2, abnormal_at=[3, None]))
-        made.append(evaluator)
         _, info = evaluator.eval(train_iter=1)
         assert len(info["eval_episode_return"]) == 4
 
-    def test_episodes_given_for_one_call(self, made):
+    def test_episodes_given_for_one_call(self, make):
         evaluator = make()
-        made.append(evaluator)
         assert len(evaluator.eval(n_episode=6)[1]["eval_episode_return"]) == 6
 
-    def test_render_logs_a_video(self, made):
+    def test_render_logs_a_video(self, make):
         class Drawn(LineEnv):
             render_mode = "rgb_array"
 
@@ -141,11 +137,10 @@ class TestInteraction:
         writer = Writer()
         writer.add_video = lambda tag, video, step: videos.append((tag, video.shape, step))
         evaluator = make(env=line_manager(2, Drawn), writer=writer)
-        made.append(evaluator)
         evaluator.eval(train_iter=3, envstep=30, force_render=True)
         assert videos == [("evaluator/worst_median_best", (3, 5, 3, 4, 4), 3)]
 
-    def test_missing_episodes_and_closed(self):
+    def test_missing_episodes_and_closed(self, make):
         evaluator = make(n_episode=None)
         with pytest.raises(ConfigError, match="n_evaluator_episode"):
             evaluator.eval()
@@ -154,7 +149,7 @@ class TestInteraction:
         with pytest.raises(ConfigError, match="closed"):
             evaluator.eval()
 
-    def test_a_return_that_is_no_number_is_not_the_best(self, made):
+    def test_a_return_that_is_no_number_is_not_the_best(self, make):
         class Sometimes(LineEnv):
             def step(self, action):
                 timestep = super().step(action)
@@ -164,7 +159,6 @@ class TestInteraction:
 
         broken, saved = [True], []
         evaluator = make(env=line_manager(2, Sometimes))
-        made.append(evaluator)
         assert not evaluator.eval(saved.append, train_iter=1)[0]
         assert (evaluator.best, saved) == (None, [])
         broken.clear()
@@ -174,14 +168,13 @@ class TestInteraction:
 
 class TestBattle:
     @POLICIES
-    def test_policy_0_is_judged(self, policy_cls, made):
+    def test_policy_0_is_judged(self, policy_cls, make):
         policies = [policy_cls().eval_mode for _ in range(3)]
         evaluator = make(
             *(BattleInteractionSerialEvaluator, policies),
             line_manager(2, DuelLineEnv, players=3),
             stop_value=15,
         )
-        made.append(evaluator)
         stop, infos = evaluator.eval(train_iter=1)
         assert stop
         returns = [[i["eval_episode_return"] for i in player] for player in infos]
@@ -226,7 +219,7 @@ class Twice:
 class TestMetric:
     @pytest.mark.parametrize("form", [lambda x: x, lambda x: {"y": x}, lambda x: [x, x]])
     @pytest.mark.parametrize("sizes", [(4, 4, 2), (4, 4, 4), (1, 6)])
-    def test_each_item_counts_the_same(self, made, sizes, form):
+    def test_each_item_counts_the_same(self, make, sizes, form):
         class Share(Doubled):
             def eval(self, inputs, label):
                 label = label["y"] if isinstance(label, dict) else label
@@ -237,29 +230,25 @@ class TestMetric:
         loader = [(torch.ones(len(label)), form(label)) for label in labels]
         writer = Writer()
         evaluator = MetricSerialEvaluator(EasyDict(eval_freq=5), (loader, Share()), Twice, writer)
-        made.append(evaluator)
         _, result = evaluator.eval(train_iter=1)
         assert result["Acc"] == pytest.approx(sizes[-1] / sum(sizes))
         assert writer.rows["evaluator_iter/data_length"] == [(1, sum(sizes))]
 
-    def test_no_data_is_an_error(self, made):
+    def test_no_data_is_an_error(self, make):
         evaluator = MetricSerialEvaluator(EasyDict(eval_freq=5), ([], Doubled()), Twice, Writer())
-        made.append(evaluator)
         with pytest.raises(DataError, match="no batch"):
             evaluator.eval(train_iter=1)
 
-    def test_judges_on_data(self, made):
+    def test_judges_on_data(self, make):
         loader = [(torch.ones(2), torch.full((2,), 2.0)), (torch.ones(2), torch.tensor([2.0, 0.0]))]
         cfg = EasyDict(eval_freq=50, stop_value=0.7)
         evaluator = MetricSerialEvaluator(cfg, (loader, Doubled()), Twice, Writer())
-        made.append(evaluator)
         saved = []
         assert evaluator.eval(saved.append, train_iter=1) == (True, {"Acc": 0.75})
         assert saved == ["ckpt_best.pth.tar"]
 
 
-def test_types(made):
+def test_types(make):
     for name in ("interaction", "battle_interaction", "metric"):
         evaluator = create_serial_evaluator(EasyDict(type=name, eval_freq=1))
-        made.append(evaluator)
         assert evaluator.should_eval(0)
