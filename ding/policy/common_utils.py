@@ -185,13 +185,12 @@ def sample_columns(columns: Arrays) -> Columns:
 
     ``action``, ``value`` and ``adv`` of one number per sample become ``[N, 1]``.
     """
-    vectors = columns.keys() & _VECTOR_COLUMNS
-    columns = {**columns, **{name: tree_map(_as_vectors, columns[name]) for name in vectors}}
-    return Columns.of_arrays(columns, columns.keys() - _SCALAR_COLUMNS)
 
+    def vectors(col: Tree) -> Tree:
+        return col[:, None] if getattr(col, "ndim", 0) == 1 and col.dtype != object else col
 
-def _as_vectors(col: Tree) -> Tree:
-    return col[:, None] if getattr(col, "ndim", 0) == 1 and col.dtype != object else col
+    own = {name: tree_map(vectors, columns[name]) for name in columns.keys() & _VECTOR_COLUMNS}
+    return Columns.of_arrays({**columns, **own}, columns.keys() - _SCALAR_COLUMNS)
 
 
 def flatten_numbers(columns: Arrays) -> Arrays:
@@ -200,7 +199,6 @@ def flatten_numbers(columns: Arrays) -> Arrays:
     Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action, or a part of
     one, is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
     """
-
     flat = dict(columns)
     for name, column in columns.items():
         # Of one dimension, mostly: to ask for that is quicker than to compare shapes.

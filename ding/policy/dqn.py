@@ -121,7 +121,9 @@ class DQNPolicy(NStepPolicy):
         """
         next_q_value = self._model(batch["next_obs"])["logit"]
         target = self._target_model.forward(batch["next_obs"])
-        return {**target, "next_action": _greedy(next_q_value)}
+        if isinstance(next_q_value, list):
+            return {**target, "next_action": [part.argmax(-1) for part in next_q_value]}
+        return {**target, "next_action": next_q_value.argmax(-1)}
 
     def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
         """Means over the parts of an action of their `_branch_loss`."""
@@ -220,10 +222,6 @@ def _target_update(cfg: EasyDict) -> dict[str, object]:
         "the target network never follows: set policy.learn.target_update_freq (updates between "
         "copies) or policy.learn.target_theta (how far to move at each update)"
     )
-
-
-def _greedy(logit: Tensor | list[Tensor]) -> Tensor | list[Tensor]:
-    return [part.argmax(-1) for part in logit] if isinstance(logit, list) else logit.argmax(-1)
 
 
 def branches(output: Output) -> list[Output]:

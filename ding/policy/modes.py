@@ -74,7 +74,9 @@ class ActForward(Protocol):
         """From observations by the environments' ids to outputs, with at least ``action``."""
 
 
-class _LearnFunctions(NamedTuple):
+class learn_function(NamedTuple):
+    """``policy.learn_mode``: train, say what is logged, save and load the training's state."""
+
     forward: LearnForward
     reset: Callable[..., None]
     info: Callable[[], str]
@@ -106,12 +108,6 @@ class _EvalFunctions(NamedTuple):
 
 
 # `_replace` makes another tuple without ``batched``: a replaced function is called, row by row.
-
-
-class learn_function(_LearnFunctions):
-    """``policy.learn_mode``: train, say what is logged, save and load the training's state."""
-
-    batched: None = None
 
 
 class collect_function(_CollectFunctions):

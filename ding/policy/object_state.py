@@ -316,20 +316,13 @@ def _restore_generator(encoded: Encoded, current: Any, place: str) -> Any:
             raise Unsaved(f"{place} (a generator of {name})")
         if type(current.bit_generator).__name__ != name:
             current = np.random.Generator(getattr(np.random, name)())
-        current.bit_generator.state = _arrays_in(state)
+        current.bit_generator.state = state
     elif isinstance(current, random.Random):
         version, numbers, gauss = state
         current.setstate((version, tuple(numbers), gauss))
     else:
-        current.set_state(_arrays_in(state) if isinstance(state, dict) else state)
+        current.set_state(state)
     return current
-
-
-def _arrays_in(state: dict[str, Any]) -> dict[str, Any]:
-    """A bit generator's state with its lists of numbers as arrays again."""
-    inner = state["state"]
-    lists = {name: np.array(v, np.uint64) for name, v in inner.items() if isinstance(v, list)}
-    return {**state, "state": {**inner, **lists}}
 
 
 def innermost(value: object) -> Any:

@@ -68,7 +68,7 @@ class _Draw:
     def columns(self, obs: Obs, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         while isinstance(obs, Mapping):
             obs = next(iter(obs.values()))
-        return {"action": tree_join(_tensor, [self._space.sample() for _ in range(len(obs))])}
+        return {"action": tree_join(_joined, [self._space.sample() for _ in range(len(obs))])}
 
     def _action(self) -> Action:
         sample = self._space.sample()
@@ -78,7 +78,7 @@ class _Draw:
         return tree_map(lambda part: torch.from_numpy(np.atleast_1d(_plain_dtype(part))), sample)
 
 
-def _tensor(samples: list[Action]) -> torch.Tensor:
+def _joined(samples: list[Action]) -> torch.Tensor:
     return torch.from_numpy(_plain_dtype(np.stack([np.asarray(sample) for sample in samples])))
 
 

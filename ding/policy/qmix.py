@@ -289,10 +289,7 @@ class MADQNPolicy(QMIXPolicy):
         self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         team_error = judged["team_q"] - target
-        own_loss, team_loss = (self._mean(_of_team(e.pow(2)), batch) for e in (error, team_error))
+        # Without a mixer there is an error for each agent: [T, B, agents].
+        squares = (e.pow(2) if e.dim() == 2 else e.pow(2).mean(-1) for e in (error, team_error))
+        own_loss, team_loss = (self._mean(square, batch) for square in squares)
         return own_loss + team_loss, {"current_loss": own_loss, "cooperation_loss": team_loss}
-
-
-def _of_team(per_agent: Tensor) -> Tensor:
-    """The mean over agents, ``[T, B]``, of what may be one value for each."""
-    return per_agent if per_agent.dim() == 2 else per_agent.mean(-1)

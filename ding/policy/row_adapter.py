@@ -48,7 +48,8 @@ class RowAdapter:
     def _get_train_sample(self, transitions: Sequence[Row]) -> Sequence[Row]:
         absent = {name for name, value in transitions[0].items() if value is None}
         rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
-        columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
+        columns = flatten_numbers(Columns.from_rows(rows).columns)
+        columns = tree_map(lambda c: c.numpy() if isinstance(c, torch.Tensor) else c, columns)
         columns["reward"] = columns["reward"].astype(np.float32, copy=False)
         lengths = np.array([len(transitions)])
         samples = sample_columns(self._get_train_columns(columns, lengths))
@@ -65,10 +66,6 @@ class RowAdapter:
 
 def _collate_obs(data: Mapping[int, Obs]) -> Tree:
     return default_collate(list(data.values()), cat_1dim=False)
-
-
-def _as_array(leaf: Tree) -> Tree:
-    return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _rows_of(data: Mapping[int, Obs], output: Output) -> dict[int, Output]:

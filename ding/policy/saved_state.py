@@ -25,17 +25,14 @@ def save_state(policy: Any, entries: Mapping[str, str]) -> State:
         entries: Entry of the state to attribute of the policy: an optimiser, a network, a tensor, a
             number, or whatever else has ``state_dict``.
     """
-    return {
-        entry: _saved(part)
-        for entry, attribute in entries.items()
-        if (part := getattr(policy, attribute, None)) is not None
-    }
-
-
-def _saved(part: Any) -> Any:
-    if isinstance(part, torch.Tensor):
-        return part.detach().clone()
-    return part if isinstance(part, int) else part.state_dict()
+    state: State = {}
+    for entry, attribute in entries.items():
+        part = getattr(policy, attribute, None)
+        if isinstance(part, torch.Tensor):
+            state[entry] = part.detach().clone()
+        elif part is not None:
+            state[entry] = part if isinstance(part, int) else part.state_dict()
+    return state
 
 
 def load_state(policy: Any, entries: Mapping[str, str], state: State) -> None:

@@ -34,8 +34,8 @@ class StatefulLSTM(nn.Module):
         if isinstance(prev_state, Mapping):
             output, (h, c) = self._unroll(x, (prev_state["h"], prev_state["c"]))
             return output, {"h": h, "c": c}
-        output, state = self._unroll(x, self._batched(prev_state, x))
-        return output, _per_row(*state)
+        output, (h, c) = self._unroll(x, self._batched(prev_state, x))
+        return output, [{"h": a, "c": b} for a, b in zip(h.split(1, dim=1), c.split(1, dim=1))]
 
     def _unroll(self, x: torch.Tensor, state: _Batched) -> tuple[torch.Tensor, _Batched]:
         return self.lstm(x, state)
@@ -126,7 +126,3 @@ RECURRENT_LAYERS: dict[Any, type[nn.Module]] = {
 def _initial(size: int, gates: int) -> nn.Parameter:
     bound = 1 / math.sqrt(gates // 4)
     return nn.Parameter(torch.empty(size, gates).uniform_(-bound, bound))
-
-
-def _per_row(h: torch.Tensor, c: torch.Tensor) -> list[Any]:
-    return [{"h": a, "c": b} for a, b in zip(h.split(1, dim=1), c.split(1, dim=1))]
