@@ -121,9 +121,7 @@ def dist_launch_coordinator(
     disable_flask_log: bool,
     enable_total_log: bool = False,
 ) -> None:
-    """Run the coordinator of a compiled config until the run's end.
-
-    One that was killed is started again in the same way: it goes on where it was.
+    """Run the coordinator of a compiled config to the run's end; one that was killed goes on.
 
     Args:
         filename: What `dist_prepare_config` returned.

@@ -81,7 +81,7 @@ class RunControl:
         self.restarts = Restarts(kinds, max_restart)
         self.arrivals: Arrivals
         self.closing = threading.Event()
-        self._lock = threading.Lock()  # guards which lives there are
+        self._lock = threading.Lock()  # guards changes of what follows
         self._lives: dict[str, _Life] = {}
         for spec in specs:
             if not (workers.in_one_process or workers.workers_join):
@@ -123,15 +123,11 @@ class RunControl:
 
     def lost(self, name: str, handle: object, cause: str) -> None:
         """A worker that has joined cannot be reached any more; it may come again."""
-        with self._lock:
-            life = self._lives.get(name)
-        if life is not None:
+        if (life := self._lives.get(name)) is not None:
             life.lose(handle, cause)
 
     def _process_ended(self, end: ProcessEnd) -> None:
-        with self._lock:
-            life = self._lives.get(end.name)
-        if life is not None:
+        if (life := self._lives.get(end.name)) is not None:
             life.die(end.how, end.way)
 
     def release(self, arrival: Arrival, cause: str) -> None:

@@ -1,6 +1,9 @@
 """Workers come by HTTP, are asked, let go, and come again."""
 
 import queue
+import threading
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -8,7 +11,8 @@ from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import WorkerSpec, built_elsewhere
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
-from ding.worker.engines.http_worker import ask_for_entry
+from ding.worker.engines.http_worker import Joiner, ask_for_entry
+from ding.worker.learner.comm import NaiveLearner
 from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
 from ding.worker.seams import NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import FakeCollector, eventually, fail_task
@@ -110,6 +114,37 @@ def test_worker_of_the_config_that_was_let_go_comes_anew(reached):
     with pytest.raises(WorkerLost):
         first.peer.ask(ResourceRequest(), 5)
     assert arrivals.lost_.empty()
+
+
+def test_a_worker_that_is_there_costs_no_thread_of_the_control(reached):
+    assert reached[1].next().peer.ask(ResourceRequest(), 5)
+    eventually(lambda: not any(thread.name == "keep-c" for thread in threading.enumerate()))
+
+
+def test_the_processes_of_a_learner_join_and_come_as_one():
+    """Also where nothing of this run starts them: they are awaited as long as it takes."""
+    names = ("learner0", "learner1")
+    specs = [WorkerSpec(name, "learner", built_elsewhere, team="both") for name in names]
+    control, arrivals = RunControl(HttpWorkers({"run_key": KEY}), specs), Arrivals()
+    control.start(arrivals)
+    host, port, _, _ = split_http_address(control.address)
+    try:
+        assert [one.name for one in control.awaited()] == [*names]
+        with ExitStack() as stack:
+            for name in names:
+                learner = stack.enter_context(NaiveLearner("127.0.0.1", 0, key=KEY))
+                address = partial(getattr, learner, "my_address")
+                joiner = Joiner((host, port), "learner", name, address, KEY)
+                stack.callback(joiner.close)
+                assert arrivals.came_.empty()
+                joiner.start()
+            arrival = arrivals.next()
+            assert (arrival.name, arrival.where) == ("both", "2 processes")
+            assert arrival.peer.ask(ResourceRequest(), 5).cpu == 2
+            assert control.awaited() == []
+            assert control.close(6.0)
+    finally:
+        control.close(6.0)
 
 
 @pytest.mark.slow
