@@ -17,7 +17,7 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 _SPACES = (None, "discrete", "continuous", "hybrid")
 #: Replay buffers that know no priorities.
 UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
-# A path beside those above that is to be there even if nobody wrote it.
+# Twins that are written even where the config had no value.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
 

@@ -11,7 +11,7 @@ from easydict import EasyDict
 from ding.utils.errors import ConfigError
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
-_TELLING = 4  # letters from which a slip in a key tells which one was meant, wherever that is
+_TELLING = 4  # letters from which a slip in a key shows which one was meant, in any section
 _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
 
 

@@ -107,7 +107,7 @@ if __name__ == "__main__":
 
 
 def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
-    """Save a compiled config into the run's folder, which is made, with the script beside it.
+    """Save a compiled config and its script into the run's folder, which is made.
 
     Returns:
         The file's path.

@@ -29,9 +29,7 @@ _OTHERS = (
         seed=Key("Seed of everything random; that of the call counts."),
         create_config=Key("Types by component; in compiled configs."),
         trackers=Key("What takes the run's figures: names, or options by name."),
-        callbacks=Key(
-            "What is called while the run goes on: classes, names, or arguments by name."
-        ),
+        callbacks=Key("What is called during the run: classes, names, or arguments by name."),
     ),
     *section(
         "dataset",

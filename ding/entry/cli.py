@@ -323,7 +323,7 @@ def plot(runs: tuple[str, ...], output: str, x: Any, groups: int) -> None:
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
 @click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
 @click.option("--folder", default="exp/sweep", show_default=True,
-              help="Of the runs; what is there is gone on with.")  # fmt: skip
+              help="Of the runs; a sweep that it holds is continued.")  # fmt: skip
 @click.option("-s", "--seed", default=0, type=click.IntRange(0), help="Seed of all trials.")
 @click.option("--train-iter", type=_Count(), help="Updates after which a trial stops.")
 @click.option("--env-step", type=_Count(), help="Environment steps after which a trial stops.")

@@ -56,7 +56,7 @@ class Components:
         replay_buffer: ``None`` where training does not draw from one.
         reward_model: ``None`` where policies learn from the environments' rewards.
         built_options: The optimisers' options as the config says, before any state was loaded.
-        given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
+        given: Names of what the caller gave in addition to the config: ``env_setting``, ``model``.
         mode: Name of the pipeline on the command line; empty for one that has none there.
         own_states: What users' classes add to our parts, by name; `own_states` fills it.
     """
@@ -315,7 +315,7 @@ def keep_configured(policy: Any, built: Options, built_before: Options) -> None:
 
 
 def has_schedule(policy: Any) -> bool:
-    """Whether a policy changes its learning rate as training goes on."""
+    """Whether a policy changes its learning rate during training."""
     parts = getattr(policy, "__dict__", {}).values()
     return any(isinstance(part, torch.optim.lr_scheduler.LRScheduler) for part in parts)
 

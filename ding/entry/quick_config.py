@@ -16,7 +16,7 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
 
     Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
-    registered with; without one, training goes on until a limit.
+    registered with; without one, training ends at a limit.
 
     Args:
         env_id: An id of gymnasium, or a short name such as ``cartpole``.
@@ -96,7 +96,7 @@ _ADVANTAGE: dict[str, Any] = dict(
 )
 # Returns of rewards in [-1, 1].
 _ATOMS = dict(v_min=-100, v_max=100)
-#: Settings of a policy, and what else its network is told.
+#: Settings of a policy, and further arguments of its network.
 _POLICIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **dict.fromkeys(("dqn", "iqn", "mdqn", "qrdqn", "sql"), (_VALUE_BASED, {})),
     **dict.fromkeys(("c51", "rainbow"), (_VALUE_BASED, _ATOMS)),

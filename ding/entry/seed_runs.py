@@ -213,7 +213,7 @@ def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """The status of a run that was told to end; one that does not, by itself, is killed."""
+    """The status of a run that was asked to end; one that does not is killed."""
     try:
         return process.wait(durations.COMMAND_END)
     except subprocess.TimeoutExpired:

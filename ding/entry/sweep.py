@@ -153,17 +153,17 @@ def _train(
     status, output = commands.run([*args, *settings], is_hopeless)
     curve.read()
     value = curve.last_return
-    told = ", ".join(f"{key}={_shown(value)}" for key, value in values.items())
+    shown = ", ".join(f"{key}={_shown(value)}" for key, value in values.items())
     if hopeless:
-        click.echo(f"trial {trial.number}: ended early  {told}")
+        click.echo(f"trial {trial.number}: ended early  {shown}")
         return None
     if commands.is_ending:
         raise RunError(f"trial {trial.number} was interrupted")
     if status or value is None:
         outputs.append(output)
-        click.echo(f"trial {trial.number}: failed  {told}")
+        click.echo(f"trial {trial.number}: failed  {shown}")
         raise RunError(f"trial {trial.number} ended with status {status}")
-    click.echo(f"trial {trial.number}: {value:.4g}  {told}")
+    click.echo(f"trial {trial.number}: {value:.4g}  {shown}")
     return value
 
 

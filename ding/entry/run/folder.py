@@ -116,7 +116,7 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
 
 
 CONFIG_FILE = "formatted_total_config.py"
-#: What a run of a mode goes on from, and the config that says how; other modes have the serial one.
+#: State and config that a run of a mode is resumed from; other modes have the serial one.
 _PARALLEL_STATE = os.path.join("ckpt", "coordinator_state.pth.tar")
 _PARALLEL = ("parallel", "dist")
 _DIST_CONFIG = "total_config.py"
@@ -129,7 +129,7 @@ class EndReport:
     Attributes:
         mode: Of the command line: ``serial``, ``parallel``, ...; ``dist`` if its parts were
             started by hand; empty if no command can start it.
-        given: Arguments that the run was given beside its config: no command can give them.
+        given: Arguments of the run in addition to its config, which no command can give.
         limits: Options of the command that begin with a blank.
     """
 
@@ -144,7 +144,7 @@ class EndReport:
         return f"{ending}" + ("" if best is None else f"; best mean return {best:.4g}")
 
     def next_steps(self, ending: Ending) -> Iterator[str]:
-        """Where things are, and the commands that go on from there."""
+        """Where the run's files are, and the commands that use them."""
         yield f"  run folder  {self.exp_name}"
         checkpoint = os.path.join(self.exp_name, "ckpt", "ckpt_best.pth.tar")
         if os.path.exists(checkpoint):

@@ -371,7 +371,7 @@ class SerialRun:
         """Save, and note the reason of the end in the run folder."""
         parts = self._parts
         try:
-            # Before the last evaluation: a resumed run goes on as if that had not been.
+            # Before the last evaluation, which a resumed run does not know of.
             self._keeper.save()
             self._note_unsaved_attributes()
             self._keeper.run_last_hooks()

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 #: The state before; it is loaded if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
-#: Where a run is and how it goes on; these change with every resume.
+#: Where a run is and how it resumes; these change with every resume.
 _PLACES = ("exp_name", "policy.learn.resume_training", "policy.learn.learner.hook")
 
 

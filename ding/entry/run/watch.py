@@ -53,7 +53,7 @@ class HeldInterpreter:
             faulthandler.cancel_dump_traceback_later()
 
     def pause(self, number: int, frame: object) -> None:
-        """Handle SIGTSTP (Ctrl-Z): the timer would go on while the process is stopped."""
+        """Handle SIGTSTP (Ctrl-Z): the timer would run while the process is stopped."""
         self.disarm()
         handler = signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)  # stopped here, until SIGCONT
