@@ -501,17 +501,19 @@ def test_converges_when_an_evaluation_reaches_the_stop_value(commander):
     assert commander.get_learner_task() is None
 
 
-def test_weights_that_were_never_trained_do_not_converge(commander):
+@pytest.mark.parametrize(
+    ("info", "is_reached"),
+    [
+        ({"reward_mean": 500.0, "policy_iter": 0}, False),  # weights that were never trained
+        ({"reward_mean": 500.0, "policy_iter": None}, False),
+        ({"reward_mean": 195}, True),  # a foreign evaluation
+    ],
+)
+def test_only_weights_that_were_trained_converge(commander, info, is_reached):
     commander.get_learner_task()
-    assert finish_evaluation(commander, 500.0, policy_iter=0) is False
-    assert commander.converged_reason is None
-    assert finish_evaluation(commander, 500.0, policy_iter=None) is False
-
-
-def test_a_foreign_evaluation_converges_too(commander):
-    commander.get_learner_task()
-    info = {"eval_flag": True, "reward_mean": 195}
-    assert commander.finish_collector_task(evaluation(commander)["task_id"], info) is True
+    task_id = evaluation(commander)["task_id"]
+    assert commander.finish_collector_task(task_id, {"eval_flag": True, **info}) is is_reached
+    assert (commander.converged_reason is not None) is is_reached
 
 
 def test_a_good_collection_does_not_converge(commander):
@@ -521,18 +523,13 @@ def test_a_good_collection_does_not_converge(commander):
     assert commander.finish_collector_task(task["task_id"], info) is False
 
 
-@pytest.mark.parametrize("reward", [None, math.nan, "500", True])
+@pytest.mark.parametrize("reward", ["failed", None, math.nan, "500", True])
 def test_an_evaluation_without_a_return_is_repeated(commander, reward):
     commander.get_learner_task()
-    assert finish_evaluation(commander, reward) is False
-    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander.clock.now += 1
-    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
-
-
-def test_a_failed_evaluation_is_repeated(commander):
-    commander.get_learner_task()
-    commander.notify_fail_collector_task(evaluation(commander))
+    if reward == "failed":
+        commander.notify_fail_collector_task(evaluation(commander))
+    else:
+        assert finish_evaluation(commander, reward) is False
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
     commander.clock.now += 1
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
@@ -722,22 +719,17 @@ def test_goes_on_from_its_state(commander):
     assert other.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
-def test_goes_on_with_the_last_evaluation(commander):
-    trained_out(commander)
-    other = made()
-    other.load_state_dict(commander.state_dict())
-    assert other.get_learner_task() is None
-    assert other.get_collector_task()["collector_cfg"]["eval_flag"]
-
-
-def test_goes_on_with_training_if_that_may_be_longer_now(commander):
+@pytest.mark.parametrize("iterations", [100, 200])
+def test_goes_on_with_the_last_evaluation_or_longer_training(commander, iterations):
     trained_out(commander)
     cfg = config()
-    cfg.policy.learn.learner.train_iterations = 200
+    cfg.policy.learn.learner.train_iterations = iterations
     other = create_parallel_commander(cfg)
+    other.clock, other._begins_with_eval = Clock(), False
     other.load_state_dict(commander.state_dict())
-    assert other.get_learner_task()
-    assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
+    is_over = iterations == 100
+    assert (other.get_learner_task() is None) is is_over
+    assert other.get_collector_task()["collector_cfg"]["eval_flag"] is is_over
 
 
 def test_a_commander_that_differs_in_one_decision():
