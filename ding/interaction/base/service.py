@@ -26,7 +26,7 @@ from ding.interaction.config import (
 from ding.utils.errors import InteractionError
 from ding.utils.json_fields import BadMessageError
 
-from .app import ResponsibleException, failure_response, success_response
+from .app import ResponsibleException, success_response
 from .common import ControllableService, random_token
 from .network import HttpEngine, get_host_ip, is_loopback, is_own_name, joined
 from .server import AUTHENTIC_KEY, HttpServer
@@ -250,9 +250,8 @@ class HttpService(ControllableService):
             _logger.exception("a request failed; others like it are not logged", exc_info=error)
         if isinstance(error, MemoryError):
             self._on_death("there is no memory left for answering requests")
-        response = failure_response(message=f"{type(error).__name__}: {error}")
-        response.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
-        return response
+        message, status = f"{type(error).__name__}: {error}", HTTPStatus.INTERNAL_SERVER_ERROR
+        return ResponsibleException(message=message, status_code=status).get_response()
 
     def _check_open(self) -> None:
         if self._shutting_down.is_set():
@@ -348,9 +347,8 @@ def refusal(code: int, message: str, status: int = HTTPStatus.BAD_REQUEST) -> Re
 
 def http_error_response(error: HTTPException) -> flask.Response:
     """The answer to a request that Flask or Werkzeug refused."""
-    response = failure_response(message=error.description)
-    response.status_code = error.code or HTTPStatus.BAD_REQUEST
-    return response
+    status = error.code or HTTPStatus.BAD_REQUEST
+    return ResponsibleException(message=error.description, status_code=status).get_response()
 
 
 def same_secret(given: str, expected: str) -> bool:
