@@ -39,7 +39,7 @@ def _spawned(seed: int, *key: int) -> int:
 
 
 def generator_states(env: Any) -> dict[str, Any]:
-    """The states of all generators in an environment, by the path of their attribute."""
+    """The states of all generators in an environment, by the path to their attribute."""
     return {path: _state(generator) for path, generator in _generators(env)}
 
 

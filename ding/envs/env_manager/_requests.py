@@ -122,7 +122,7 @@ class EnvRequests:
         self._ask(env_id, "call", "enable_save_figure", (figure_path,))
 
     def reward_shaping(self, env_id: int, transitions: list[dict]) -> list[dict]:
-        """What the environment's own ``reward_shaping`` makes of an episode's transitions."""
+        """An episode's transitions after the environment's own ``reward_shaping``."""
         return self._ask(env_id, "call", "reward_shaping", (transitions,))
 
     @property

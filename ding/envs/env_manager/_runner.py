@@ -102,8 +102,6 @@ class EnvRunner:
     def attach(self, layout: Layout) -> None:
         """Use this layout for observations in shared memory."""
 
-    # ---- requests --------------------------------------------------------------------------------
-
     def ask(self, method: str, env_id: int, *args: object) -> Any:
         """Call a method of the `EnvGroup` that an environment is in."""
         return getattr(self, method)(env_id, *args)

@@ -60,7 +60,6 @@ class WorkerPool(EnvRunner):
     # ---- life ------------------------------------------------------------------------------------
 
     def start(self) -> dict[str, Any]:
-        """Start all workers at once."""
         env_fns = list(self._spec.env_fns.items())
         for first in range(0, len(env_fns), self._per_worker):
             own = dict(env_fns[first : first + self._per_worker])
@@ -198,7 +197,7 @@ class WorkerPool(EnvRunner):
             self._collect(self._wait(left), parts, errors)
 
     def _wait(self, timeout: float | None) -> list[WorkerLink]:
-        """The workers from which a step can be received, or that are too late with it."""
+        """The workers that have answered a step, or are too late with it."""
         busy = [link for link in self._links if link.pending]
         ready = [link for link in busy if link.replies]
         if ready or not busy:

@@ -229,7 +229,7 @@ class BaseEnvManager(EnvRequests):
 
     @property
     def ready_obs(self) -> dict[int, Obs]:
-        """Env id to observation of the environments that wait for an action."""
+        """Observations of the environments that wait for an action, by env id."""
         store = self._observed()
         return {env_id: store.row(env_id) for env_id in self._ready_list}
 
@@ -367,8 +367,9 @@ def _constant(ids: Sequence[int]) -> np.ndarray:
     return array
 
 
-class StackedEnvManager(BaseEnvManager):
-    """The dict API of the second version: stacked observations, and lists of timesteps."""
+@ENV_MANAGER_REGISTRY.register("base_v2")
+class BaseEnvManagerV2(BaseEnvManager):
+    """The base manager with stacked observations and lists of timesteps."""
 
     step_columns = BaseEnvManager.step_columns  # they fit what is overridden here
 
@@ -395,11 +396,6 @@ class StackedEnvManager(BaseEnvManager):
         return [
             EnvIdTimestep(*step, env_id) for env_id, step in super().step(dict(actions)).items()
         ]
-
-
-@ENV_MANAGER_REGISTRY.register("base_v2")
-class BaseEnvManagerV2(StackedEnvManager):
-    """The base manager with stacked observations and lists of timesteps."""
 
 
 def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable]) -> BaseEnvManager:

@@ -16,7 +16,7 @@ from ding.envs.env_manager._env_types import GroupSpec, is_abnormal
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_pool import WorkerPool
-from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
+from ding.envs.env_manager.base_env_manager import BaseEnvManager, BaseEnvManagerV2
 from ding.envs.vector_step import Config
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.errors import ConfigError
@@ -187,7 +187,7 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
-class SubprocessEnvManagerV2(StackedEnvManager, SyncSubprocessEnvManager):  # type: ignore[misc]
+class SubprocessEnvManagerV2(BaseEnvManagerV2, SyncSubprocessEnvManager):  # type: ignore[misc]
     """The synchronous manager with stacked observations and lists of timesteps."""
 
 
