@@ -21,6 +21,7 @@ from ding.entry.dist_entry import (
     dist_prepare_config,
     dist_restart_replicas,
 )
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import saved_iteration, small_configs
@@ -122,7 +123,8 @@ def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
 
 
 @pytest.mark.slow
-def test_ctrl_c_to_a_worker(parts):
+def test_ctrl_c_to_a_worker(parts, monkeypatch):
+    monkeypatch.setattr(durations, "PART_STOP", 30.0)  # a busy machine may still import its parts
     path = prepare(stop_value=501)
     parts.start("collector", dist_launch_collector, path, 0, None)
     wait_for(lambda: Path("run/run.key").exists() and Path("collector.txt").exists())
