@@ -276,7 +276,7 @@ def _option_row(option: click.Parameter, context: click.Context) -> str:
     if record is None:
         return ""
     names, meaning = (" ".join(text.split()) for text in record)
-    if isinstance(option.type, click.Choice):
+    if isinstance(option.type, click.Choice) and option.type.choices[0] not in meaning:
         names = names.partition(" [")[0]
         meaning += " One of " + ", ".join(f"`{choice}`" for choice in option.type.choices) + "."
     return f"| `{names}` | {meaning} |"

@@ -1,8 +1,10 @@
 """The command ``ding``. Only what parses the command line is imported before that is done."""
 
 import contextlib
+import itertools
 import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -22,12 +24,13 @@ MAX_SEEDS = 1000
 _EXAMPLES = """
 \b
 Examples:
-  ding -e CartPole-v1 -p dqn                            train without a config file
+  ding train CartPole-v1 dqn                            train without a config file
+  ding init my_config.py -e CartPole-v1 -p dqn          write a config file
   ding -m serial -c cartpole_dqn_config.py -s 0         train from a config file
   ding -c cartpole_dqn_config.py -s 0,1,2               three runs, one after the other
   ding -c cartpole_dqn_config.py -s 0-4 --jobs 2        five runs, two at a time
   ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
-  ding -m serial -c exp/run/formatted_total_config.py --resume
+  ding resume exp/run                                   continue a run
   ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
   ding -m dist -M config -c parallel_config.py          the same, each started by hand
   ding worker --join host:7000 --run exp/run            one more collector, on any host
@@ -35,7 +38,7 @@ Examples:
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
   ding eval exp/run --replay-path videos                what it has learned, and films of it
-  ding eval zoo:cartpole_dqn                            a policy that comes along; zoo: lists them
+  ding eval zoo:cartpole_dqn                            a bundled policy; zoo: lists them
   ding -q policy                                        list what is registered
 
 \b
@@ -52,6 +55,8 @@ def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
                 f"{text!r} is no whole number; expected such as 0, 0,1,2 or 0-4"
             )
         first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise click.BadParameter(f"{text} counts down: write {last}-{first}")
         if not 0 <= first <= last < 1 << 32:
             raise click.BadParameter(f"{text} is not between 0 and {(1 << 32) - 1}")
         if last - first >= MAX_SEEDS:
@@ -115,6 +120,11 @@ class _Group(click.Group):
         ctx.meta[_ARGS] = list(args)
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0].endswith((".py", ".yaml", ".yml")):
+            raise click.UsageError(f"no such command {args[0]!r}: for a config, ding -c {args[0]}")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=_Group,
@@ -127,8 +137,8 @@ class _Group(click.Group):
     invoke_without_command=True,
     subcommand_metavar="",
 )
-@click.option("-m", "--mode", type=click.Choice(MODES),
-              help="What to do; without it, train as the policy wants.")  # fmt: skip
+@click.option("-m", "--mode", type=click.Choice(MODES), metavar="MODE",
+              help=f"{', '.join(MODES)}; without it, train as the policy wants.")  # fmt: skip
 @click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
               help="Config file, .py or .yaml.")  # fmt: skip
 @click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...][,N-N]",
@@ -137,7 +147,7 @@ class _Group(click.Group):
               help="Runs of several seeds at a time. [default: 1]")  # fmt: skip
 @click.option("-e", "--env", "env_id", metavar="ID",
               help="Environment, instead of a config file; with -p.")  # fmt: skip
-@click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn or ppo.")
+@click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn, ppo, sac or others.")
 @click.option("--exp-name", metavar="FOLDER", help="Folder of the run.")
 @click.option("--train-iter", type=_Count(), help="Updates after which to stop.")
 @click.option("--env-step", type=_Count(), help="Environment steps after which to stop.")
@@ -221,6 +231,60 @@ def _profiled(folder: str | None) -> Iterator[None]:
         part = temporary_name(raw)
         profiler.dump_stats(part)
         os.replace(part, raw)
+
+
+#: Options of `ding` that a short command passes on.
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+
+@main.command(context_settings=_PASSED_ON)
+@click.argument("env")
+@click.argument("policy", default="ppo")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def train(ctx: click.Context, env: str, policy: str, options: tuple[str, ...]) -> None:
+    """Train POLICY [default: ppo] in ENV without a config file: ding -e ENV -p POLICY."""
+    # An option in the place of the policy: ding train CartPole-v1 -s 0
+    named = [policy] if not policy.startswith("-") else ["ppo", policy]
+    _again(ctx, ["-e", env, "-p", *named, *options])
+
+
+@main.command(context_settings=_PASSED_ON)
+@click.argument("run", type=click.Path(exists=True, file_okay=False))
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def resume(ctx: click.Context, run: str, options: tuple[str, ...]) -> None:
+    """Continue the run in the folder RUN, in its mode: ding -m MODE -c ... --resume."""
+    from ding.utils.run_files import read_record
+
+    config = os.path.join(run, "formatted_total_config.py")
+    if not os.path.isfile(config):
+        raise ConfigError(f"no run in {run!r}: there is no {os.path.basename(config)}")
+    with contextlib.suppress(FileNotFoundError):
+        words = shlex.split(read_record(run).facts.get("command") or "")
+        for flag, mode in itertools.pairwise(words):
+            if flag in ("-m", "--mode") and mode in MODES:
+                options = ("-m", mode, *options)
+    _again(ctx, ["-c", config, "--resume", *options])
+
+
+def _again(ctx: click.Context, args: list[str]) -> None:
+    """Run `ding` with other arguments, in its error handling."""
+    with main.make_context("ding", args) as other:
+        click.Group.invoke(main, other)
+
+
+@main.command()
+@click.argument("path", metavar="FILE")
+@click.option("-e", "--env", "env_id", default="CartPole-v1", show_default=True)
+@click.option("-p", "--policy", default="dqn", show_default=True)
+def init(path: str, env_id: str, policy: str) -> None:
+    """Write a new config FILE for an environment and a policy, with the meaning of each key."""
+    from ding.entry.new_config import write_new_config
+
+    path = path if path.endswith(".py") else f"{path}.py"
+    write_new_config(path, env_id, policy)
+    click.echo(f"{path}: train with  ding -c {path} -s 0")
 
 
 @main.command("eval")

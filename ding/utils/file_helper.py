@@ -364,9 +364,11 @@ def _read(path: str, allow_pickle: bool, columns: bool) -> Any:
 def _why_unreadable(path: str, error: Exception) -> str:
     if os.path.getsize(path) == 0:
         return f"{path} is empty: use another checkpoint"
-    cause = str(error).strip().splitlines()[0].rstrip(".")
+    lines = str(error).strip().splitlines()
+    # torch advises to load it unsafely.
+    cause = f": {lines[0].rstrip('.')}" if lines and "weights_only" not in lines[0] else ""
     return (
-        f"{path} cannot be loaded as plain data: {cause}. "
+        f"{path} cannot be loaded as plain data{cause}. "
         f"If it is an old pickled checkpoint that you trust, set DING_ALLOW_PICKLE=1 or pass "
         f"allow_pickle=True; otherwise it is damaged or not a checkpoint"
     )

@@ -68,7 +68,7 @@ def record(folder):
 def test_help_and_version():
     status, out, _ = run("--help")
     assert status == 0
-    assert "ding -e CartPole-v1 -p dqn" in out
+    assert "ding train CartPole-v1 dqn" in out
     assert run("-v") == (0, f"ding {__version__}\n", "")
 
 
@@ -434,3 +434,35 @@ def test_a_signal_that_a_command_swallows_ends_it_all_the_same(number, monkeypat
     monkeypatch.setattr("ding.entry.run.status.report", swallowing)
     done = CliRunner().invoke(ding, ["status", "x"])
     assert done.exit_code == 128 + number
+
+
+class TestShortCommands:
+    def test_train_and_resume(self):
+        options = ["--train-iter", 16, "--exp-name", "short"]
+        assert run("train", "CartPole-v1", "dqn", *options)[0] == 0
+        status, out, _ = run("resume", "short", "--train-iter", 32)
+        assert status == 0
+        assert "finished: reached max_train_iter 32" in out
+        assert record("short")["train_iter"] >= 32
+
+    def test_init_writes_a_config_that_trains(self):
+        assert run("init", "mine", "-e", "Pendulum-v1", "-p", "sac")[0] == 0
+        assert "batch_size=128,  # Samples of an update." in pathlib.Path("mine.py").read_text()
+        status, out, _ = run("-c", "mine.py", "--dry-run")
+        assert (status, "random_collect_size" in out) == (0, True)
+        status, _, err = run("init", "mine")
+        assert (status, "mine.py exists already" in err) == (1, True)
+
+    @pytest.mark.parametrize(
+        ("args", "expected"),
+        [
+            (["my_config.py"], "for a config, ding -c my_config.py"),
+            (["-e", "CartPole-v1", "-p", "dqn", "-s", "5-2"], "5-2 counts down: write 2-5"),
+            (["resume", "."], "no run in '.': there is no formatted_total_config.py"),
+            (["train", "CartPole-v1", "dqq"], "there are no settings for policy 'dqq'"),
+        ],
+    )
+    def test_mistakes_are_named(self, args, expected):
+        status, _, err = run(*args)
+        assert status in (1, 2)
+        assert expected in " ".join(err.split())
