@@ -253,6 +253,7 @@ class WorkerPool(EnvRunner):
             if self._shared is not None:
                 columns = obs_store.as_columns(self._layout, ids, first)
                 obs_store.put_rows(self._shared, ids, columns)
+                first = []
             infos = [{"abnormal": True, "error": str(error)} for _ in ids]
             nothing = [None] * len(ids)
             return GroupStep(ids, first, nothing, infos, abnormal=list(ids), states=part.states)
@@ -264,15 +265,20 @@ def _joined(parts: Sequence[GroupStep], ids: Sequence[int]) -> GroupStep:
     """The answers of several workers: in the order of `ids`, if it is those that answered."""
     if len(parts) == 1 and parts[0].ids == ids:
         return parts[0]
-    found = {env_id: (part, at) for part in parts for at, env_id in enumerate(part.ids)}
-    order = list(ids) if set(ids) == found.keys() else sorted(found)
-    places = [found[env_id] for env_id in order]
-    return GroupStep(
-        order,
-        [part.obs[at] for part, at in places] if all(part.obs for part in parts) else (),
-        [part.rewards[at] for part, at in places],
-        [part.infos[at] for part, at in places],
-        [env_id for part in parts for env_id in part.ended],
-        [env_id for part in parts for env_id in part.abnormal],
-        {env_id: obs for part in parts for env_id, obs in part.first.items()},
+    whole = GroupStep(
+        [env_id for part in parts for env_id in part.ids],
+        [obs for part in parts for obs in part.obs],
+        [reward for part in parts for reward in part.rewards],
+        [info for part in parts for info in part.infos],
+        ended=[env_id for part in parts for env_id in part.ended],
+        abnormal=[env_id for part in parts for env_id in part.abnormal],
+        first={env_id: obs for part in parts for env_id, obs in part.first.items()},
     )
+    answered = list(whole.ids)
+    if answered != ids:
+        order = list(ids) if set(ids) == set(answered) else sorted(answered)
+        at = [answered.index(env_id) for env_id in order]
+        for name in ("ids", "obs", "rewards", "infos"):
+            column = getattr(whole, name)
+            setattr(whole, name, [column[position] for position in at] if column else column)
+    return whole
