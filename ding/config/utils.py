@@ -10,18 +10,67 @@ from ding.config.hosts import (
     set_system_cfg,
 )
 from ding.config.save import save_config_formatted
+from ding.utils.errors import ConfigError
 
 __all__ = [
     "parallel_test_create_config",
     "parallel_test_main_config",
     "parallel_test_system_config",
     "parallel_transform",
+    "parallel_transform_k8s",
+    "parallel_transform_slurm",
     "save_config_formatted",
     "set_collector_interaction_for_coordinator",
     "set_host_port",
+    "set_host_port_k8s",
+    "set_host_port_slurm",
     "set_learner_interaction_for_coordinator",
     "set_system_cfg",
 ]
+
+_NO_HOST_LISTS = (
+    "host lists for Slurm and Kubernetes are not made any more: workers join by the coordinator's "
+    "address, `srun ding worker --join HOST:PORT` (docs/parallel.md)"
+)
+
+
+def set_host_port_slurm(
+    cfg: EasyDict, coordinator_host: str, learner_node: list[str], collector_node: list[str]
+) -> EasyDict:
+    """Gone, as are the next three: start workers with ``ding worker --join HOST:PORT``.
+
+    Raises:
+        ConfigError: Always.
+    """
+    raise ConfigError(_NO_HOST_LISTS)
+
+
+def set_host_port_k8s(
+    cfg: EasyDict, coordinator_port: int, learner_port: int, collector_port: int
+) -> EasyDict:
+    """See `set_host_port_slurm`."""
+    raise ConfigError(_NO_HOST_LISTS)
+
+
+def parallel_transform_slurm(
+    cfg: EasyDict,
+    coordinator_host: str | None = None,
+    learner_node: list[str] | None = None,
+    collector_node: list[str] | None = None,
+) -> None:
+    """See `set_host_port_slurm`."""
+    raise ConfigError(_NO_HOST_LISTS)
+
+
+def parallel_transform_k8s(
+    cfg: EasyDict,
+    coordinator_port: int | None = None,
+    learner_port: int | None = None,
+    collector_port: int | None = None,
+) -> None:
+    """See `set_host_port_slurm`."""
+    raise ConfigError(_NO_HOST_LISTS)
+
 
 # A parallel config that compiles in no time, for tests of what coordinates workers.
 parallel_test_main_config = EasyDict(

@@ -14,6 +14,7 @@ from ding.config import (
     parallel_transform,
     read_config_with_system,
     save_config,
+    utils as config_utils,
 )
 from ding.config.check import Notes
 from ding.config.compile_parallel import (
@@ -377,3 +378,15 @@ def test_reward_models_that_a_parallel_run_cannot_have(configs, type_, nstep, wo
     main.reward_model = dict(type="icm")
     cfg = compile_config_parallel(main, create, system, seed=0)
     assert cfg.main.reward_model.type == "icm"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("set_host_port_slurm", "set_host_port_k8s"),
+        *("parallel_transform_slurm", "parallel_transform_k8s"),
+    ],
+)
+def test_host_lists_of_clusters_name_what_to_do_instead(name):
+    with pytest.raises(ConfigError, match="ding worker --join HOST:PORT"):
+        getattr(config_utils, name)({}, None, None, None)
