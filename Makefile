@@ -102,7 +102,7 @@ lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Pyth
 types: $(VENV)/installed-test ## Check types
 	$(BIN)/mypy
 
-zoo: $(VENV)/installed-test ## Train the policies of the zoo anew, five seeds each, and write docs/zoo.md: an hour or two
+zoo: $(VENV)/installed-test ## Retrain the policies of the zoo, five seeds each, and write docs/zoo.md: one to two hours
 	$(BIN)/python benchmarks/returns.py --zoo --draw --seeds 0-4 --jobs $(JOBS)
 
 docs: $(VENV)/installed-test ## Build the documentation site in site/
@@ -110,7 +110,7 @@ docs: $(VENV)/installed-test ## Build the documentation site in site/
 
 check: test lint types docs ## What has to pass before a commit lands
 
-format: $(VENV)/installed-test ## Mend what can be mended by itself
+format: $(VENV)/installed-test ## Format the code and apply ruff's automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
