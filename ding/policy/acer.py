@@ -20,9 +20,11 @@ from ding.utils import POLICY_REGISTRY
 
 @POLICY_REGISTRY.register("acer")
 class ACERPolicy(UnrolledPolicy):
-    """For one discrete action: Retrace for the critic, truncated importance weights for the actor.
+    """Actor-Critic with Experience Replay (Wang et al. 2017) for one discrete action.
 
-    The actor keeps near an average of its past selves (``learn.trust_region``).
+    The critic learns Retrace targets; the actor's gradient has truncated importance weights with
+    bias correction, and a trust region around an average of its past parameters
+    (``learn.trust_region``).
     """
 
     _model: Network

@@ -212,7 +212,24 @@ class CountedSteps:
 
 @POLICY_REGISTRY.register("a2c")
 class A2CPolicy(AdvantageActorCritic):
-    """One pass over what was collected, in minibatches of ``learn.batch_size``."""
+    """Advantage Actor-Critic (Mnih et al. 2016), synchronous, for discrete and continuous actions.
+
+    ``learn_mode.forward`` takes the samples of one collection, as a list of dicts or as one dict of
+    columns with ``B`` rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]``
+    (continuous: float32 ``[B, action_shape]``) and ``logit`` ``[B, action_shape]`` (continuous: a
+    dict of ``mu`` and ``sigma`` of this shape); ``reward``, ``done``, ``value`` and ``adv``
+    ``[B]``, with ``value`` and ``adv`` from the critic that collected. Optional are ``traj_flag``
+    and ``step_id`` ``[B]``, which mark where trajectories end. It makes one pass, in minibatches of
+    ``learn.batch_size``, and returns one log, the means over minibatches: a dict of floats such as
+    ``policy_loss``, ``value_loss``, ``entropy_loss`` and ``grad_norm``.
+
+    Example:
+
+        >>> from ding.policy import A2CPolicy
+        >>> cfg = A2CPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> learn = A2CPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
+    """
 
     paper = "Mnih et al. 2016"
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "multi-agent")

@@ -39,10 +39,12 @@ _INNER = 1 - 1e-6
 
 @POLICY_REGISTRY.register("bc")
 class BehaviourCloningPolicy(ActingPolicy):
-    """Cross-entropy for discrete actions, regression for continuous ones in ``[-1, 1]``.
+    """Behaviour cloning (Pomerleau 1991): supervised imitation of the actions in a data set.
 
-    Samples need ``obs`` and ``action``. With ``model.action_space='reparameterization'`` and no
-    ``loss_type`` the likelihood of the actions, tanh of a Gaussian, is what grows.
+    The loss is the cross-entropy for discrete actions and a regression loss for continuous ones in
+    ``[-1, 1]``. Samples need ``obs`` and ``action``. With
+    ``model.action_space='reparameterization'`` and no ``loss_type``, the likelihood of the actions
+    under a tanh-squashed Gaussian is maximised.
     """
 
     paper = "Pomerleau 1991"

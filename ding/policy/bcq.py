@@ -14,11 +14,12 @@ from ding.utils import POLICY_REGISTRY
 
 @POLICY_REGISTRY.register("bcq")
 class BCQPolicy(QActorCritic):
-    """Chooses among actions that a generative model of the data proposes.
+    """Batch-Constrained deep Q-learning (Fujimoto et al. 2019) for continuous actions, offline.
 
-    The actor changes a proposed action by ``model.phi`` at most. A state is worth the best of ten
-    proposals, each rated ``learn.lmbda`` times the lesser and ``1 - learn.lmbda`` times the greater
-    of two target critics (equation 13).
+    A generative model of the data proposes actions; the actor perturbs each by at most
+    ``model.phi``. The value of a state is that of the best of ten proposals, each rated
+    ``learn.lmbda`` times the minimum plus ``1 - learn.lmbda`` times the maximum of two target
+    critics (equation 13).
     """
 
     paper = "Fujimoto et al. 2019"

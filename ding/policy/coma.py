@@ -21,13 +21,14 @@ _MOST_OTHERS = 64
 
 @POLICY_REGISTRY.register("coma")
 class COMAPolicy(TeamPolicy):
-    """Actor-critic of a team; see `TeamPolicy` for its observations and samples.
+    """Counterfactual Multi-Agent policy gradients (Foerster et al. 2018) for discrete actions.
 
-    Actions are drawn from softmax and, with the probability ε (``other.eps``), uniformly. An
-    action's advantage is its value less the mean value of the agent's actions under its policy,
-    with all others' actions as they were. The critic learns TD(λ) returns.
+    See `TeamPolicy` for observations and samples. Actions are sampled from the softmax policy and,
+    with probability ε (``other.eps``), uniformly. The advantage of an action is its value minus the
+    mean value of the agent's actions under its policy, with the other agents' actions fixed. The
+    critic learns TD(λ) returns.
 
-    The method is on-policy: have the buffer hold little more than one collection, or set
+    The method is on-policy: keep the buffer close to the size of one collection, or set
     ``other.replay_buffer.max_use``.
     """
 

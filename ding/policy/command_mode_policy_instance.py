@@ -62,9 +62,9 @@ def with_command_mode(policy: type[Policy]) -> type[Policy]:
 @updates_on_arrays
 @POLICY_REGISTRY.register("dqn_command")
 class DQNCommandModePolicy(DQNPolicy, EpsCommandModePolicy):
-    """DQN with the command mode."""
+    """Deep Q-Network (Mnih et al. 2015) with the command mode, which sets ε while collecting."""
 
 
 @POLICY_REGISTRY.register("ppo_command")
 class PPOCommandModePolicy(PPOPolicy, DummyCommandModePolicy):
-    """PPO with the command mode."""
+    """Proximal Policy Optimization (Schulman et al. 2017) with the command mode."""

@@ -21,12 +21,12 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("cql")
 class CQLPolicy(SACPolicy):
-    """SAC whose critics rate actions that the data do not have lower than those that it has.
+    """Conservative Q-Learning (Kumar et al. 2020): SAC with a penalty on actions outside the data.
 
-    To the loss of each critic comes ``learn.min_q_weight`` times the mean over states of
-    ``log ∫ exp Q(s, a) da - Q(s, a of the data)`` (CQL(H), equation 4). The integral is an average
-    over ``learn.num_actions`` uniform actions, as many of the policy at ``s`` and as many of the
-    policy at ``s'``, each weighed with the inverse of its density (appendix F).
+    The loss of each critic gets the additional term ``learn.min_q_weight`` times the mean over
+    states of ``log ∫ exp Q(s, a) da - Q(s, a of the data)`` (CQL(H), equation 4). The integral is
+    estimated from ``learn.num_actions`` uniform actions and as many actions of the policy at ``s``
+    and at ``s'``, each weighted by the inverse of its density (appendix F).
 
     With ``learn.with_lagrange`` a multiplier of the penalty is learned, at the critics' learning
     rate, so that ``learn.min_q_weight`` times the difference reaches ``learn.lagrange_thresh``. As
@@ -126,10 +126,11 @@ _LARGEST_MULTIPLIER = 1e6
 @POLICY_REGISTRY.register("cql_discrete")
 @POLICY_REGISTRY.register("discrete_cql")
 class DiscreteCQLPolicy(QRDQNPolicy):
-    """QR-DQN whose values are lower for actions that the data do not have.
+    """Conservative Q-Learning (Kumar et al. 2020) for discrete actions, on top of QR-DQN.
 
-    To the loss comes ``learn.min_q_weight`` times the mean of ``log Σ exp Q(s, a) - Q(s, a of the
-    data)``, with Q the mean of the quantiles (CQL(H), equation 4).
+    The loss gets the additional term ``learn.min_q_weight`` times the mean of
+    ``log Σ exp Q(s, a) - Q(s, a of the data)``, where Q is the mean of the quantiles (CQL(H),
+    equation 4).
     """
 
     paper = "Kumar et al. 2020"
@@ -149,12 +150,13 @@ class DiscreteCQLPolicy(QRDQNPolicy):
 
 @POLICY_REGISTRY.register("edac")
 class EDACPolicy(SACPolicy):
-    """SAC whose targets and actor take the least of ``model.ensemble_num`` critics.
+    """Ensemble-Diversified Actor-Critic (An et al. 2021): offline SAC with a critic ensemble.
 
-    The more critics, the lower they rate actions that the data do not have. So that fewer do,
-    ``learn.eta`` times the mean cosine between the critics' gradients with respect to the action
-    is added to their loss (equation 3); with 0 it is SAC-N. Of a single action dimension such
-    gradients have only a sign, so that it changes nothing there.
+    Targets and actor use the minimum of ``model.ensemble_num`` critics, which penalises actions
+    outside the data more as the ensemble grows. To need fewer critics, the loss includes
+    ``learn.eta`` times the mean cosine similarity of the critics' gradients with respect to the
+    action (equation 3); with 0 the algorithm is SAC-N. With a single action dimension these
+    gradients have only a sign, so the term has no effect.
     """
 
     paper = "An et al. 2021"

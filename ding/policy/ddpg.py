@@ -21,15 +21,30 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("ddpg")
 class DDPGPolicy(QActorCritic):
-    """For actions in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ.
+    """Deep Deterministic Policy Gradient (Lillicrap et al. 2016) for continuous and hybrid actions.
 
-    The actor follows the first critic's gradient; Gaussian noise of ``collect.noise_sigma``
-    explores. ``learn.noise`` smooths the targets and ``model.twin_critic`` takes the lesser of two
-    critics, as `TD3Policy` does by default.
+    Actions are in ``[-1, 1]``: set ``env.act_scale`` if the environment's range differs. The actor
+    follows the first critic's gradient; Gaussian noise with deviation ``collect.noise_sigma``
+    explores. ``learn.noise`` turns on target policy smoothing and ``model.twin_critic`` clipped
+    double Q-learning, as in `TD3Policy`.
 
     With ``action_space='hybrid'`` an action is a choice and its arguments (Hausknecht and Stone
     2016): the critics see the choice as a one-hot vector, through which the actor learns by the
     straight-through Gumbel softmax (Jang et al. 2017). Choices explore with the ε of ``other.eps``.
+
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` float32 ``[B, action_shape]``,
+    ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with importance
+    weights, ``priority_IS`` ``[B]``. It makes one update and returns its log: numbers such as
+    ``critic_loss`` and ``actor_loss``, and ``priority`` float32 ``[B]``, the TD errors in the form
+    of ``priority_form``.
+
+    Example:
+
+        >>> from ding.policy import DDPGPolicy
+        >>> cfg = DDPGPolicy.default_config()
+        >>> cfg.model.update(obs_shape=3, action_shape=1)
+        >>> learn = DDPGPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Lillicrap et al. 2016"
@@ -165,7 +180,23 @@ class DDPGPolicy(QActorCritic):
 
 @POLICY_REGISTRY.register("td3")
 class TD3Policy(DDPGPolicy):
-    """DDPG with the lesser of two critics, smoothed targets and a slower actor."""
+    """Twin Delayed DDPG (Fujimoto et al. 2018): clipped double Q-learning, target policy smoothing
+    and delayed actor updates.
+
+    `DDPGPolicy` describes actions, samples and log. ``actor_loss`` is logged only when the actor is
+    updated, every ``learn.actor_update_freq`` updates.
+
+    ``learn_mode.forward`` takes a batch, for instance a dict of ``obs`` and ``next_obs``
+    ``[B, *obs_shape]``, ``action`` float32 ``[B, action_shape]``, ``reward`` and ``done`` ``[B]``.
+    It returns a dict of numbers and ``priority`` float32 ``[B]``.
+
+    Example:
+
+        >>> from ding.policy import TD3Policy
+        >>> cfg = TD3Policy.default_config()
+        >>> cfg.model.update(obs_shape=3, action_shape=1)
+        >>> learn = TD3Policy(cfg).learn_mode.forward  # learn(samples) returns the log
+    """
 
     paper = "Fujimoto et al. 2018"
     config = dict(
@@ -177,10 +208,11 @@ class TD3Policy(DDPGPolicy):
 
 @POLICY_REGISTRY.register("td3_bc")
 class TD3BCPolicy(TD3Policy):
-    """TD3 whose actor also stays near the data's actions.
+    """TD3 with Behaviour Cloning (Fujimoto and Gu 2021): offline TD3 that regularises the actor.
 
-    The critic's part of the actor's loss is scaled by ``learn.alpha`` over the mean absolute value
-    of Q, so that both parts keep their proportion whatever the rewards are.
+    The actor's loss adds the squared error to the actions of the data. Its critic term is scaled by
+    ``learn.alpha`` over the mean absolute value of Q, so that the ratio of the two terms does not
+    depend on the scale of the rewards.
     """
 
     paper = "Fujimoto and Gu 2021"
@@ -209,10 +241,11 @@ class TD3BCPolicy(TD3Policy):
 
 @POLICY_REGISTRY.register("d4pg")
 class D4PGPolicy(DDPGPolicy):
-    """DDPG with n-step returns, whose critic learns probabilities of ``model.n_atom`` returns.
+    """Distributed Distributional DDPG (Barth-Maron et al. 2018) with n-step returns.
 
-    These go from ``model.v_min`` to ``model.v_max``; returns beyond count as the nearer one. A
-    sample's priority is its cross-entropy.
+    The critic is categorical: it learns probabilities of ``model.n_atom`` returns between
+    ``model.v_min`` and ``model.v_max``; returns outside this range are clipped to it. The priority
+    of a sample is its cross-entropy.
     """
 
     paper = "Barth-Maron et al. 2018"

@@ -55,10 +55,11 @@ class DemonstrationPolicy(Policy):
 
 @POLICY_REGISTRY.register("dqfd")
 class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
-    """Double DQN that also imitates: for `serial_pipeline_dqfd`, which brings the demonstrations.
+    """Deep Q-learning from Demonstrations (Hester et al. 2018): double DQN with a margin loss.
 
-    For the loss see `DemonstrationPolicy`. Samples have ``next_obs_1step`` and ``done_1step``
-    beside what those of DQN have, and ``is_expert``, 1 for demonstrations.
+    `serial_pipeline_dqfd` trains it and provides the demonstrations. For the loss see
+    `DemonstrationPolicy`. In addition to the columns of DQN, samples have ``next_obs_1step``,
+    ``done_1step`` and ``is_expert``, which is 1 for demonstrations.
     """
 
     paper = "Hester et al. 2018"

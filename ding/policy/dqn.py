@@ -37,10 +37,25 @@ from ding.utils.errors import ConfigError
 @updates_on_arrays
 @POLICY_REGISTRY.register("dqn")
 class DQNPolicy(NStepPolicy):
-    """DQN for one or several discrete actions.
+    """Deep Q-Network (Mnih et al. 2015) for discrete actions, with double Q-learning.
 
-    The target network is a copy taken every ``learn.target_update_freq`` updates; if that is
-    ``None``, it follows the online network by ``learn.target_theta`` at each update.
+    The target network is a copy made every ``learn.target_update_freq`` updates; if that is
+    ``None``, it follows the online network with the rate ``learn.target_theta`` at each update.
+    With ``model.action_shape`` a list of K sizes an action is K independent choices.
+
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]`` (``[B, K]`` of K
+    choices), ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with
+    importance weights, ``priority_IS`` ``[B]``. It makes one update and returns its log:
+    ``cur_lr``, ``total_loss``, ``q_value`` and ``target_q_value``, floats, and ``priority`` float32
+    ``[B]``, the TD errors in the form of ``priority_form``.
+
+    Example:
+
+        >>> from ding.policy import DQNPolicy
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> learn = DQNPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Mnih et al. 2015"
@@ -171,11 +186,12 @@ class DQNPolicy(NStepPolicy):
 
 @POLICY_REGISTRY.register("c51")
 class C51Policy(DQNPolicy):
-    """Learns probabilities of ``model.n_atom`` returns from ``model.v_min`` to ``model.v_max``.
+    """Categorical DQN, C51 (Bellemare et al. 2017): learns the distribution of returns.
 
-    Returns beyond these two count as the nearer one: choose them around the returns, discounted
-    by ``discount_factor``, that episodes can have. The online network chooses the next action, as
-    in Rainbow (Hessel et al. 2018). A sample's priority is its cross-entropy.
+    The support has ``model.n_atom`` returns from ``model.v_min`` to ``model.v_max``; returns
+    outside are clipped to it, so choose both around the returns, discounted by ``discount_factor``,
+    that episodes can have. The online network chooses the next action, as in Rainbow (Hessel et al.
+    2018). The priority of a sample is its cross-entropy.
     """
 
     paper = "Bellemare et al. 2017"
@@ -235,13 +251,14 @@ def _mean(q_value: Tensor | list[Tensor]) -> Tensor:
 
 @POLICY_REGISTRY.register("bdq")
 class BDQPolicy(DQNPolicy):
-    """Double DQN with one advantage for each dimension of the action and one value for all.
+    """Branching Dueling Q-Network (Tavakoli et al. 2018) for actions with several dimensions.
 
-    All dimensions have the same target, with the mean of their next values (the paper's equation
-    4). A sample's priority is the sum of the dimensions' absolute errors (section "Prioritized
-    Replay"), or with ``priority_form='squared'`` the mean of their squares. Actions are int64
+    A shared state value and one advantage per action dimension are learned by double Q-learning.
+    All dimensions have the same target, the mean of their next values (equation 4). The priority of
+    a sample is the sum of the dimensions' absolute errors (section "Prioritized Replay"), or with
+    ``priority_form='squared'`` the mean of their squares. Actions are int64
     ``[model.num_branches]``, each below ``model.action_bins_per_branch``; the environment wrapper
-    `discretize_action` makes such of continuous ones.
+    `discretize_action` converts continuous actions to these.
     """
 
     paper = "Tavakoli et al. 2018"
@@ -270,7 +287,11 @@ class BDQPolicy(DQNPolicy):
 
 @POLICY_REGISTRY.register("rainbow")
 class RainbowDQNPolicy(C51Policy):
-    """C51 with double and dueling Q-learning, n-step returns, priorities and noisy layers."""
+    """Rainbow (Hessel et al. 2018): C51 with five further improvements of DQN.
+
+    These are double Q-learning, a dueling network, n-step returns, prioritised replay and noisy
+    layers.
+    """
 
     paper = "Hessel et al. 2018"
     config = dict(

@@ -35,10 +35,11 @@ class _Episode:
 
 @POLICY_REGISTRY.register("dt")
 class DTPolicy(Policy):
-    """Learns from pieces of trajectories which action followed which return-to-go and states.
+    """Decision Transformer (Chen et al. 2021): offline sequence modelling of actions given returns.
 
-    It acts for a return: ``rtg_target`` less the rewards that the episode has given. Evaluators
-    report rewards to it.
+    The network predicts each action from the preceding returns-to-go, states and actions of a
+    trajectory segment. When acting it is conditioned on ``rtg_target`` minus the rewards that the
+    episode has given so far, which the evaluator reports to it.
     """
 
     paper = "Chen et al. 2021"

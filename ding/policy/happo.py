@@ -17,10 +17,11 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("happo")
 class HAPPOPolicy(PPOPolicy):
-    """PPO of agents that share nothing and learn one after the other, in random order.
+    """Heterogeneous-Agent PPO (Kuba et al. 2022): agents without shared parameters.
 
-    An agent's advantages are multiplied by how much likelier those before it have just made what
-    they did: it improves on the team as it is now (equation 11).
+    Agents are updated one after the other, in random order. The advantages of an agent are
+    multiplied by the probability ratio of the agents updated before it, new policy to old, so that
+    each agent improves on the current team (equation 11).
     """
 
     paper = "Kuba et al. 2022"

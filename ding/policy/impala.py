@@ -23,10 +23,10 @@ _OPTIMIZERS = {"adam": Adam, "rmsprop": RMSprop}
 
 @POLICY_REGISTRY.register("impala")
 class IMPALAPolicy(UnrolledPolicy):
-    """An actor-critic that learns from what earlier policies did, corrected by V-trace.
+    """IMPALA (Espeholt et al. 2018): an off-policy actor-critic with V-trace corrections.
 
-    With ``model.action_shape`` a list of K sizes an action is K independent choices. Images may
-    have the paper's residual encoder: ``model.impala_cnn_encoder=True``.
+    With ``model.action_shape`` a list of K sizes an action is K independent choices.
+    ``model.impala_cnn_encoder=True`` selects the paper's residual encoder for images.
     """
 
     paper = "Espeholt et al. 2018"

@@ -16,12 +16,13 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("iql")
 class IQLPolicy(QActorCritic):
-    """Learns from the data's actions alone: no critic is ever asked of another one.
+    """Implicit Q-Learning (Kostrikov et al. 2021) for continuous actions, offline.
 
-    The value of a state is the expectile ``learn.tau`` of what the target critics say of its
-    actions (equation 5): near 1 it comes to the best of them. The critics' targets are made of it
-    (equation 6). The actor imitates the data, each action weighed with ``exp(learn.beta (Q - V))``,
-    at most 100 (equation 7): ``beta`` has to fit the scale of the rewards.
+    The critics are only evaluated at actions of the data. The value of a state is the expectile
+    ``learn.tau`` of the target critics' values of its actions (equation 5); close to 1 it
+    approaches the value of the best action. The critics' targets use this value (equation 6). The
+    actor imitates the data, where each action has the weight ``exp(learn.beta (Q - V))``, at most
+    100 (equation 7): choose ``beta`` to match the scale of the rewards.
     """
 
     paper = "Kostrikov et al. 2021"

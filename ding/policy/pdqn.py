@@ -17,13 +17,14 @@ from ding.utils import POLICY_REGISTRY
 
 @POLICY_REGISTRY.register("pdqn")
 class PDQNPolicy(NStepPolicy):
-    """For a choice with arguments: Q-values of the choices, given the arguments that one network
-    thinks best for each.
+    """Parametrised Deep Q-Network (Xiong et al. 2018) for hybrid actions.
 
-    Arguments are in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ. What
-    explores is the ε of ``other.eps`` (any choice, any arguments) and Gaussian noise of
-    ``collect.noise_sigma`` on the arguments. With ``model.multi_pass`` a value depends on the
-    arguments of its own choice alone (Bester et al. 2019).
+    One network proposes the best arguments for each choice, another gives the Q-values of all
+    choices with these arguments. Arguments are in ``[-1, 1]``: set ``env.act_scale`` if the
+    environment's range differs. Exploration is the ε of ``other.eps`` (uniform choice and
+    arguments) and Gaussian noise with deviation ``collect.noise_sigma`` on the arguments. With
+    ``model.multi_pass`` a value depends only on the arguments of its own choice (MP-DQN, Bester et
+    al. 2019).
     """
 
     paper = "Xiong et al. 2018"

@@ -193,7 +193,10 @@ class MonteCarloPolicyGradient(PolicyGradient):
 
 @POLICY_REGISTRY.register("pg")
 class PGPolicy(MonteCarloPolicyGradient):
-    """One pass over whole episodes, in minibatches of ``learn.batch_size``."""
+    """REINFORCE (Williams 1992): policy gradient with the discounted returns of whole episodes.
+
+    Each update is one pass over the collected episodes, in minibatches of ``learn.batch_size``.
+    """
 
     paper = "Williams 1992"
     actions = ("discrete", "multi-discrete", "continuous")

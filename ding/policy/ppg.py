@@ -161,7 +161,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
 @POLICY_REGISTRY.register("ppg")
 class PPGPolicy(PhasicPolicyGradient):
-    """PPG on what it has just collected."""
+    """Phasic Policy Gradient (Cobbe et al. 2020), on-policy: updates on each new collection."""
 
     config = dict(
         type="ppg",
@@ -197,10 +197,10 @@ class PPGPolicy(PhasicPolicyGradient):
 
 @POLICY_REGISTRY.register("ppg_offpolicy")
 class PPGOffPolicy(PhasicPolicyGradient):
-    """PPG's phases on samples of replay buffers: one for the policy and one for the values.
+    """Phasic Policy Gradient (Cobbe et al. 2020) on samples of two replay buffers.
 
-    Their ``max_use`` says how often each sample is learned from; advantages are those of the value
-    network at the time of collecting.
+    One buffer serves the policy phase, the other the value phase; their ``max_use`` is the number
+    of times each sample is used. Advantages come from the value network at the time of collecting.
     """
 
     config = dict(

@@ -123,7 +123,25 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
 
 @POLICY_REGISTRY.register("ppo")
 class PPOPolicy(_ClippedActorCritic):
-    """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
+    """Proximal Policy Optimization (Schulman et al. 2017) for discrete, continuous and hybrid
+    actions.
+
+    ``learn_mode.forward`` takes the samples of one collection, as a list of dicts or as one dict of
+    columns with ``B`` rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]``
+    (continuous: float32 ``[B, action_shape]``) and ``logit`` ``[B, action_shape]`` (continuous: a
+    dict of ``mu`` and ``sigma`` of this shape); ``reward``, ``done``, ``value`` and ``adv``
+    ``[B]``, with ``value`` and ``adv`` from the critic that collected. Optional are ``traj_flag``
+    and ``step_id`` ``[B]``, which mark where trajectories end. It makes ``learn.epoch_per_collect``
+    passes and returns a list with the log of each minibatch: dicts of floats such as
+    ``policy_loss``, ``value_loss``, ``entropy_loss``, ``approx_kl`` and ``clipfrac``.
+
+    Example:
+
+        >>> from ding.policy import PPOPolicy
+        >>> cfg = PPOPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> learn = PPOPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
+    """
 
     _refused = {**_ClippedActorCritic._refused, "priority": "remove the key"}
     config = dict(
@@ -184,10 +202,11 @@ class PPOPolicy(_ClippedActorCritic):
 
 @POLICY_REGISTRY.register("ppo_offpolicy")
 class PPOOffPolicy(_ClippedActorCritic):
-    """PPO's update on samples of a replay buffer: those of policies that were not long ago.
+    """Proximal Policy Optimization (Schulman et al. 2017) on samples of a replay buffer.
 
-    Advantages are those of the critic at the time of collecting. Keep the buffer small, or
-    ``other.replay_buffer.max_use``, so that the clipped ratio has something to go by.
+    Advantages come from the critic at the time of collecting. Keep the buffer or
+    ``other.replay_buffer.max_use`` small: the clipped ratio is only meaningful for samples of
+    recent policies.
     """
 
     config = dict(
@@ -223,7 +242,10 @@ class PPOOffPolicy(_ClippedActorCritic):
 
 @POLICY_REGISTRY.register("ppo_pg")
 class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
-    """PPO without a critic: the clipped surrogate with returns in the place of advantages."""
+    """Proximal Policy Optimization (Schulman et al. 2017) without a critic.
+
+    The clipped surrogate objective uses returns in place of advantages.
+    """
 
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous")
     networks = stochastic_actor("discrete", "continuous", modes=("",))

@@ -19,14 +19,14 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("qmix")
 class QMIXPolicy(TeamPolicy):
-    """Q-learning of a team; see `TeamPolicy` for its observations and samples.
+    """QMIX (Rashid et al. 2018): Q-learning of a team with a monotonic mixing network.
 
-    Agents act on their own values alone. What is learned is the joint value of their actions,
-    whose target the target network has for the agents' best next actions. With
-    ``model.mixer=False`` the joint value is a sum (VDN, Sunehag et al. 2018).
+    See `TeamPolicy` for observations and samples. Each agent acts on its own values. The joint
+    value of all agents' actions is learned; its target is the target network's joint value of the
+    agents' best next actions. With ``model.mixer=False`` the joint value is a sum (VDN, Sunehag et
+    al. 2018).
 
-    What other members of the family change is what a joint action is worth
-    (`AgentsModel.judge`), and the loss.
+    Subclasses override how a joint action is evaluated (`AgentsModel.judge`), and the loss.
     """
 
     paper = "Rashid et al. 2018"
@@ -144,11 +144,12 @@ def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int
 
 @POLICY_REGISTRY.register("wqmix")
 class WQMIXPolicy(QMIXPolicy):
-    """QMIX whose targets come from a value without QMIX's limits, learned in parallel.
+    """Weighted QMIX (Rashid et al. 2020): QMIX with targets from an unrestricted joint value.
 
-    Errors of the monotonic value have the weight 1 where it is below the target (optimistic
-    weighting, ``learn.wqmix_ow``), or where the joint action is the best one or seems to be better
-    (centrally weighted), and ``learn.alpha`` elsewhere.
+    The unrestricted value is learned in parallel. Errors of the monotonic value have the weight 1
+    where it is below the target (optimistic weighting, ``learn.wqmix_ow``), or where the joint
+    action is the best one or its target exceeds the best one's value (central weighting), and
+    ``learn.alpha`` elsewhere.
     """
 
     paper = "Rashid et al. 2020"
@@ -191,10 +192,11 @@ class WQMIXPolicy(QMIXPolicy):
 
 @POLICY_REGISTRY.register("qtran")
 class QTRANPolicy(QMIXPolicy):
-    """QTRAN-base: a joint value learns from returns, and agents' values from the joint value.
+    """QTRAN-base (Son et al. 2019): factorises a joint value that is learned without restrictions.
 
-    With the value of a state added, the sum of agents' values is to be the joint value for the
-    agents' best actions (``opt``), and no less than it for all others (``nopt``).
+    The joint value learns from returns, the agents' values learn from the joint value: their sum
+    plus a state value has to equal the joint value for the agents' best actions (``opt``) and must
+    not be smaller than it for any other (``nopt``).
     """
 
     paper = "Son et al. 2019"
@@ -233,11 +235,12 @@ class QTRANPolicy(QMIXPolicy):
 
 @POLICY_REGISTRY.register("collaq")
 class CollaQPolicy(QMIXPolicy):
-    """QMIX with agents whose values have a part for others, which is to be zero without them.
+    """CollaQ (Zhang et al. 2020): QMIX with agent values decomposed by reward attribution.
 
-    The weight of that, the paper's multi-agent reward attribution, is
-    ``learn.collaq_loss_weight``. Observations have ``agent_alone_state`` and
-    ``agent_alone_padding_state`` besides.
+    An agent's value is the sum of one that ignores the other agents and one that depends on them.
+    The latter has to be zero where there are no others; ``learn.collaq_loss_weight`` weighs this
+    loss, the paper's multi-agent reward attribution. Observations also have ``agent_alone_state``
+    and ``agent_alone_padding_state``.
     """
 
     paper = "Zhang et al. 2020"
@@ -263,9 +266,10 @@ class CollaQPolicy(QMIXPolicy):
 
 @POLICY_REGISTRY.register("madqn")
 class MADQNPolicy(QMIXPolicy):
-    """Each agent learns the team's return from its own action, without credit through a mixer.
+    """Multi-agent DQN by independent Q-learning (Tan 1993).
 
-    Values of a second network, which may see the global state, stand in the targets of both
+    Each agent learns the team's return from its own action, without a mixer by default. The targets
+    of both networks use the values of a second network, which may see the global state
     (``model.global_cooperation``). Targets take ``nstep`` rewards. With ``model.mixer=True`` both
     values are mixed as in QMIX.
     """

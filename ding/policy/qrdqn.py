@@ -14,9 +14,10 @@ from ding.utils.errors import ConfigError
 
 @POLICY_REGISTRY.register("qrdqn")
 class QRDQNPolicy(DQNPolicy):
-    """Learns the returns at ``model.num_quantiles`` equal steps of probability.
+    """Quantile Regression DQN (Dabney et al. 2018a): learns quantiles of the return distribution.
 
-    The online network chooses the next action. A sample's priority is its quantile Huber loss.
+    The quantiles are those of ``model.num_quantiles`` equal steps of probability. The online
+    network chooses the next action. The priority of a sample is its quantile Huber loss.
     """
 
     paper = "Dabney et al. 2018a"
@@ -53,10 +54,11 @@ class QRDQNPolicy(DQNPolicy):
 
 @POLICY_REGISTRY.register("iqn")
 class IQNPolicy(QRDQNPolicy):
-    """QR-DQN's loss at ``model.num_quantiles`` shares of probability that are drawn anew.
+    """Implicit Quantile Network (Dabney et al. 2018b): QR-DQN at randomly drawn quantile fractions.
 
-    As many are drawn of the prediction as of the target; acting takes their midpoints instead, so
-    that the same observation gives the same values.
+    Each update draws ``model.num_quantiles`` fractions for the prediction and as many for the
+    target. Acting uses the midpoints of equal steps, so that the same observation gives the same
+    values.
     """
 
     paper = "Dabney et al. 2018b"
@@ -67,11 +69,12 @@ class IQNPolicy(QRDQNPolicy):
 
 @POLICY_REGISTRY.register("fqf")
 class FQFPolicy(QRDQNPolicy):
-    """QR-DQN's loss at shares of probability that the network proposes for each state.
+    """Fully parametrised Quantile Function (Yang et al. 2019): QR-DQN at learned fractions.
 
-    The shares follow the gradient of the 1-Wasserstein distance between the quantile function and
-    its approximation by ``model.num_quantiles`` steps (the paper's proposition 1), with an
-    optimiser of their own; ``learn.ent_coef`` weighs the entropy that keeps them apart.
+    The network proposes ``model.num_quantiles`` fractions for each state. They follow the gradient
+    of the 1-Wasserstein distance between the quantile function and its approximation by steps (the
+    paper's proposition 1), with a separate optimiser; ``learn.ent_coef`` weighs the entropy that
+    keeps them apart.
     """
 
     paper = "Yang et al. 2019"

@@ -26,12 +26,13 @@ _ETA = 0.9
 
 @POLICY_REGISTRY.register("r2d2")
 class R2D2Policy(RecurrentPolicy):
-    """Double Q-learning on sequences of ``burnin_step + learn_unroll_len`` steps.
+    """Recurrent Replay Distributed DQN (Kapturowski et al. 2019): double Q-learning on sequences.
 
-    A sequence comes with the network's state before it. The first ``burnin_step`` steps only bring
-    that state up to date with the weights; all others are learned from, with n-step targets that
-    are cut where the sequence ends. Samples are as `sequences.sequence_columns` makes them. Values
-    are squashed unless ``learn.value_rescale`` is off.
+    Sequences have ``burnin_step + learn_unroll_len`` steps and the network's state before the
+    first. The first ``burnin_step`` steps only update that state to the current weights; the loss
+    covers the remaining steps, with n-step targets that are cut at the end of the sequence. Samples
+    have the form that `sequences.sequence_columns` returns. Values are rescaled unless
+    ``learn.value_rescale`` is off.
 
     The network takes ``{'obs', 'prev_state'}`` and ``inference``, and returns ``next_state``, as
     `DRQN` does.
@@ -232,10 +233,11 @@ def _windows(per_step: Tensor, nstep: int) -> Tensor:
 
 @POLICY_REGISTRY.register("r2d3")
 class R2D3Policy(DemonstrationPolicy, R2D2Policy):
-    """R2D2 that also learns from an expert: for `serial_pipeline_r2d3`, which brings that.
+    """Recurrent Replay Distributed DQN from Demonstrations (Paine et al. 2019).
 
-    Of each batch, ``collect.pho`` are sequences that the expert has played. The loss of each step
-    is that of DQfD, see `DemonstrationPolicy`; the paper's own is its n-step TD loss alone.
+    `serial_pipeline_r2d3` trains it and provides the expert. A share ``collect.pho`` of each batch
+    are the expert's sequences. The loss of each step is that of DQfD, see `DemonstrationPolicy`;
+    the paper uses only its n-step TD loss.
     """
 
     paper = "Paine et al. 2019"

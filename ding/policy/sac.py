@@ -111,9 +111,24 @@ class _SoftActorCritic(QActorCritic):
 
 @POLICY_REGISTRY.register("sac")
 class SACPolicy(_SoftActorCritic):
-    """For actions in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ.
+    """Soft Actor-Critic (Haarnoja et al. 2018) for continuous actions.
 
-    The actor's Gaussian is squashed by tanh (Haarnoja et al. 2018, appendix C).
+    Actions are in ``[-1, 1]``: set ``env.act_scale`` if the environment's range differs. The
+    actor's Gaussian is squashed by tanh (appendix C).
+
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` float32 ``[B, action_shape]``,
+    ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with importance
+    weights, ``priority_IS`` ``[B]``. It makes one update and returns its log: numbers such as
+    ``critic_loss``, ``policy_loss``, ``alpha`` and ``entropy``, and ``priority`` float32 ``[B]``,
+    the TD errors in the form of ``priority_form``.
+
+    Example:
+
+        >>> from ding.policy import SACPolicy
+        >>> cfg = SACPolicy.default_config()
+        >>> cfg.model.update(obs_shape=3, action_shape=1)
+        >>> learn = SACPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Haarnoja et al. 2018"
@@ -167,7 +182,10 @@ class SACPolicy(_SoftActorCritic):
 
 @POLICY_REGISTRY.register("sqil_sac")
 class SQILSACPolicy(SACPolicy):
-    """SAC for `serial_pipeline_sqil`, which brings the demonstrations and sets the rewards."""
+    """Soft Q Imitation Learning (Reddy et al. 2019) with SAC.
+
+    `serial_pipeline_sqil` trains it; it provides the demonstrations and sets the rewards.
+    """
 
     paper = "Reddy et al. 2019"
     pipeline = "serial_sqil"
@@ -177,10 +195,11 @@ class SQILSACPolicy(SACPolicy):
 @POLICY_REGISTRY.register("discrete_sac")
 @POLICY_REGISTRY.register("sac_discrete")
 class DiscreteSACPolicy(_SoftActorCritic):
-    """For one discrete action: the critics give all its values at once, so nothing is drawn.
+    """Soft Actor-Critic for one discrete action (Christodoulou 2019).
 
-    Actions that an ``action_mask`` in the observation leaves out have no probability. With
-    ``multi_agent`` each agent acts on its ``agent_state``, the critics on ``global_state``.
+    The critics return the values of all actions, so expectations over the policy are exact. Actions
+    that an ``action_mask`` in the observation excludes have probability 0. With ``multi_agent``
+    each agent acts on its ``agent_state`` and the critics use ``global_state``.
     """
 
     paper = "Christodoulou 2019"

@@ -47,10 +47,11 @@ class SoftQPolicy(DQNPolicy):
 
 @POLICY_REGISTRY.register("sql")
 class SQLPolicy(SoftQPolicy):
-    """Maximises the return and the entropy of its actions, weighted by ``learn.alpha``.
+    """Soft Q-Learning (Haarnoja et al. 2017) for discrete actions.
 
-    The next state is worth ``alpha * logsumexp(Q / alpha)``; while collecting, actions are drawn
-    with probabilities proportional to ``exp(Q / alpha)``, or with probability ε at random.
+    It maximises the return plus ``learn.alpha`` times the policy's entropy. The value of the next
+    state is ``alpha * logsumexp(Q / alpha)``; while collecting, actions are sampled with
+    probabilities proportional to ``exp(Q / alpha)``, or uniformly with probability ε.
     """
 
     paper = "Haarnoja et al. 2017"
@@ -84,10 +85,11 @@ _LOG_POLICY_RANGE = (-1.0, 0.0)
 
 @POLICY_REGISTRY.register("mdqn")
 class MDQNPolicy(SoftQPolicy):
-    """Adds ``m_alpha * entropy_tau * log π(a | s)`` to the reward; π is softmax(Q / entropy_tau).
+    """Munchausen DQN (Vieillard et al. 2020): soft Q-learning with a log-policy bonus.
 
-    π and the next state's soft value are those of the target network. With ``nstep > 1`` the
-    first of the rewards gets the addition.
+    The reward gets the bonus ``m_alpha * entropy_tau * log π(a | s)``, where π is
+    ``softmax(Q / entropy_tau)``. π and the next state's soft value come from the target network.
+    With ``nstep > 1`` the bonus is added to the first reward.
     """
 
     paper = "Vieillard et al. 2020"
@@ -126,10 +128,11 @@ class MDQNPolicy(SoftQPolicy):
 
 @POLICY_REGISTRY.register("sqn")
 class SQNPolicy(SoftQPolicy):
-    """Discrete SAC without an actor: the policy is ``softmax(Q / alpha)``.
+    """Soft Q-Network (Haarnoja et al. 2017): discrete soft actor-critic without an actor.
 
-    ``alpha`` begins at ``learn.alpha`` and follows the policy's entropy, in nats: above
-    ``learn.target_entropy`` it falls, below it rises. Evaluation takes the best action.
+    The policy is ``softmax(Q / alpha)``. ``alpha`` starts at ``learn.alpha`` and is adapted to the
+    policy's entropy, in nats: above ``learn.target_entropy`` it decreases, below it increases.
+    Evaluation takes the best action.
     """
 
     paper = "Haarnoja et al. 2017"

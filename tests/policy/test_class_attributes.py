@@ -1,5 +1,6 @@
 """The guide lists what the class of a policy may define."""
 
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import FunctionType
 import pytest
 
 import tests
+from ding.policy import A2CPolicy, DDPGPolicy, PPOPolicy, SACPolicy, TD3Policy
 from ding.policy.dqn import DQNPolicy
 from ding.utils import MODEL_REGISTRY, POLICY_REGISTRY
 from ding.utils.builtin_types import BUILTIN_TYPES
@@ -40,3 +42,20 @@ def test_a_type_names_a_module_that_has_it(package, registry):
         if not name.endswith("_command"):
             module = importlib.import_module(f"{package}.{name}")
             assert registry.get(name) in vars(module).values()
+
+
+def test_the_first_sentence_of_a_policy_names_its_paper():
+    for name in BUILTIN_TYPES["policy"]:
+        policy = POLICY_REGISTRY.get(name)
+        first = " ".join(policy.__doc__.split("\n\n")[0].split())
+        assert policy.paper.rpartition(" ")[2] in first, name
+
+
+@pytest.mark.parametrize(
+    "policy", [A2CPolicy, DDPGPolicy, DQNPolicy, PPOPolicy, SACPolicy, TD3Policy]
+)
+def test_the_example_of_a_policy_runs(policy):
+    (example,) = doctest.DocTestFinder(recurse=False).find(policy, globs={})
+    results = doctest.DocTestRunner().run(example)
+    assert results.attempted == 4
+    assert not results.failed
