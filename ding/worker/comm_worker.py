@@ -87,12 +87,12 @@ class CommWorker(ABC):
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
         """Answer a request that only this kind of worker knows."""
-        text = f"a {self.kind} knows no {type(request).__name__}"
+        text = f"a {self.kind} does not support {type(request).__name__}"
         raise ErrorReport("UnknownTask", text).task_fail()
 
     @abstractmethod
     def _give_up_task(self, cause: str) -> None:
-        """End the task, if there is one: nobody asks for it any more."""
+        """End the task, if there is one: no coordinator needs it any more."""
 
     # ------------------------------------------------------------------ life
 
@@ -114,7 +114,7 @@ class CommWorker(ABC):
         return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
 
     def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the task ends; another one may come."""
+        """The coordinator has gone without notice: the task ends; another coordinator may join."""
         self._give_up_task(cause)
 
     def released(self) -> None:
@@ -143,7 +143,7 @@ class CommWorker(ABC):
         return self._ended.wait(timeout)
 
     def __del__(self) -> None:
-        # Whoever waits here could wait for ever: the task is asked to end, no more.
+        # A wait here could last for ever, so the task is only asked to end.
         with contextlib.suppress(Exception):
             self._closing.set()
             self._ask_to_end()

@@ -1,4 +1,4 @@
-"""What went wrong in a thread of a worker, kept until the master can be told."""
+"""An error in a thread of a worker, kept until it can be reported to the master."""
 
 import traceback
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from ding.interaction.slave import TaskFail
 from ding.utils import pytorch_ddp_dist_helper as dist_helper
 
-#: Characters of a traceback that the master is told; its end names the place.
+#: Characters of a traceback that the master is sent; its end names the place.
 TRACEBACK_LIMIT = 4000
 
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """An error, in words that can be sent.
+    """An error as text that can be sent.
 
     Attributes:
         of_group: Whether it came out of work that several processes do together, so that another
@@ -33,18 +33,18 @@ class ErrorReport:
 
     @classmethod
     def from_detail(cls, detail: object, cause: str) -> "ErrorReport":
-        """What `task_fail` said, as far as somebody told it.
+        """The report that `task_fail` sent, as far as it is complete.
 
         Args:
             detail: The result of a task that failed.
-            cause: What to say where it says nothing.
+            cause: The message if the detail has none.
         """
-        told = detail if isinstance(detail, dict) else {}
+        fields = detail if isinstance(detail, dict) else {}
         return cls(
-            str(told.get("type", "TaskFail")),
-            str(told.get("message", cause)),
-            str(told.get("traceback", "")),
-            bool(told.get("of_group")),
+            str(fields.get("type", "TaskFail")),
+            str(fields.get("message", cause)),
+            str(fields.get("traceback", "")),
+            bool(fields.get("of_group")),
         )
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["collector", "learner"]
 #: What JSON can say.
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 #: What a commander hands out and takes back: a `ding.worker.tasks.CollectorTask` or `LearnerTask`,
-#: perhaps with fields of its own.
+#: perhaps with custom fields.
 Task: TypeAlias = Mapping[str, object]
 
 Answer = TypeVar("Answer", covariant=True)
@@ -27,7 +27,7 @@ class Request(Generic[Answer]):
     """A question to a worker; the parameter is the type of the answer."""
 
 
-class Told:
+class Reported:
     """What a worker reports, with facts in addition to those that have a field."""
 
     def as_json(self) -> dict[str, Json]:
@@ -39,7 +39,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Resources(Told):
+class Resources(Reported):
     """What a worker has; in tasks, ``resource_info``.
 
     Attributes:
@@ -110,7 +110,7 @@ class ChunkReport:
 
 
 @dataclass(frozen=True)
-class CollectProgress(Told):
+class CollectProgress(Reported):
     """How far a collector's task is.
 
     Attributes:
@@ -185,7 +185,7 @@ class DemandRequest(Request[Demand]):
 
 
 @dataclass(frozen=True)
-class TrainAnswer(Told):
+class TrainAnswer(Reported):
     """What has happened in training since the last answer.
 
     Attributes:

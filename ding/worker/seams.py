@@ -237,7 +237,7 @@ class WeightStore(Protocol):
         """Remove what is under a name; nothing there is no error."""
 
     def clear(self, pattern: re.Pattern[str]) -> list[str]:
-        """Remove all whose whole names match, as far as the store can tell which it has."""
+        """Remove all whose whole names match, as far as the store can list its contents."""
 
 
 class Artifacts(Protocol):

@@ -1,6 +1,6 @@
-"""The dicts of a run: the tasks that commanders hand out, and what workers tell of them.
+"""The dicts of a run: the tasks that commanders hand out, and workers' reports on them.
 
-Dicts they are because users' commanders and DI-engine's workers write and read them, too. Any key
+They are dicts because users' commanders and DI-engine's workers write and read them, too. Any key
 may be missing. What comes from a worker is JSON of the right shape as far as messages look
 (`ding.worker.messages`); numbers in it are counted with only after `as_count` or `as_number`.
 """
@@ -10,7 +10,7 @@ from typing import TypedDict
 
 
 class FailedTask(TypedDict, total=False):
-    """A task that failed, or that nobody took: all that it was, and why.
+    """A task that failed, or that no worker took: its fields, and the cause.
 
     Attributes:
         message: The cause, in a line.
@@ -41,7 +41,7 @@ class CollectorTask(TypedDict, total=False):
 
 
 class CollectorCounts(TypedDict, total=False):
-    """What a collector's task has come to.
+    """The counts of a collector's task.
 
     Attributes:
         cur_episode: Episodes so far.
@@ -57,7 +57,7 @@ class CollectorCounts(TypedDict, total=False):
 
 
 class ChunkMeta(CollectorCounts, total=False):
-    """What is told of samples that were stored together.
+    """The description of samples that were stored together.
 
     Attributes:
         data_id: Their name in the sample store.
@@ -172,7 +172,7 @@ class LearnerTask(TypedDict, total=False):
 
 
 class LearnerInfo(TypedDict, total=False):
-    """How far a learner's task is, or how it ended; beside this it has what the policy logs.
+    """How far a learner's task is, or how it ended; it also contains what the policy logs.
 
     Attributes:
         learner_step: Updates so far.
@@ -199,7 +199,7 @@ class LearnerInfo(TypedDict, total=False):
 
 
 class LearnerNews(LearnerInfo, total=False):
-    """What has happened in training since a learner told of it last.
+    """What has happened in training since a learner's last report.
 
     Attributes:
         priority_info: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),

@@ -252,7 +252,7 @@ def test_players_do_not_share_a_memory():
     for mode in ("collect_mode", "eval_mode"):
         one, two, third = (getattr(each, mode) for each in (policy, policy, other))
         Rollout(env, [Player(one), Player(third)], battle=True)
-        with pytest.raises(ConfigError, match="a policy of its own"):
+        with pytest.raises(ConfigError, match="its own policy"):
             Rollout(env, [Player(one), Player(two)], battle=True)
 
 

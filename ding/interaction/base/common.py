@@ -45,7 +45,7 @@ class ControllableContext(ABC):
 
 
 class ControllableService(ControllableContext):
-    """A context that works in threads of its own between `start` and the end of `join`."""
+    """A context that works in its own threads between `start` and the end of `join`."""
 
     @abstractmethod
     def shutdown(self) -> object:

@@ -40,7 +40,7 @@ class _Message:
         """Read a body.
 
         Raises:
-            BadMessageError: It is none of this kind.
+            BadMessageError: The body is not a message of this kind.
         """
         body = json_object(parsed_json(content or b"{}"))
         return from_json(cls, {**body, **json_object(body.get(cls._inner) or {})})

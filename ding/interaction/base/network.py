@@ -215,7 +215,7 @@ class HttpEngine:
             left -= 1
 
     def close(self) -> None:
-        """Close idle connections and let nobody try again."""
+        """Close idle connections and end all retries."""
         self._closed.set()
         self._session.close()
 

@@ -175,7 +175,7 @@ class HttpService(ControllableService):
         self._on_death(cause)
 
     def _on_warning(self, line: str) -> None:
-        """Told what hinders it; once for each host, of callers without a certificate of the run."""
+        """Called with each problem, and once per host with callers that lack a certificate."""
         _logger.warning("%s", line)
 
     # Requests
@@ -352,7 +352,7 @@ def http_error_response(error: HTTPException) -> flask.Response:
 
 
 def same_secret(given: str, expected: str) -> bool:
-    """Compare in a time that tells nothing about where they differ."""
+    """Compare in a time that does not reveal where they differ."""
     encoded = (text.encode(errors="backslashreplace") for text in (given, expected))
     return hmac.compare_digest(*encoded)
 

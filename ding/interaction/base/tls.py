@@ -84,7 +84,7 @@ def is_strangers(error: OSError) -> bool:
 
 
 def cause_of(error: OSError) -> str:
-    """Why a handshake failed, in words."""
+    """A description of why a handshake failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate: {error.verify_message}"
     return str(getattr(error, "reason", None) or error).replace("_", " ").lower()

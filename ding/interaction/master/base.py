@@ -1,4 +1,4 @@
-"""Types of the functions that are told of a task's start."""
+"""Types of the callbacks of a task's start."""
 
 from collections.abc import Callable
 from uuid import UUID

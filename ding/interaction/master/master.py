@@ -152,7 +152,7 @@ class Master(HttpService):
             connection.tolerance = seconds
 
     def _lost_connection(self, name: str, cause: str) -> None:
-        """Told when a slave was lost, after its open task has failed; for subclasses."""
+        """Called when a slave was lost, after its open task has failed; for subclasses."""
 
     def _register(
         self, name: str, connection: SlaveConnection, proxy: SlaveConnectionProxy
@@ -261,5 +261,5 @@ class Master(HttpService):
 
 
 def _digest(token: str) -> bytes:
-    """What a token is looked up by, so that the time of looking tells nothing about it."""
+    """The key under which a token is stored; the look-up time reveals nothing about the token."""
     return hashlib.sha256(token.encode(errors="backslashreplace")).digest()

@@ -123,7 +123,7 @@ class Task:
                 self._ended.set()
                 self._error_start(self._id, err)
                 raise
-            return self  # it ended while it was asked for: its status and cause tell how
+            return self  # it ended during its start: see its status and cause
         self._move(TaskStatus.STARTING, TaskStatus.STARTED)
         self._after_start(self._id)
         return self
@@ -132,7 +132,7 @@ class Task:
         """Wait until it has ended and its callbacks were called; in a callback, do not wait.
 
         Args:
-            timeout: Seconds to wait at most; `status` tells whether it has ended.
+            timeout: Seconds to wait at most; check `status` for whether it has ended.
 
         Raises:
             InteractionError: It was not started.

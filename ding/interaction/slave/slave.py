@@ -49,7 +49,7 @@ from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
 
-#: Characters of a traceback that the master is told.
+#: Characters of a traceback that the master is sent.
 TRACEBACK_LIMIT = 4000
 
 
@@ -198,23 +198,23 @@ class Slave(HttpService):
 
     @abstractmethod
     def _process_task(self, task: Mapping[str, Any]) -> Any:
-        """Do the work of a task; the result is JSON. Runs in a thread of its own.
+        """Do the work of a task; the result is JSON. Runs in a separate thread.
 
         Raises:
-            TaskFail: The task failed. Other exceptions fail it, too, and the master is told.
+            TaskFail: The task failed. Other exceptions fail it, too, and the master is notified.
         """
 
     def _before_task(self, task: Mapping[str, Any]) -> object:
-        """Told of a task before it is accepted; may raise `TaskRefuse`. Has to be quick."""
+        """Called before a task is accepted; may raise `TaskRefuse`. Has to be quick."""
 
     def _before_connection(self, data: Mapping[str, Any]) -> object:
-        """Told of a master before it is accepted; may raise `ConnectionRefuse`."""
+        """Called before a master is accepted; may raise `ConnectionRefuse`."""
 
     def _before_disconnection(self, data: Mapping[str, Any]) -> object:
-        """Told before a master leaves; may raise `DisconnectionRefuse`."""
+        """Called before a master leaves; may raise `DisconnectionRefuse`."""
 
     def _lost_connection(self, master_address: str, err: Exception) -> object:
-        """Told when the master does not answer or does not know this slave any more."""
+        """Called when the master does not answer or does not know this slave any more."""
 
     # Requests
 
@@ -345,7 +345,7 @@ class Slave(HttpService):
                     task.session.answer("fail", _failure(task.message.id, err))
 
     def _claim(self, task: _Assignment) -> bool:
-        """Whether the caller is the one to tell the master how a task ended."""
+        """Whether the caller has to report to the master how a task ended."""
         with self._changed:
             first, task.answered = not task.answered, True
         return first and not task.session.closed

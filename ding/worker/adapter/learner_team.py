@@ -120,7 +120,7 @@ class LearnerTeam(CommWorker):
                 self._causes.pop(arrival.name, None)
                 self._changed.notify_all()
                 return
-        self._release(arrival, f"it is none of the learners {', '.join(self.names)}")
+        self._release(arrival, f"it is not one of the learners {', '.join(self.names)}")
 
     def lost(self, arrival: Arrival, cause: str) -> None:
         with self._changed:

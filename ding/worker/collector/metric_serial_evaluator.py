@@ -86,7 +86,7 @@ class MetricSerialEvaluator(SerialEvaluator):
 
 
 def _item_count(label: Tree) -> int:
-    """Items of a batch, by its labels; 1 if these do not tell."""
+    """Number of items in a batch, from its labels; 1 if they have no length."""
     while isinstance(label, Mapping | list | tuple) and label:
         first = next(iter(label.values())) if isinstance(label, Mapping) else label[0]
         if not isinstance(first, torch.Tensor | np.ndarray | Mapping | list | tuple):

@@ -318,5 +318,5 @@ def _refuse_shared_memory(modes: Sequence[Mode]) -> None:
     if len(owners) < len(with_memory):
         raise ConfigError(
             "a policy with a memory cannot play several sides of a battle, which would share it: "
-            "give each player a policy of its own"
+            "give each player its own policy"
         )

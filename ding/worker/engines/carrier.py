@@ -1,4 +1,4 @@
-"""What an engine of one's own consists of: a carrier of eight verbs.
+"""The interface of a custom engine: a carrier with eight methods.
 
 A carrier starts workers and brings requests to them (spawn, call, drop), holds samples (put, get,
 remove) and weights (publish, newest). Everything else that a run needs is made of these: the stores
@@ -125,7 +125,7 @@ def built_elsewhere(spec: WorkerSpec, stores: "Stores") -> WorkerService:
     raise ConfigError(f"{spec.name} is not built by this run: it has to join")
 
 
-#: Told with a cause when a worker has ended by itself.
+#: Called with the cause when a worker has ended by itself.
 OnDeath = Callable[[str], object]
 
 
@@ -134,7 +134,7 @@ class ProcessEnd:
     """A worker's process has ended by itself.
 
     Attributes:
-        how: In words.
+        how: Description of the end, for messages.
         way: ``unbuilt``: it could not be built, and would not be the next time; ``left``: it has
             nothing more to do; else ``died``.
     """
@@ -189,8 +189,8 @@ class Workers(ABC, Generic[Handle]):
         May return before it is there: the first `call` waits for it. ``None``: it joins by itself.
 
         Args:
-            on_death: To be called when it has ended without having been asked. Where nobody would
-                notice, leave it: the next call fails.
+            on_death: To be called when it has ended without having been asked. Carriers that cannot
+                detect this may ignore it: the next call fails.
 
         Raises:
             TaskFail: It cannot be built; no other try would change that.
@@ -270,12 +270,12 @@ class Carrier(Workers[Handle], Configurable):
         """Keep samples under a new name; returns their bytes.
 
         Raises:
-            CheckpointWriteError: There is no room; ``errno`` tells.
+            CheckpointWriteError: There is no room; ``errno`` is set.
         """
 
     @abstractmethod
     def get(self, name: str) -> Samples:
-        """What was put; a worker may ask for it from anywhere. Nobody changes it.
+        """The stored samples, read-only; a worker may request them from any host.
 
         Raises:
             ChunkError: It is not there, or damaged.
@@ -396,7 +396,7 @@ class Worker:
         service: What does the work.
 
     Attributes:
-        ended: Set when it has been told to end, or cannot go on.
+        ended: Set when it was asked to end, or cannot continue.
     """
 
     def __init__(self, service: WorkerService) -> None:

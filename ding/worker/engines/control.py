@@ -48,8 +48,8 @@ class RunControl:
     (`Workers.workers_join`), others may come, too, and one that was lost is waited for.
 
     A worker that cannot be built ends the run: it could not be built the next time either. So does
-    the death of the last worker of a kind that may not be started again. The processes of one
-    learner come to the coordinator as one.
+    the death of the last worker of a kind that may not be started again. The coordinator treats
+    the processes of one learner as one worker.
 
     Args:
         workers: What starts and reaches them.
@@ -345,7 +345,7 @@ class _Life:
         handle = self._spawn()
         with self._changed:
             self._handle = handle
-        if self._control.closing.is_set():  # nobody else has seen this handle
+        if self._control.closing.is_set():  # no other thread has this handle
             raise WorkerLost("the run is over")
         if not self._workers.workers_join:  # else it has been reached, and may still work
             try:

@@ -41,7 +41,7 @@ def flask_fs_engine(
         exp_name: The run's folder.
         seed: The run's.
         starter: Starts the workers, if this run does.
-        specs: What they are made of; beside those, there are the ones in the config's tables.
+        specs: Specifications of the started workers; the config's tables list further workers.
 
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.

@@ -225,7 +225,7 @@ class HttpWorkers(Workers[Remote]):
             self._table.lost(name, old, cause)
         try:
             remote = self._connect(name, address, message.pid)
-        except Exception as err:  # whatever keeps it from being reached, the worker is told
+        except Exception as err:  # the worker is notified of any cause
             cause = f"{name} at {address[0]}:{address[1]} cannot be connected: {err}"
             _logger.debug(cause)
             status = HTTPStatus.FAILED_DEPENDENCY

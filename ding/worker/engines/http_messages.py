@@ -2,7 +2,7 @@
 
 ::
 
-    name                    beside it in the request    answer
+    name                    rest of the request         answer
     resource                ours?                       {cpu, gpu, ours?, ...}
     {kind}_start_task       task_info                   {message, ...}
     {kind}_close_task                                   the report: {task_id, ...}
@@ -96,10 +96,10 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
 
 
 def request_type(kind: Kind, body: Mapping[str, object]) -> type[Request[Any]]:
-    """What a worker of a kind was sent, by its name.
+    """The type of a request to a worker of a kind, by its name.
 
     Raises:
-        TaskFail: It is none of its requests.
+        TaskFail: The worker does not support this request.
     """
     name, requests = str(body.get("name")), _REQUESTS[kind]
     if name not in requests:
@@ -112,7 +112,7 @@ def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]
     """The request that a worker of a kind was sent.
 
     Raises:
-        TaskFail: It is none of those, or a field is missing or wrong.
+        TaskFail: The worker does not support it, or a field is missing or wrong.
     """
     wanted = request_type(kind, body)
     if wanted is TrainRequest:
@@ -177,8 +177,8 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
                 items.append(progress.as_json())
             return items[0] if request.wait is None and request.quota is None else items
         case TrainRequest(), TrainAnswer():
-            told = answer.as_json()
-            return {**_ids(told), "info": told}
+            info = answer.as_json()
+            return {**_ids(info), "info": info}
     return to_json(answer)
 
 
@@ -197,17 +197,17 @@ def answer_from_json(request: Request[Answer], body: object) -> Answer:
 def _answer(request: Request[Answer], body: object) -> object:
     match request:
         case ResourceRequest():
-            # Others may say in words what they have: it is taken for the least.
+            # Foreign workers may send text instead of a count, which is replaced by the minimum.
             given = json_object(body)
             unclear = [name for name in ("cpu", "gpu") if type(given.get(name)) is not int]
             return from_json(Resources, {"ours": False, **given, **dict.fromkeys(unclear)})
         case CloseTask():
             return from_json(TaskReport, body)
         case SamplesRequest():
-            told = [json_object(item) for item in (body if isinstance(body, list) else [body])]
-            progress = [item for item in told if "data_id" not in item]
+            items = [json_object(item) for item in (body if isinstance(body, list) else [body])]
+            progress = [item for item in items if "data_id" not in item]
             return SamplesAnswer(
-                tuple(from_json(ChunkReport, item) for item in told if "data_id" in item),
+                tuple(from_json(ChunkReport, item) for item in items if "data_id" in item),
                 from_json(CollectProgress, progress[-1]) if progress else None,
             )
         case DemandRequest():
@@ -218,6 +218,6 @@ def _answer(request: Request[Answer], body: object) -> object:
     return None
 
 
-def _ids(told: Mapping[str, object]) -> dict[str, Json]:
-    """The ids of a task, of what tells them."""
-    return {name: cast(Json, told.get(name)) for name in ("task_id", "buffer_id")}
+def _ids(message: Mapping[str, object]) -> dict[str, Json]:
+    """The ids of a task that a message contains."""
+    return {name: cast(Json, message.get(name)) for name in ("task_id", "buffer_id")}

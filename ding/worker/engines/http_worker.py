@@ -70,7 +70,7 @@ class CallbackSlave(Slave):
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request = request_from_json(self.kind, task)
-        return self._told(request, self._answer(request, task))
+        return self._wire_answer(request, self._answer(request, task))
 
     def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
         """What the callback of a request returns."""
@@ -88,12 +88,12 @@ class CallbackSlave(Slave):
         """The options of a task that its callback takes."""
         return {key: task[key] for key in self._options[name] if task.get(key) is not None}
 
-    def _told(self, request: Request[Any], answer: Any) -> Json:
-        """What the coordinator is told."""
+    def _wire_answer(self, request: Request[Any], answer: Any) -> Json:
+        """The reply to the coordinator."""
         if isinstance(request, StartTask):
             return answer_to_json(request, None)
-        told: Json = answer
-        return told
+        reply: Json = answer
+        return reply
 
     def _before_disconnection(self, data: Mapping[str, object]) -> None:
         if "deal_with_left" in self._callback_fn:
@@ -115,11 +115,11 @@ def _options(callback: Callable[..., Any]) -> list[str]:
 
 
 class ServiceSlave(CallbackSlave):
-    """A slave that lets a service answer.
+    """A slave that passes requests to a service.
 
     Args:
         service: The worker.
-        on_lost: Told why when the coordinator is gone without a word.
+        on_lost: Called with the cause when the coordinator has gone without notice.
         slave_args: Arguments of the slave.
     """
 
@@ -144,10 +144,10 @@ class HttpWorker:
 
     Args:
         service: The worker.
-        cfg: ``host``; ``port`` (``'auto'``, 0 or ``None``: any free one, told to the coordinator);
+        cfg: ``host``; ``port`` (``'auto'``, 0 or ``None``: any free one, sent to the coordinator);
             ``coordinator``, its host and port; ``name``, ``run_key``, ``channel``,
             ``heartbeat_span``.
-        on_failure: Told why no coordinator can reach it any more.
+        on_failure: Called with the cause when no coordinator can reach it any more.
         make_slave: Makes the slave; called with what `ServiceSlave` is.
     """
 
@@ -234,7 +234,7 @@ class Joiner:
         address_fn: Gives where the worker listens, as ``host:port`` (its slave's ``my_address``).
         key: The run's key.
         channel: Number that both sides have to agree on.
-        on_give_up: Told why, in the joiner's thread, when the coordinator cannot be joined.
+        on_give_up: Called with the cause, in the joiner's thread, when it cannot join.
         first_patience: Seconds to try the first time.
         patience: Seconds to try after `lost`.
     """
@@ -259,7 +259,7 @@ class Joiner:
         self._engine = _client(coordinator, key, channel)
         self._closed = threading.Event()
         self._wake = threading.Event()
-        # Without it, nobody would look for a coordinator, and the worker would wait for ever.
+        # If this thread failed silently, the worker would wait for a coordinator for ever.
         self._thread = ReportingThread(self._run, f"join-{name}", self._give_up)
 
     def start(self) -> None:
@@ -320,9 +320,9 @@ class Joiner:
         try:
             self._engine.request("POST", JOIN_PATH, body)
         except requests.HTTPError as err:
-            told, final = _told(err.response), err.response.status_code in _FINAL
-            refused = f"the coordinator at {self._coordinator} refuses this worker: {told}"
-            return refused if final else told, final
+            cause, final = _refusal_cause(err.response), err.response.status_code in _FINAL
+            refused = f"the coordinator at {self._coordinator} refuses this worker: {cause}"
+            return refused if final else cause, final
         except NotAuthenticError as err:
             return str(err), True
         except requests.RequestException as err:
@@ -356,7 +356,9 @@ def ask_for_entry(
                 retry_waiting=pause,
             )
         except requests.HTTPError as error:
-            raise RunError(f"{where} refuses this worker: {_told(error.response)}") from error
+            raise RunError(
+                f"{where} refuses this worker: {_refusal_cause(error.response)}"
+            ) from error
         except NotAuthenticError as error:
             raise RunError(str(error)) from error
         except requests.RequestException as error:
@@ -376,7 +378,7 @@ def _client(
     return make_engine(headers, address, durations.JOIN_TIMEOUT, retries=0, key=key, role="master")
 
 
-def _told(response: requests.Response) -> str:
+def _refusal_cause(response: requests.Response) -> str:
     try:
         return str(get_values_from_response(response)[3])
     except ValueError:

@@ -30,12 +30,12 @@ _SCALAR_BYTES = 8
 
 
 class LocalWorker:
-    """A worker in a thread of its own.
+    """A worker in its own thread.
 
     Args:
         spec: What it is made of.
         carrier: Where its samples and weights are.
-        on_death: Told when it has ended without having been asked.
+        on_death: Called when it has ended without having been asked.
     """
 
     def __init__(self, spec: WorkerSpec, carrier: "LocalCarrier", on_death: OnDeath) -> None:

@@ -187,8 +187,10 @@ class RayCluster:
         return "Ray" if self._head is None else f"{self._head[0]}:{self._head[1]}"
 
     def leave(self, seconds: float = durations.RAY_LEAVE) -> bool:
-        """Disconnect, and end a cluster that was started for the run; whether that was done within
-        so many seconds."""
+        """Disconnect, and end a cluster that was started for the run.
+
+        Returns whether that was done within ``seconds``.
+        """
         if not self._joined:
             return True
         self._joined = False
@@ -314,7 +316,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | None:
-    """What workers need besides what is installed on their nodes, which may be `elsewhere`."""
+    """What workers need in addition to their nodes' packages; nodes may be `elsewhere`."""
     env = dict(cfg["runtime_env"] or {})
     paths = {_path_of(name) for name in cfg["modules"] if elsewhere} - {None}
     if paths:

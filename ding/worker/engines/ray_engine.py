@@ -104,10 +104,11 @@ class RayCarrier(Carrier[RayHandle]):
         # None: a Ray of this run's own, on this host. 'auto': the cluster that this host is in.
         # Else 'host:port' of the head.
         address=None,
-        # What each worker asks of a node. Without: one CPU on a cluster, none on a Ray of its own.
+        # Resources that each worker requests. Default: one CPU on a cluster, none if the run
+        # starts Ray.
         collector=dict(num_cpus=None, num_gpus=0, resources=dict()),
         learner=dict(num_cpus=None, num_gpus=None, resources=dict()),
-        # Modules that nodes are sent beside those in import_names, and what else Ray shall set up.
+        # Modules sent to nodes in addition to import_names, and further set-up for Ray.
         modules=[],
         runtime_env=dict(),
         # Bytes of a node's object store where the run starts Ray; Ray chooses.
@@ -127,7 +128,7 @@ class RayCarrier(Carrier[RayHandle]):
         self._weights: dict[str, tuple[int, Location, Mapping[str, np.ndarray]]] = {}
         self._versions = itertools.count(1)
         self._handles: dict[str, RayHandle] = {}
-        self._told: dict[str, list[RayHandle]] = {}  # who knows samples, by their names
+        self._known_by: dict[str, list[RayHandle]] = {}  # workers that know samples, by name
         self._left: dict[str, Any] = {}  # actors of an earlier driver of this run
         self._waiting: dict[str, RayHandle] = {}
         self._unkilled: list[RayHandle] = []  # dropped while the head was away
@@ -272,7 +273,7 @@ class RayCarrier(Carrier[RayHandle]):
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         if any(all(n.get(name, 0) >= amount for name, amount in asked.items()) for n in nodes):
             return "Ray is still starting it, or all nodes are full"
-        # Besides what belongs to one node, and memory.
+        # All resources but memory and those that belong to one node.
         free = {
             name: amount
             for name, amount in ray.available_resources().items()
@@ -350,10 +351,10 @@ class RayCarrier(Carrier[RayHandle]):
                 places = {name: self._samples[name] for name in news if name in self._samples}
                 handle.known.update(places)
                 for name in places:
-                    self._told.setdefault(name, []).append(handle)
+                    self._known_by.setdefault(name, []).append(handle)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Location]] = {}
-            # A learner reads no weights, and would keep old ones of its own from being freed.
+            # A learner reads no weights, and its references would keep old ones from being freed.
             for name, found in self._weights.items() if handle.spec.kind == "collector" else ():
                 if found[0] != handle.versions.get(name):
                     handle.versions[name] = found[0]
@@ -425,7 +426,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _look_at_nodes(self, watched: Iterable[RayHandle]) -> None:
         lives = {handle: handle.life for handle in watched if handle.life is not None}
-        if self._head_is_away:  # Ray knows no new nodes then
+        if self._head_is_away:  # Ray does not list new nodes then
             return
         self._nodes.look({life.node for life in lives.values()})
         for handle, life in lives.items():
@@ -484,11 +485,12 @@ class RayCarrier(Carrier[RayHandle]):
 
     def remove(self, name: str) -> None:
         with self._lock:
-            told = self._told.pop(name, [])
+            holders = self._known_by.pop(name, [])
             self._samples.pop(name, None)
             if self._weights.pop(name, None) is not None:
-                told = [h for h in self._handles.values() if h.versions.pop(name, None) is not None]
-            for handle in told:
+                all_handles = self._handles.values()
+                holders = [h for h in all_handles if h.versions.pop(name, None) is not None]
+            for handle in holders:
                 handle.known.discard(name)
                 handle.gone.append(name)
 

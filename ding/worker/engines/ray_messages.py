@@ -1,4 +1,4 @@
-"""What travels between the driver of a run on Ray and its workers, besides the messages themselves.
+"""What the driver of a run on Ray and its workers exchange in addition to the messages.
 
 ::
 

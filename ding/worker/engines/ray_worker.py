@@ -224,7 +224,7 @@ class WorkerStore:
             self._mapped.clear()
 
     def note(self, parcel: Parcel) -> None:
-        """What the driver tells; what is needed has to be there in time for the answer."""
+        """Apply the driver's parcel; needed objects must arrive in time for the answer."""
         self._deadline = time.monotonic() + fetch_time(parcel.size)
         with self._lock:
             for name in parcel.gone:
@@ -246,12 +246,12 @@ class Delivery:
 
 
 def transfer_time(size: int) -> float:
-    """Seconds that so many bytes take over a slow network."""
+    """Seconds to transfer ``size`` bytes over a slow network."""
     return durations.RAY_FETCH_PER_BYTE * size
 
 
 def fetch_time(size: int) -> float:
-    """Seconds in which so many bytes have to reach a node, over a slow network as well."""
+    """Seconds in which ``size`` bytes have to reach a node, even over a slow network."""
     return durations.RAY_FETCH + transfer_time(size)
 
 

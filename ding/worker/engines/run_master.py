@@ -73,7 +73,7 @@ MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 
 
-#: What is told of a worker that joins.
+#: Fields that describe a worker that joins.
 _Name = Annotated[str, Rule(_NAME.fullmatch, f"up to {MAX_NAME} letters, digits and ._-")]
 _Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an address")]
 _Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
@@ -95,7 +95,7 @@ class _WorkerMessage:
 
 @dataclass(frozen=True)
 class JoinMessage(_WorkerMessage):
-    """A worker tells where it listens."""
+    """A worker reports the address at which it listens."""
 
     kind: Kind
     name: _Name
@@ -121,14 +121,14 @@ def _no_entry(message: EntryMessage) -> Mapping[str, object]:
 
 
 class RunMaster(Master, StatusService):
-    """A master at which workers join, and that tells of its run.
+    """A master that workers join and that reports the status of its run.
 
     Args:
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
-        on_lost: Told the name of a slave that was lost, and the cause.
+        on_lost: Called with the name of a slave that was lost, and the cause.
         status: Gives the facts of the run, JSON.
         on_entry: Gives the config of a worker that is going to join, JSON; may refuse it, too.
-        on_warning: Told what hinders it, and once for each host who tried without the run's key.
+        on_warning: Called with each problem, and once per host that tried without the run's key.
     """
 
     def __init__(

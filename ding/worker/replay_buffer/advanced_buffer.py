@@ -33,8 +33,8 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
 class AdvancedReplayBuffer(PrioritisedBuffer):
     """Draws items in proportion to their priority; items leave when used up or too old.
 
-    Sampled items carry, beside their own keys: ``replay_unique_id`` and ``replay_buffer_idx`` (to
-    be handed back to `update`), ``use`` (how often sampled), ``staleness`` (learner
+    Sampled items have these keys in addition: ``replay_unique_id`` and ``replay_buffer_idx`` (to
+    be passed to `update`), ``use`` (how often sampled), ``staleness`` (learner
     iterations since the policy that collected it, -1 if it has no ``collect_iter``), ``priority``,
     and ``IS``, its importance weight (at most 1).
     """

@@ -306,9 +306,9 @@ def with_facts(samples: Samples, chunk: ChunkReport, keeps_priority: bool = True
         facts.pop("priority", None)
     if isinstance(samples, Columns) and samples.is_columnar:
         return _with_columns(samples, facts)
-    told = {name: fact.tolist() for name, fact in facts.items()}
+    lists = {name: fact.tolist() for name, fact in facts.items()}
     return [
-        {**{name: values[i] for name, values in told.items()}, **row}
+        {**{name: values[i] for name, values in lists.items()}, **row}
         for i, row in enumerate(samples)
     ]
 

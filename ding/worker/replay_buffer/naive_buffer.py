@@ -63,7 +63,7 @@ class NaiveReplayBuffer(RingBuffer):
         return window if sample_range is None else window[sample_range]
 
     def update(self, info: Mapping[str, Any]) -> None:
-        """Nothing: all items are alike here."""
+        """No-op: this buffer has no priorities."""
 
 
 @BUFFER_REGISTRY.register("elastic")

@@ -21,7 +21,7 @@ class SampleRatio:
         samples_per_insert: How often each sample is drawn, on average.
         tolerance: Samples by which the number of drawn ones may differ from that.
         min_size: Samples that are put in before any is drawn; they count as drawn.
-        origin: Where the ratio comes from, in words.
+        origin: Description of where the ratio comes from.
     """
 
     samples_per_insert: float
@@ -31,12 +31,11 @@ class SampleRatio:
 
 
 class RateLimiter:
-    """Says how much may be put into a buffer, or drawn from it, now (Cassirer et al. 2021, Reverb).
+    """Limits how much may be put into a buffer, or drawn from it (Cassirer et al. 2021, Reverb).
 
     With ``balance = samples_per_insert * (inserted - min_size) - sampled``, samples may be put in
     while the balance stays at most ``tolerance``, and drawn while it stays at least ``-tolerance``;
-    one of both is always allowed. It waits for nobody and is not safe for threads: its owner has a
-    lock.
+    one of both is always allowed. It never blocks and is not thread-safe: its owner has a lock.
 
     Args:
         ratio: What to keep to.
@@ -57,17 +56,17 @@ class RateLimiter:
             )
         self.ratio = ratio
         self._inserted = self._sampled = 0
-        # Of what left the buffer before it was drawn as often as it should: nobody can draw it now.
+        # Draws still due of items that left the buffer early, which can no longer be made.
         self._forgiven = 0.0
 
     # ------------------------------------------------------------------ what happens
 
     def insert(self, n: int) -> None:
-        """So many samples were put in, whether or not there was room."""
+        """Record that ``n`` samples were put in, whether or not there was room."""
         self._inserted += n
 
     def sample(self, n: int) -> None:
-        """So many samples were drawn."""
+        """Record that ``n`` samples were drawn."""
         self._sampled += n
 
     def starve(self) -> None:
@@ -78,7 +77,7 @@ class RateLimiter:
     # ------------------------------------------------------------------ what may happen
 
     def can_sample(self, n: int) -> bool:
-        """Whether so many samples may be drawn now."""
+        """Whether ``n`` samples may be drawn now."""
         if self._inserted < self.ratio.min_size:
             return False
         tolerance = self.ratio.tolerance

@@ -78,7 +78,7 @@ def test_a_class_that_replaces_the_usual_one_is_built(tmp_path, kind, registry, 
 def test_a_request_of_the_other_kind_is_refused(tmp_path, kind, other):
     worker = make_service(kind, entry_of(tmp_path))
     assert worker.handle(ResourceRequest()).ours
-    with pytest.raises(TaskFail, match=f"a {kind} knows no {type(other).__name__}"):
+    with pytest.raises(TaskFail, match=f"a {kind} does not support {type(other).__name__}"):
         worker.handle(other)
     worker.close()
 

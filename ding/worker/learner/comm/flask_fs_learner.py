@@ -46,20 +46,20 @@ class LearnerSlave(CallbackSlave):
     }
     _ids: dict[str, Json] | None = None
 
-    def _told(self, request: Request[Any], answer: Any) -> Json:
+    def _wire_answer(self, request: Request[Any], answer: Any) -> Json:
         """Add the task's ids to what the callbacks return."""
         if isinstance(request, StartTask):
             self._ids = {n: cast(Json, request.info.get(n)) for n in ("task_id", "buffer_id")}
         if isinstance(request, StartTask | ResourceRequest):
-            return super()._told(request, answer)
+            return super()._wire_answer(request, answer)
         if self._ids is None:
             cause = "no learner task has been started here: send learner_start_task first"
             raise TaskFail({"type": "NoTask", "message": cause}, cause)
         ids = self._ids
         if isinstance(request, CloseTask):
             self._ids = None
-        told = {"info": answer} if isinstance(request, TrainRequest) else answer
-        return {**ids, **(told or {})}
+        fields = {"info": answer} if isinstance(request, TrainRequest) else answer
+        return {**ids, **(fields or {})}
 
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
@@ -67,7 +67,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
     """A learner worker over folders that it shares with collectors, with a method per request.
 
     Args:
-        cfg: ``host``, ``port`` (``'auto'``, 0 or ``None``: any free one, told to ``coordinator``),
+        cfg: ``host``, ``port`` (``'auto'``, 0 or ``None``: any free one, sent to ``coordinator``),
             ``path_data``, ``path_policy``, ``name``, ``exp_name``, ``coordinator`` (``[host,
             port]``), ``run_key``, ``channel``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``;
             in seconds ``iteration_timeout``, ``heartbeat_span`` and ``heartbeat_tolerance``.

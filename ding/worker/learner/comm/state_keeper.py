@@ -134,7 +134,7 @@ class StateKeeper(LearnerHook):
             else:
                 self._warn(f"the learner goes on from {path}, iteration {engine.train_iter}")
                 return
-        self._warn("no checkpoint can be used: the learner starts anew")
+        self._warn("no checkpoint can be used: the learner starts from the beginning")
 
 
 def _check_agreement(engine: BaseLearner) -> None:
