@@ -1,4 +1,4 @@
-"""Processes of their own that need not import anything anew.
+"""Child processes that need not import anything again.
 
 A `Child` is forked from one process that has imported what runs need, and nothing else: no thread,
 patch or registration of a test reaches it. `forked` takes the test's own process with all of that.
@@ -48,8 +48,8 @@ class Child:
     Args:
         target: Called with `args` in the child; both are pickled.
         output: File to which the output is appended; by default one that `communicate` reads.
-        folder: Where it works; by default the current folder.
-        session: Whether the child has a session, and so a process group, of its own.
+        folder: Its working directory; by default the current one.
+        session: Whether the child starts a new session, and so a new process group.
         changed: Other values for names of `ding.utils.durations`.
         environ: More environment variables.
     """

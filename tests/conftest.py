@@ -40,9 +40,9 @@ def learned(request):
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path, monkeypatch):
-    """Runs each test in a folder of its own, so that run folders never land in the checkout.
+    """Runs each test in a separate folder, so that run folders never land in the checkout.
 
-    What a command says of the console holds for its process, and here not for the next test.
+    A command sets ``DING_CONSOLE`` for its process; without it, tests do not affect each other.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DING_CONSOLE", raising=False)
@@ -69,6 +69,6 @@ def _no_leaks(request):
 
 
 def _is_left(thread, allowed):
-    # Dummies stand for threads that were not started by Python, such as those of torch.
+    # Dummies represent threads that were not started by Python, such as those of torch.
     is_dummy = isinstance(thread, threading._DummyThread)
     return thread.is_alive() and not is_dummy and not thread.name.startswith(allowed)

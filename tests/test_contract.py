@@ -1,6 +1,6 @@
 """What callers rely on beyond signatures, one short check for each promise.
 
-Parts with tests of their own have their details there; here stands what users' code leans on.
+Details are tested with each part; this file holds what users' code relies on.
 """
 
 import inspect
@@ -339,7 +339,7 @@ def test_rings(kind):
     buffer.close()
 
 
-def test_advanced_buffers_tell_where_items_come_from():
+def test_advanced_buffers_report_where_items_come_from():
     cfg = EasyDict(AdvancedReplayBuffer.default_config(), replay_buffer_size=5, priority=True)
     buffer = AdvancedReplayBuffer(cfg, exp_name="exp", instance_name="b")
     buffer.push([row(i) for i in range(7)], 0)

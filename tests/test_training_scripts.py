@@ -1,4 +1,4 @@
-"""Training loops that users write by hand from the parts, as they stand in many repositories."""
+"""Training loops that users write by hand from the parts, as found in many repositories."""
 
 import gymnasium
 import numpy as np

@@ -29,7 +29,7 @@ MASTER = dict(port=0, heartbeat_tolerance=1.2, heartbeat_check_span=0.1, **QUICK
 
 
 class DoingSlave(Slave):
-    """Does what a task's ``do`` says, and notes what its hooks were told."""
+    """Does what a task's ``do`` says, and records the calls of its hooks."""
 
     def __init__(self, **kwargs) -> None:
         super().__init__(**{**SLAVE, **kwargs})
@@ -178,7 +178,7 @@ def flipped(piece: bytes) -> bytes:
 
 @contextlib.contextmanager
 def process(*args: str) -> Iterator[subprocess.Popen]:
-    """This script in a process of its own; killed in the end."""
+    """Runs this script in a separate process, which is killed at the end."""
     child = subprocess.Popen(
         [sys.executable, __file__, *args],
         stdout=subprocess.PIPE,

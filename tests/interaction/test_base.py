@@ -157,7 +157,7 @@ class TestAddresses:
 
 @pytest.fixture
 def echo_server():
-    """Answers with status of the header ``Want``, telling what it got; counts requests."""
+    """Answers with the status in the header ``Want`` and what it received; counts requests."""
     app = flask.Flask("echo")
     app.hits = 0
 
@@ -169,7 +169,7 @@ def echo_server():
         seen = {"headers": dict(flask.request.headers), "args": flask.request.args.to_dict()}
         if flask.request.content_length:
             seen["body"] = flask.request.get_json()
-        return failure_response(602, "told", seen), status
+        return failure_response(602, "reported", seen), status
 
     server = HttpServer(app, "127.0.0.1", 0, 1000)
     server.start()
@@ -196,7 +196,7 @@ class TestEngine:
         with pytest.raises(SlaveTaskRefused) as caught:
             engine.request("GET", "x", headers={"Want": "403"})
         assert (caught.value.status_code, caught.value.code) == (403, 602)
-        assert (caught.value.success, caught.value.message) == (False, "told")
+        assert (caught.value.success, caught.value.message) == (False, "reported")
         assert caught.value.data["args"] == {}
         answer = engine.request("GET", "x", headers={"Want": "403"}, raise_for_status=False)
         assert answer.status_code == 403

@@ -145,7 +145,7 @@ def test_a_killed_master_is_noticed():
 
 @pytest.mark.slow
 def test_a_stopped_master_keeps_its_slaves():
-    """It has heard nobody while it was stopped, and does not take that for their silence."""
+    """It received no heartbeat while it was stopped, and does not count that as their silence."""
     with DoingSlave(request_retries=20) as slave:
         with process("master", str(slave.port), json.dumps({"do": "wait"})) as child:
             assert child.stdout.readline() == "started\n"
@@ -195,20 +195,20 @@ def test_silence_is_not_counted_while_the_master_itself_was_stopped():
 
 
 def test_a_master_that_cannot_watch_its_slaves_says_so():
-    deaths, told = [], threading.Event()
+    deaths, notified = [], threading.Event()
 
     class FailingMaster(Master):
         def _connections(self):
-            if not told.is_set():
+            if not notified.is_set():
                 raise MemoryError
             return []
 
     def on_death(cause):
         deaths.append(cause)
-        told.set()
+        notified.set()
 
     with FailingMaster(**{**MASTER, "heartbeat_tolerance": 0.1}, on_death=on_death):
-        assert told.wait(20)
+        assert notified.wait(20)
     assert "MemoryError" in deaths[0]
 
 

@@ -182,7 +182,7 @@ def test_heads_are_bounded():
 
 
 def failing(monkeypatch, error: Exception, times: float) -> None:
-    """Let so many threads of clients not start."""
+    """Make the first ``times`` starts of client threads fail."""
     start, left = threading.Thread.start, [times]
 
     def fail(thread: threading.Thread) -> None:
@@ -240,7 +240,7 @@ def knock(port: int) -> None:
 
 
 @pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
-def test_a_server_that_cannot_go_on_tells_why(monkeypatch, error):
+def test_a_server_that_cannot_go_on_reports_why(monkeypatch, error):
     monkeypatch.setattr(durations, "SHORTAGE_LIMIT", 0.2)
     causes: list[str] = []
     with DoingSlave(on_death=causes.append) as slave:
@@ -252,7 +252,7 @@ def test_a_server_that_cannot_go_on_tells_why(monkeypatch, error):
     assert str(slave.port) in cause
 
 
-def test_a_server_without_its_socket_tells_why():
+def test_a_server_without_its_socket_reports_why():
     causes: list[str] = []
     with DoingSlave(on_death=causes.append) as slave:
         client = socket.create_connection(("127.0.0.1", slave.port))
@@ -264,7 +264,7 @@ def test_a_server_without_its_socket_tells_why():
     assert len(causes) == 1
 
 
-def test_a_server_without_memory_for_requests_tells_why():
+def test_a_server_without_memory_for_requests_reports_why():
     def fail(data):
         raise MemoryError
 
@@ -283,7 +283,7 @@ def test_a_server_without_memory_for_requests_tells_why():
 
 @pytest.fixture
 def answering():
-    """Makes a server that sends what a function yields to whoever asks; returns its engine."""
+    """Makes a server that sends what a function yields to each client; returns its engine."""
     ends: list[Callable[[], object]] = []
 
     def make(pieces: Callable[[], Iterator[bytes]], timeout: float = 0.5) -> HttpEngine:

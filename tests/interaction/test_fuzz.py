@@ -91,7 +91,7 @@ class Fuzzer:
             return b'{"task":' * pick.choice([1, 10, 5000])
         if kind == 3:
             return b"[" * pick.choice([10, 100000])
-        # Known fields with values that they must not have; ids that nobody knows.
+        # Known fields with values that they must not have; unknown ids.
         task = {"id": self._value(), "result": self._value(), "data": pick.choice([1, [], "x"])}
         body = {"task": pick.choice([task, self._value()]), "master": self._value()}
         content = json.dumps(body).encode()

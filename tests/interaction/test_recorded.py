@@ -33,11 +33,11 @@ PROGRESS = {
 class RecordedMaster(BaseHTTPRequestHandler):
     """Takes what a slave sends as that master does: one answer for a connection, data ``null``."""
 
-    told: list[tuple[str, str, str]]
+    received: list[tuple[str, str, str]]
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
-        self.server.told.append((f"{self.command} {self.path}", self.headers["Token"], body))
+        self.server.received.append((f"{self.command} {self.path}", self.headers["Token"], body))
         self.reply(200, 0, "Result received!")
 
     do_GET = do_PUT = answer
@@ -108,7 +108,7 @@ class RecordedSlave(RecordedMaster):
 @pytest.fixture
 def recorded(request):
     server = ThreadingHTTPServer(("127.0.0.1", 0), request.param)
-    server.told, server.master, server.disconnected, server.answers = [], None, [], []
+    server.received, server.master, server.disconnected, server.answers = [], None, [], []
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     yield server
@@ -137,16 +137,16 @@ def test_a_slave_works_for_a_recorded_master(recorded):
         data = {"name": "collector_data_task"}
         task = {"task": {"id": TASK_ID}, "data": data}
         assert send(slave.port, "POST", "/task/new", task)[0] == 200
-        eventually(lambda: len({what for what, *_ in recorded.told}) == 2)
+        eventually(lambda: len({what for what, *_ in recorded.received}) == 2)
         assert send(slave.port, "DELETE", "/disconnect", {"data": {}})[0] == 200
         assert slave.seen == [("connect", {}), ("task", data), ("disconnect", {})]
-    answers = [json.loads(body) for what, _, body in recorded.told if "complete" in what]
+    answers = [json.loads(body) for what, _, body in recorded.received if "complete" in what]
     assert answers == [{"task": {"id": TASK_ID}, "result": {"echo": data}}]
-    assert {what for what, *_ in recorded.told} == {
+    assert {what for what, *_ in recorded.received} == {
         "GET /slave/heartbeat",
         "PUT /slave/task/complete",
     }
-    assert {token for _, token, _ in recorded.told} == {TOKEN}
+    assert {token for _, token, _ in recorded.received} == {TOKEN}
 
 
 @pytest.mark.parametrize("recorded", [RecordedSlave], indirect=True)
@@ -167,7 +167,7 @@ def test_a_master_gives_tasks_to_a_recorded_slave(recorded):
     assert all(answer["success"] and answer["code"] == 0 for answer in recorded.answers)
 
 
-def test_a_recorded_slave_tells_of_failures_without_a_message():
+def test_a_recorded_slave_reports_failures_without_a_message():
     with pair() as (slave, master, connection):
         task = connection.new_task({"do": "wait"}).start()
         token = master._slaves["worker"][0].token
@@ -189,5 +189,5 @@ def test_a_slave_does_not_beat_before_its_master_can_know_it(recorded):
         connect = {"master": {"address": address}, "data": {}}
         assert send(slave.port, "POST", "/connect", connect)[0] == 200
         send(slave.port, "POST", "/task/new", {"task": {"id": TASK_ID}, "data": {}})
-        eventually(lambda: recorded.told)
-        assert {what for what, *_ in recorded.told} == {"PUT /slave/task/complete"}
+        eventually(lambda: recorded.received)
+        assert {what for what, *_ in recorded.received} == {"PUT /slave/task/complete"}

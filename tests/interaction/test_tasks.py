@@ -64,15 +64,15 @@ def test_connection_is_a_context():
         assert [what for what, _ in slave.seen] == ["connect", "task", "disconnect"] * 2
 
 
-def test_proxy_tells_of_connecting():
+def test_proxy_reports_connecting():
     with pair(connect=False) as (_, master, _):
-        told = []
+        events = []
         proxy = SlaveConnectionProxy(
-            master._slaves["worker"][0], lambda: told.append("on"), lambda: told.append("off")
+            master._slaves["worker"][0], lambda: events.append("on"), lambda: events.append("off")
         )
         with proxy:
-            assert told == ["on"]
-        assert told == ["on", "off"]
+            assert events == ["on"]
+        assert events == ["on", "off"]
 
 
 def test_callbacks_come_in_order_and_before_join_returns():
@@ -126,7 +126,7 @@ def test_slow_callback_does_not_hold_up_the_slave():
         ("exit", "SystemExit: 3", {"type": "SystemExit"}),
     ],
 )
-def test_a_task_that_fails_tells_why(do, cause, result):
+def test_a_task_that_fails_reports_why(do, cause, result):
     with pair() as (_, _, connection):
         failed = []
         task = connection.new_task({"do": do}).on_fail(lambda *args: failed.append(args))
@@ -141,13 +141,13 @@ def test_a_task_that_fails_tells_why(do, cause, result):
         assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
 
 
-@pytest.mark.parametrize(("do", "told"), [("refuse", {"reason": "no"}), ("break hook", None)])
-def test_a_task_that_is_refused(do, told):
+@pytest.mark.parametrize(("do", "data"), [("refuse", {"reason": "no"}), ("break hook", None)])
+def test_a_task_that_is_refused(do, data):
     with pair() as (_, _, connection):
         task = connection.new_task({"do": do})
         with pytest.raises(SlaveTaskRefused) as caught:
             task.start()
-        assert caught.value.data == (told or {"type": "KeyError", "message": "'bug in a hook'"})
+        assert caught.value.data == (data or {"type": "KeyError", "message": "'bug in a hook'"})
         assert task.join().status is TaskStatus.START_FAILED
         assert "SlaveTaskRefused" in task.cause
         assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED

@@ -16,16 +16,16 @@ ADDRESS = {"master": {"address": "127.0.0.1:1"}}
 
 
 class ForeignMaster:
-    """A master as others may write one: it notes what slaves tell it."""
+    """A third-party master: it records what slaves report."""
 
     def __init__(self) -> None:
         app = Flask("foreign")
-        self.told: list[tuple[str, str, dict | None]] = []
+        self.received: list[tuple[str, str, dict | None]] = []
 
         @app.route("/slave/<path:what>", methods=["GET", "PUT"])
         def slave(what):
             token = request.headers["Token"]
-            self.told.append((what, token, request.get_json(silent=True)))
+            self.received.append((what, token, request.get_json(silent=True)))
             return jsonify(success=True, code=0, message="", data=None)
 
         self.server = HttpServer(app, "127.0.0.1", 0, 10000)
@@ -40,7 +40,7 @@ class ForeignMaster:
         assert self.server.join(10)
 
     def answers(self) -> list[tuple[str, dict]]:
-        return [(what, body) for what, _, body in self.told if what != "heartbeat"]
+        return [(what, body) for what, _, body in self.received if what != "heartbeat"]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ class TestSlave:
             assert other("POST", "connect", master.address) == (400, 501)
             assert other("DELETE", "disconnect") == (403, 302)
             assert other("POST", "task/new") == (403, 302)
-            eventually(lambda: ("heartbeat", "mine", None) in master.told)
+            eventually(lambda: ("heartbeat", "mine", None) in master.received)
             slave.clinging = True
             assert wire("DELETE", "disconnect") == (403, 504)
             slave.clinging = False
@@ -132,15 +132,15 @@ class TestSlave:
             eventually(lambda: master.answers())
             refused = {"task": {"id": second, "data": {"do": "refuse"}}}
             assert wire("POST", "task/new", refused) == (403, 602)
-            beside = {"task": {"id": second}, "data": {"do": "fail"}}
-            assert wire("POST", "task/new", beside) == (200, 0)
+            other_task = {"task": {"id": second}, "data": {"do": "fail"}}
+            assert wire("POST", "task/new", other_task) == (200, 0)
             eventually(lambda: len(master.answers()) == 2)
         done, failed = master.answers()
         result = {"echo": {"do": "wait"}}
         assert done == ("task/complete", {"task": {"id": first}, "result": result})
         result = {"result": {"reason": 42}, "message": "as foreseen"}
         assert failed == ("task/fail", {"task": {"id": second}, **result})
-        assert {token for _, token, _ in master.told} == {"mine"}
+        assert {token for _, token, _ in master.received} == {"mine"}
         assert (
             len([1 for what, data in slave.seen if (what, data) == ("task", {"do": "wait"})]) == 1
         )

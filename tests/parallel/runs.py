@@ -1,4 +1,4 @@
-"""Parallel runs in processes of their own, to be watched, broken and looked at afterwards."""
+"""Parallel runs in separate processes that tests watch, break and inspect afterwards."""
 
 import contextlib
 import json
@@ -95,7 +95,7 @@ def parallel_config(
 
 
 class ParallelRun:
-    """``ding -m parallel`` in a session of its own, so that nothing that it leaves goes unseen.
+    """``ding -m parallel`` in a separate session, so that every process that it leaves is found.
 
     Args:
         folder: Where it is started.
@@ -136,7 +136,7 @@ class ParallelRun:
         return verdicts[-1]
 
     def status(self) -> dict[str, Any]:
-        """What the coordinator tells of itself; empty while there is none."""
+        """The status that the coordinator reports; empty while there is no coordinator."""
         try:
             where = json.loads((self.exp / "coordinator.json").read_text())
             answer = requests.get(f"http://{where['host']}:{where['port']}/status", timeout=5)

@@ -24,16 +24,16 @@ def _assert_converges(run: ParallelRun) -> None:
 
 
 def _failures(run: ParallelRun, worker: str) -> list[str]:
-    """The causes that the operator was told, one line each."""
-    told = [failure for failure in run.status()["failures"] if failure["worker"] == worker]
-    for failure in told:
+    """The causes that were reported to the operator, one line each."""
+    failures = [failure for failure in run.status()["failures"] if failure["worker"] == worker]
+    for failure in failures:
         # The line says who got the task, and waits for that.
         run.wait_for("line", lambda s, cause=failure["cause"]: cause in run.output, RECOVERY)
         lines = [line for line in run.output.splitlines() if failure["cause"] in line]
         assert len(lines) == 1, (failure, run.output)
         assert worker in lines[0]
         assert failure["task"] in lines[0]
-    return [failure["cause"] for failure in told]
+    return [failure["cause"] for failure in failures]
 
 
 def test_a_killed_collector_is_replaced(tmp_path):

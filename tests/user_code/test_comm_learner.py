@@ -129,7 +129,7 @@ class OnOurBase(_Memory, BaseCommLearner):
 
 
 @pytest.mark.parametrize("kind", ["user_own_base", "user_our_base"])
-def test_trains_and_tells_each_result_once(kind):
+def test_trains_and_reports_each_result_once(kind):
     cfg = EasyDict(type=kind, import_names=[], multi_gpu=False)
     import_module(cfg.get("import_names", []))
     worker = create_comm_learner(cfg)

@@ -172,7 +172,7 @@ def _calls(text):
 
 
 def _check(function, names, bound):
-    """Binds the arguments by position and, where no leading underscore tells otherwise, by name."""
+    """Binds the arguments by position and, unless they have a leading underscore, by name."""
     signature = inspect.signature(function)
     own = [] if bound else [object()]
     given = signature.bind(*own, *names).arguments

@@ -1,4 +1,4 @@
-"""What happens to workers that nobody closed: they end quietly, and nobody waits for it."""
+"""Workers that are deleted without a `close` end quietly, and no caller waits for that."""
 
 import gc
 import multiprocessing

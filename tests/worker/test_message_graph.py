@@ -70,7 +70,7 @@ def heard(monkeypatch):
         def method(*args, **kwargs):
             if sys._getframe(1).f_globals["__name__"] == carrier.__name__:
                 return real(*args, **kwargs)  # what it makes its stores of
-            speaker = next((part for part in map(part_of, callers()) if part), "nobody")
+            speaker = next((part for part in map(part_of, callers()) if part), "unknown")
             said.add((speaker, target, message))
             return real(*args, **kwargs)
 

@@ -18,7 +18,7 @@ from ding.worker import BaseCommLearner
 from ding.worker.learner import LearnerHook
 
 
-class TellHook(LearnerHook):
+class ReportHook(LearnerHook):
     def __call__(self, engine):
         engine.send_learn_info(engine.learn_info)
         model = engine.policy.state_dict()["model"]
@@ -44,7 +44,7 @@ class InProcessLearner(BaseCommLearner):
 
     @property
     def hooks4call(self):
-        return [TellHook("tell", 100, position="after_iter")]
+        return [ReportHook("report", 100, position="after_iter")]
 
     def work(self, task_info):
         learner = self._create_learner(task_info)
@@ -85,6 +85,6 @@ def test_is_found_by_its_type_and_trains(own_module):
     assert all(isinstance(hook, LearnerHook) for hook in learner.hooks4call)
 
 
-def test_unknown_type_is_told():
+def test_unknown_type_is_reported():
     with pytest.raises(KeyError, match="flask_fss"):
         create_comm_learner(EasyDict(type="flask_fss"))

@@ -26,5 +26,5 @@ def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path, engine):
         assert run.last_line.startswith("converged: mean return")
         run.wait_until_alone()
     assert not files
-    # What nobody needs any more is removed, as of any run.
+    # Files that are no longer needed are removed, as in any run.
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["weights.sqlite"]

@@ -104,13 +104,13 @@ class TestForeignLearners:
                 raise ValueError("own words")
 
             coordinator.learners[1].answers["learner_get_data_task"] = fail
-            with pytest.raises(Failed, match="ValueError: learner1: own words") as told:
+            with pytest.raises(Failed, match="ValueError: learner1: own words") as failed:
                 coordinator.ask("learner_get_data_task")
-            assert "own words" in told.value.result["traceback"]
+            assert "own words" in failed.value.result["traceback"]
             for learner in coordinator.learners:
                 until(lambda learner=learner: learner.seen[-1]["name"] == "learner_close_task")
 
-    def test_nonsense_is_told(self):
+    def test_nonsense_is_reported(self):
         with naive_learners() as coordinator:
             coordinator.learners[0].answers["learner_get_data_task"] = lambda task: [1]
             coordinator.ask("learner_start_task", task_info={"task_id": "t"})
@@ -138,7 +138,7 @@ class TestForeignLearners:
             finally:
                 go_on.set()
 
-    def test_unknown_steps_are_told(self):
+    def test_unknown_steps_are_reported(self):
         with naive_learners() as coordinator, pytest.raises(Failed, match="unknown task 'dance'"):
             coordinator.ask("dance")
 
@@ -148,8 +148,8 @@ class TestMissingLearners:
         monkeypatch.setattr("ding.utils.durations.AGGREGATOR_STEP", 0.3)
         with Recorder("127.0.0.1", 0) as there, Recorder("127.0.0.1", 0) as gone:
             gone.close()
-            told = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
-            with aggregated(there, gone) as coordinator, told:
+            failed = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
+            with aggregated(there, gone) as coordinator, failed:
                 coordinator.ask("resource")
 
     def test_may_come_later_and_come_back(self):

@@ -146,7 +146,7 @@ def test_collects_until_each_env_has_played_its_episodes(link, nstep):
 
 
 @pytest.mark.parametrize("nstep", [1, 3])
-def test_each_sample_tells_the_policy_that_collected_it(link, nstep):
+def test_each_sample_names_the_policy_that_collected_it(link, nstep):
     link.policies["policy_a"] = {**weights(0.0), "iter": 0}
     env = env_cfg(episodes=6)
     collector = _build(link, env=env, policy=policy_cfg(nstep=nstep), update_policy_second=0)
@@ -157,8 +157,8 @@ def test_each_sample_tells_the_policy_that_collected_it(link, nstep):
     mixed = 0
     for meta in link.metadata:
         own = np.asarray(link.data[meta["data_id"]].columns["collect_iter"])
-        told = np.broadcast_to(meta["collect_iter"], own.shape)
-        np.testing.assert_array_equal(told, own)
+        reported = np.broadcast_to(meta["collect_iter"], own.shape)
+        np.testing.assert_array_equal(reported, own)
         mixed += len(set(own.tolist())) > 1
     assert mixed
 
@@ -227,7 +227,7 @@ def test_a_new_version_is_used_as_soon_as_it_is_there(link):
     assert _first_weight(collector) == 0.25
 
 
-def test_it_looks_no_more_often_than_told(link):
+def test_it_looks_no_more_often_than_configured(link):
     link.policies["policy_a"] = {**weights(0.0), "iter": 1}
     collector = _build(link, update_policy_second=60)
     collector.start()
@@ -253,7 +253,7 @@ def test_it_looks_again_after_it_had_to_wait(link, monkeypatch):
     assert link.metadata[1]["policy_iter"] == 2
 
 
-def test_a_damaged_version_leaves_the_old_one_and_is_told_once(link):
+def test_a_damaged_version_leaves_the_old_one_and_is_reported_once(link):
     link.policies["policy_a"] = {**weights(0.5), "iter": 1}
     collector = _build(link, update_policy_second=0.0)
     collector._begin()

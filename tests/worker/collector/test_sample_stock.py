@@ -7,7 +7,7 @@ from ding.worker.collector.sample_stock import SampleStock
 
 
 def samples(lengths, columnar):
-    """Samples that tell their trajectory and their place in it."""
+    """Samples that name their trajectory and their position in it."""
     rows = [
         {"of": i, "at": at, "traj_flag": at == length - 1}
         for i, length in enumerate(lengths)

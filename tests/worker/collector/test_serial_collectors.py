@@ -106,7 +106,7 @@ class TestSample:
             assert row["collect_iter"] == 9
 
     @POLICIES
-    def test_environments_get_arrays_of_their_own(self, policy_cls, make):
+    def test_environments_get_separate_arrays(self, policy_cls, make):
         env = line_manager(env_cls=ArrayActionEnv)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
         assert [int(row["action"]) for row in collector.collect(6)] == [0, 1, 0] * 2
@@ -207,7 +207,7 @@ class TestSample:
                 goes_on = (row["next_obs"] == following["obs"]).all()
                 assert row["traj_flag"] is not bool(goes_on)
 
-    def test_a_reset_by_somebody_else_ends_what_ran(self, make):
+    def test_a_reset_by_another_caller_ends_what_ran(self, make):
         env = line_manager(2, length=50)
         collector = make(SampleSerialCollector, StepPolicy().collect_mode, env)
         collector.collect(3)  # two steps of each, of which one sample waits

@@ -63,7 +63,7 @@ def test_columns_that_come_and_go_are_refused():
     assert ended(log)["b"].tolist() == [0, 1, 0, 1]
 
 
-def test_players_have_columns_of_their_own():
+def test_players_have_separate_columns():
     log = StepLog(2, players=2)
     put(log, {"obs": np.array([1, 2])}, {"obs": np.array([3.5, 4.5]), "logit": np.zeros((2, 3))})
     end(log, np.array([5, 6]), np.array([7.5, 8.5]))
@@ -134,7 +134,7 @@ class Reference:
 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data(), env_num=st.integers(1, 4), steps=st.integers(1, 40))
-def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
+def test_trajectories_are_whole_in_any_order_of_steps_and_ends(data, env_num, steps):
     log, expected = StepLog(env_num), Reference(env_num)
     subsets = st.lists(st.booleans(), min_size=env_num, max_size=env_num).map(np.array)
     everyone = np.ones(env_num, bool)
@@ -176,7 +176,7 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
             expected.ended = []
 
 
-def test_whoever_stays_away_keeps_nothing():
+def test_environments_that_stay_away_keep_nothing():
     log = StepLog(2)
     put(log, {})
     end(log)

@@ -1,7 +1,7 @@
 """A collector and a learner that know the protocol, and nothing of this library.
 
-They speak HTTP with what the standard library has, keep one sample in each file, answer one thing
-at a time, name files with ``./`` before them, and know no ``collector_close_task``.
+They use HTTP from the standard library, store one sample per file, answer one request at a time,
+name files with a leading ``./``, and do not support ``collector_close_task``.
 """
 
 import json

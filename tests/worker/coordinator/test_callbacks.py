@@ -1,4 +1,4 @@
-"""What callbacks of a parallel run are told, and what they can do to it."""
+"""The events that callbacks of a parallel run receive, and their effects on it."""
 
 import os
 
@@ -17,24 +17,24 @@ from tests.worker.coordinator.fake_workers import (
 
 class Diary(RunCallback):
     def __init__(self, where="", do=None):
-        self.told, self._where, self._do = [], where, do
+        self.events, self._where, self._do = [], where, do
 
     def __getattribute__(self, name):
         if not name.startswith("on_"):
             return super().__getattribute__(name)
 
         def keep(event):
-            self.told.append((name, event))
+            self.events.append((name, event))
             return self._do() if name == self._where else None
 
         return keep
 
     def of(self, name):
-        return [event for called, event in list(self.told) if called == name]
+        return [event for called, event in list(self.events) if called == name]
 
 
 def fail():
-    raise ZeroDivisionError("of its own making")
+    raise ZeroDivisionError("in a callback")
 
 
 def report(reward):
@@ -45,17 +45,17 @@ def evaluator():
     return evaluating([report(reward) for reward in (3.0, 9.0, 5.0)], then=report(0.0))
 
 
-def test_it_tells_what_workers_report():
+def test_callbacks_receive_what_workers_report():
     diary = Diary()
     workers = {"c": FakeCollector(), "l": FakeLearner(iterations=1e9)}
     with Run(workers, Callbacks([diary])) as run:
         eventually(lambda: len(diary.of("on_collect")) >= 2)
         assert run.coordinator.verdict is None
-    assert diary.told[0][0] == "on_start"
+    assert diary.events[0][0] == "on_start"
     assert diary.of("on_start")[0].config["exp_name"] == "exp"
     assert all(event.sample_count > 0 for event in diary.of("on_collect"))
     (end,) = diary.of("on_end")
-    assert diary.told[-1][1] is end
+    assert diary.events[-1][1] is end
     assert (end.status, end.reason) == ("interrupted", "the coordinator was closed")
 
 
@@ -82,7 +82,7 @@ def test_evaluations_and_their_best_checkpoint():
     ("do", "status", "words"),
     [
         (lambda: True, "finished", "Diary.{} asked for the end"),
-        (fail, "failed", "CallbackError: Diary.{}: ZeroDivisionError: of its own making"),
+        (fail, "failed", "CallbackError: Diary.{}: ZeroDivisionError: in a callback"),
     ],
 )
 def test_a_callback_ends_the_run(where, do, status, words):
@@ -105,4 +105,4 @@ def test_an_error_of_the_end_is_in_the_record():
     ):
         run.coordinator.stop("enough", "finished")
     with open("exp/run.json") as file:
-        assert "enough; Diary.on_end: ZeroDivisionError: of its own making" in file.read()
+        assert "enough; Diary.on_end: ZeroDivisionError: in a callback" in file.read()

@@ -162,7 +162,7 @@ def test_a_chunk_is_named_once(folder):
     assert [chunk.data_id for chunk in buffer.take_chunks()] == [metas[1]["data_id"]]
 
 
-def test_what_a_learner_is_told_of_a_chunk(folder):
+def test_what_is_reported_to_a_learner_about_a_chunk(folder):
     buffer = make(folder)
     buffer.push(chunk(folder, 3, n=2, priority=[0.5, 2.0], policy_iter=7), 0)
     (named,) = buffer.take_chunks()
@@ -378,20 +378,20 @@ def test_a_learner_waits_for_collectors_that_are_behind(folder):
 
 
 def test_collectors_wait_for_a_learner_that_is_behind(folder):
-    buffer, told = limited(folder), 0
+    buffer, reported = limited(folder), 0
     for i in range(3):
         assert buffer.pace.has_room()
         meta = chunk(folder, i)
-        assert buffer.pace.grant("collector0", told, meta["size"]) >= told + meta["size"]
+        assert buffer.pace.grant("collector0", reported, meta["size"]) >= reported + meta["size"]
         buffer.push(meta, 0)
-        told += meta["size"]
-    assert buffer.pace.grant("collector0", told) == told  # nothing more
-    assert buffer.pace.grant("collector0", told, need=100) == told
+        reported += meta["size"]
+    assert buffer.pace.grant("collector0", reported) == reported  # nothing more
+    assert buffer.pace.grant("collector0", reported, need=100) == reported
     assert buffer.pace.paces("collector0")
     assert not buffer.pace.has_room()
     while not buffer.pace.has_room():
         assert buffer.permit(8, 1)
-    assert buffer.pace.grant("collector0", told, need=100) >= told + 100
+    assert buffer.pace.grant("collector0", reported, need=100) >= reported + 100
 
 
 def test_room_is_shared_among_collectors(folder):
@@ -464,7 +464,7 @@ def test_grants_and_files_never_exceed_the_limit(folder):
     buffer, learner = make(folder, size=10_000, max_bytes=limit), Learner(folder, size=10_000)
     rng = random.Random(0)
     quota = dict.fromkeys(["a", "b", "c"], 0)
-    written, told = Counter(), Counter()
+    written, reported = Counter(), Counter()
     pending: list[tuple[str, dict]] = []
     n = most = 0
     for step in range(1500):
@@ -478,10 +478,10 @@ def test_grants_and_files_never_exceed_the_limit(folder):
         else:
             for who, meta in [p for p in pending if p[0] == worker]:
                 buffer.push(meta, 0)
-                told[who] += meta["size"]
+                reported[who] += meta["size"]
             pending = [p for p in pending if p[0] != worker]
             need = size if written[worker] + size > quota[worker] else 0
-            given = buffer.pace.grant(worker, told[worker], need)
+            given = buffer.pace.grant(worker, reported[worker], need)
             assert given >= (written if need else quota)[worker]
             quota[worker] = given
         used = sum(os.path.getsize(folder.file(name)) for name in folder.names())
@@ -499,13 +499,13 @@ def test_grants_and_files_never_exceed_the_limit(folder):
 def test_the_oldest_files_go_when_the_limit_binds_with_one_warning(folder, caplog):
     size = chunk(folder, 0)["size"]
     buffer, learner = make(folder, size=10_000, max_bytes=20 * size), Learner(folder, size=10_000)
-    told = 0
+    reported = 0
     for i in range(60):
-        given = buffer.pace.grant("collector0", told, need=size)
-        assert given >= told + size
+        given = buffer.pace.grant("collector0", reported, need=size)
+        assert given >= reported + size
         meta = chunk(folder, i)
         buffer.push(meta, 0)
-        told += meta["size"]
+        reported += meta["size"]
         learner.talk(buffer)
     kept = sorted(int(name.rpartition(".")[2]) for name in folder.names())
     assert kept == list(range(60 - len(kept), 60))
@@ -523,11 +523,11 @@ def test_the_oldest_files_go_when_the_limit_binds_with_one_warning(folder, caplo
 
 def test_the_oldest_files_go_while_no_learner_takes_them(folder):
     size = chunk(folder, 0)["size"]
-    buffer, told = make(folder, size=10_000, max_bytes=20 * size), 0
+    buffer, reported = make(folder, size=10_000, max_bytes=20 * size), 0
     for i in range(60):
-        assert buffer.pace.grant("collector0", told, need=size) >= told + size
+        assert buffer.pace.grant("collector0", reported, need=size) >= reported + size
         buffer.push(chunk(folder, i), 0)
-        told += size
+        reported += size
     assert buffer.count() == 8 * len(folder.names())
     assert Learner(folder, size=10_000).talk(buffer).bad == ()
 
@@ -538,14 +538,14 @@ def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
     buffer = make(folder, max_bytes=3 * size)
     assert buffer.pace.grant("a", 0, need=2 * size) >= 2 * size
     assert buffer.pace.grant("b", 0, need=2 * size) == 0
-    chunk(folder, 0, worker="a")  # never told of
+    chunk(folder, 0, worker="a")  # never reported
     chunk(folder, 1, worker="ab")
     with open(os.path.join(folder.path, f".{NAME}.a.9.{'0' * 16}"), "w"):
         pass
     buffer.forget_worker("a")
     assert os.listdir(folder.path) == [chunk_name(NAME, "ab", "1")]
     assert buffer.pace.grant("b", 0, need=2 * size) >= 2 * size
-    buffer.forget_worker("nobody")
+    buffer.forget_worker("unknown")
 
 
 def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
@@ -554,13 +554,13 @@ def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
     limit = 4 * size
     buffer = make(folder, max_bytes=limit)
     needs = {"a": int(2.6 * size), "b": int(2.8 * size)}
-    told = dict.fromkeys(needs, 0)
+    sent = dict.fromkeys(needs, 0)
     for serial in range(40):
-        given = {w: buffer.pace.grant(w, told[w], need) - told[w] for w, need in needs.items()}
+        given = {w: buffer.pace.grant(w, sent[w], need) - sent[w] for w, need in needs.items()}
         served = [w for w in needs if given[w] >= needs[w]]
         assert served
         buffer.push(chunk(folder, serial, worker=served[0]), 0)
-        told[served[0]] += size
+        sent[served[0]] += size
         assert buffer.bytes <= limit
 
 
@@ -573,12 +573,12 @@ def test_buffers_of_one_folder_share_its_space(folder):
         ChunkBuffer({"replay_buffer_size": 10_000}, folder, space, "exp", name, NoWriter())
         for name in ("first", "second")
     ]
-    told = 0
+    reported = 0
     for serial in range(80):
         buffer = buffers[serial // 40]
-        assert buffer.pace.grant("collector0", told, need=size) >= told + size
+        assert buffer.pace.grant("collector0", reported, need=size) >= reported + size
         buffer.push(chunk(folder, serial), 0)
-        told += size
+        reported += size
         used = sum(os.path.getsize(folder.file(name)) for name in folder.names())
         assert used == sum(buffer.bytes for buffer in buffers) <= limit
     assert all(buffer.count() >= 8 for buffer in buffers)
@@ -902,7 +902,7 @@ def steps_of(call) -> int:
 
 
 def cost_of_a_round(waiting: int) -> int:
-    """Of a report, a question and an answer, while the learner has so many chunks."""
+    """Cost of a report, a request and an answer while the learner has ``waiting`` chunks."""
     buffer = make(None, size=10**6, max_bytes=10**9)
     meta = {"sample_num": 8, "size": 100}
     for number in range(waiting):

@@ -68,7 +68,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def test_it_tells_where_the_worker_listens(make_master, make_joiner, joined):
+def test_it_reports_where_the_worker_listens(make_master, make_joiner, joined):
     make_joiner(make_master(joined.append).port)
     eventually(lambda: joined)
     message = joined[0]
@@ -145,7 +145,7 @@ def test_it_outlives_what_another_program_answers(make_joiner, status, key, answ
         assert server.join(10)
 
 
-def test_an_end_of_its_thread_is_told(make_joiner):
+def test_an_end_of_its_thread_is_reported(make_joiner):
     def broken():
         raise RecursionError("too deep")
 

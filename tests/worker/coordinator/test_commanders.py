@@ -64,7 +64,7 @@ def config(commander=None, env=None, **policy):
 
 
 def made(first_eval=False, **kwargs):
-    """A commander; without its first evaluation, which has a test of its own, by default."""
+    """A commander; by default without its first evaluation, which is tested separately."""
     commander = create_parallel_commander(config(**kwargs))
     commander.clock = Clock()
     if not first_eval:
@@ -186,7 +186,7 @@ def test_naive_keeps_what_learners_tell():
     assert len(commander.learner_info) == MAX_LEARNER_INFO
 
 
-def test_naive_tells_how_much_to_explore():
+def test_naive_sets_how_much_to_explore():
     commander = create_parallel_commander(config(commander={"type": "naive"}))
     first = commander.get_collector_task()
     assert first.collector_cfg.collect_setting == {"eps": pytest.approx(0.95)}
@@ -237,7 +237,7 @@ def test_naive_goes_on_from_its_state():
 
 
 def test_a_learner_task_says_what_to_train_and_with_what(commander):
-    assert commander.get_collector_task() is None  # nobody to collect for
+    assert commander.get_collector_task() is None  # no learner to collect for
     task = commander.get_learner_task()
     assert commander.get_learner_task() is None
     cfg = config()
@@ -549,7 +549,7 @@ def test_an_evaluation_gets_the_collector_that_works_longest():
     assert not commander.judge_collector_finish(second, {})
     assert commander.judge_collector_finish(first, {})
     assert not commander.judge_collector_finish(second, {})
-    assert commander.judge_collector_finish(first, {})  # is told until it has heard
+    assert commander.judge_collector_finish(first, {})  # repeated until it is confirmed
     commander.finish_collector_task(first, {})
     task = commander.get_collector_task()
     assert task["collector_cfg"]["eval_flag"]

@@ -45,8 +45,8 @@ def left_files():
 
 
 def test_naive_workers_do_all_tasks_of_a_naive_commander(monkeypatch):
-    # A sample that is written while the run ends is removed if its collector tells of it in time,
-    # and one that is written at all if its answer is waited for: however busy the machine is.
+    # A sample that is written while the run ends is removed only if its collector reports it in
+    # time: wait long enough for the answer, however busy the machine is.
     for name in ("LOOP_CLOSE", "COMM_CLOSE", "REQUEST_TIMEOUT", "STEP_TIMEOUT"):
         monkeypatch.setattr(durations, name, 60.0)
     workers = {
@@ -80,7 +80,7 @@ def test_naive_workers_do_all_tasks_of_a_naive_commander(monkeypatch):
         worker.close()
 
 
-def test_updates_that_only_the_report_tells_of_count():
+def test_updates_that_only_the_report_contains_count():
     class LateLearner(FakeLearner):
         def _close(self, task):
             return {**self.ids(), "learner_step": self.step + 1}
@@ -173,7 +173,7 @@ def test_the_ratio_can_be_turned_off():
         assert ratio(run) is None
 
 
-def test_converged_run_tells_so():
+def test_converged_run_reports_so():
     with Run(
         {"c": FakeCollector(), "l": FakeLearner(iterations=1e9)}, commander={"converge_after": 3}
     ) as run:
@@ -225,7 +225,7 @@ def test_port_taken():
         other.close()
 
 
-def test_a_task_that_nobody_takes_goes_back():
+def test_a_task_that_no_worker_takes_goes_back():
     with Run(collector_task_timeout=0.3, learner_task_timeout=0.3) as run:
         eventually(lambda: {t["task_id"][:4] for t in run.commander.failed} == {"coll", "lear"})
         assert "within 0.3 s" in run.commander.failed[0]["message"]
@@ -477,7 +477,7 @@ def test_silent_worker_that_comes_back_joins_again():
 
 
 @pytest.mark.slow
-def test_worker_that_hangs_is_told_to_end(monkeypatch):
+def test_worker_that_hangs_is_asked_to_end(monkeypatch):
     monkeypatch.setattr(durations, "WORKER_END", 1.0)
     with Run(run_key=KEY, step_timeout=1.0) as run:
         worker = endless(key=KEY)
@@ -548,7 +548,7 @@ def test_server_that_cannot_go_on_ends_the_run_with_its_cause(monkeypatch):
         assert "can't start new thread" in reason
 
 
-def test_nobody_joins_a_coordinator_without_a_key():
+def test_no_worker_joins_a_coordinator_without_a_key():
     with Run() as run:
         causes = run.add("c0", FakeCollector(), None)
         eventually(lambda: causes)
@@ -600,8 +600,8 @@ def test_status_is_open_to_everybody():
     with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}, run_key=None) as run:
         eventually(lambda: run.status()["train_iter"] > 3)
         with open("exp/coordinator.json") as file:
-            told = json.load(file)
-        url = f"http://{told['host']}:{told['port']}/status"
+            address = json.load(file)
+        url = f"http://{address['host']}:{address['port']}/status"
         body = requests.get(url, timeout=5).json()
         assert body["success"]
         data = body["data"]
@@ -694,7 +694,7 @@ def test_failing_evaluations_end_the_run_though_collecting_goes_on():
         assert "evaluation" in reason
 
 
-def test_the_state_at_the_end_has_what_workers_tell_last():
+def test_the_state_at_the_end_has_what_workers_report_last():
     learner = FakeLearner(iterations=1e9)
 
     def close(task):
@@ -705,10 +705,10 @@ def test_the_state_at_the_end_has_what_workers_tell_last():
         eventually(lambda: run.status()["train_iter"] > 3)
         run.coordinator.stop("Ctrl-C")
         run.coordinator.close()
-        told = run.status()["train_iter"]
-        assert told > 100
+        train_iter = run.status()["train_iter"]
+        assert train_iter > 100
     saved = read_file("exp/ckpt/coordinator_state.pth.tar")["state"]
-    assert saved["facts"]["train_iter"] == told
+    assert saved["facts"]["train_iter"] == train_iter
 
 
 @pytest.mark.parametrize(("resume", "count"), [(None, 8), (True, 8), (False, 0)])
@@ -769,7 +769,7 @@ def test_worker_that_joins_twice_at_once_works_once():
             first.close()
 
 
-# ---------------------------------------------------------------------- deaths of its own threads
+# ---------------------------------------------------------------------- deaths of its threads
 
 
 @pytest.mark.parametrize("error", [MemoryError(), SystemExit(3), KeyboardInterrupt(), OSError("x")])
@@ -829,7 +829,7 @@ def test_a_coordinator_that_cannot_start_says_why_in_the_record():
 
 
 @pytest.mark.slow
-def test_the_root_of_a_failure_is_told_first():
+def test_the_root_of_a_failure_is_reported_first():
     learner = FakeLearner(iterations=1e9)
     trouble = "weights cannot be published: disk full"
 

@@ -10,13 +10,13 @@ RUN = {"policy": {"type": "dqn"}}
 
 
 @pytest.fixture
-def told():
+def warned():
     return []
 
 
 @pytest.fixture
-def make(tmp_path, told):
-    return lambda run=RUN: CoordinatorState(str(tmp_path), run, 60.0, told.append)
+def make(tmp_path, warned):
+    return lambda run=RUN: CoordinatorState(str(tmp_path), run, 60.0, warned.append)
 
 
 def test_a_run_goes_on_from_its_own_state_alone(make):
@@ -30,20 +30,20 @@ def test_a_run_goes_on_from_its_own_state_alone(make):
 
 
 @pytest.mark.parametrize("change", [{"format": 1}, {"format": None}])
-def test_a_state_of_another_version_is_not_gone_on_from(make, told, change):
+def test_a_state_of_another_version_is_not_resumed(make, warned, change):
     state = make()
     state.save(lambda: {"tasks": 3})
     save_file(state.path, {**read_file(state.path), **change})
     assert make().load(None) is None
-    assert told == [f"the run begins anew: {state.path} is a state of another version of ding"]
+    assert warned == [f"the run begins anew: {state.path} is a state of another version of ding"]
     with pytest.raises(CheckpointError, match="another version"):
         make().load(True)
 
 
-def test_a_save_that_fails_is_told_once(make, told, tmp_path):
+def test_a_save_that_fails_is_reported_once(make, warned, tmp_path):
     (tmp_path / "ckpt").write_text("in the way")
     state = make()
     for _ in range(3):
         state.save(lambda: {"tasks": 3})
-    (line,) = told
+    (line,) = warned
     assert line.startswith("the coordinator's state is not saved: ")

@@ -67,7 +67,7 @@ class Buffer:
 
 
 class Driver:
-    """Drives a core with a clock of its own."""
+    """Drives a core with a fake clock."""
 
     def __init__(self, events, turn):
         self.core, self.turn = Core(events), turn
@@ -131,7 +131,7 @@ class Driver:
 
 
 class Run(Driver):
-    """A run that notes what it is told of tasks.
+    """A run that records the reports on tasks.
 
     Attributes:
         open: Tasks that were sent and have not ended.
@@ -198,7 +198,7 @@ def answer_to(request, task_id):
 
 
 def work(run, worker, steps):
-    """A good worker answers so many requests."""
+    """A reliable worker takes ``steps`` turns: it answers a request, or waits for one."""
     for _ in range(steps):
         request = run.asked(worker)
         if request is None:

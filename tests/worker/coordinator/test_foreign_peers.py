@@ -1,4 +1,4 @@
-"""Workers written on the bare protocol train with our coordinator, and beside our workers."""
+"""Workers written on the bare protocol train with our coordinator and next to our workers."""
 
 import os
 

@@ -136,7 +136,7 @@ def test_a_starved_learner_does_not_wait_for_collectors_that_wait_for_it(make):
     assert buffer.pace.has_room()
 
 
-def test_it_is_told_what_environments_normalise_by_when_that_is_news(make):
+def test_new_environment_statistics_reach_the_learner_once(make):
     buffer = make()
     push(buffer)
     run = run_of(b=buffer)

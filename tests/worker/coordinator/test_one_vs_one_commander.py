@@ -130,7 +130,7 @@ def test_games_count_in_the_league(tmp_path):
     assert len(commander.league.historical_players) == 2
 
 
-def test_a_snapshot_that_cannot_be_written_is_told(tmp_path, caplog, monkeypatch):
+def test_a_snapshot_that_cannot_be_written_is_reported(tmp_path, caplog, monkeypatch):
     commander = made(tmp_path)
     learner_task = commander.get_learner_task()
     (tmp_path / learner_task["policy_id"]).mkdir()

@@ -137,7 +137,7 @@ def test_api_version(operator):
     client.close()
 
 
-def test_a_refusal_is_told(operator, client):
+def test_a_refusal_is_reported(operator, client):
     operator.refusal = "no more GPUs"
     assert client.post_replicas({}) == (False, 10, "no more GPUs", {})
 
@@ -162,7 +162,7 @@ def test_nonsense_is_an_error(operator, client, nonsense):
         client.get_replicas()
 
 
-def test_nobody_there(monkeypatch):
+def test_no_server(monkeypatch):
     monkeypatch.setattr(durations, "OPERATOR_RETRY", 0.01)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

@@ -60,7 +60,7 @@ def master():
         ("127.0.0.1:80", 200),
         ("LOCALHOST:1", 200),
         ("[::1]:1", 200),
-        ("10.1.2.3", 200),  # no name that somebody could point here
+        ("10.1.2.3", 200),  # an address cannot be rebound, unlike a name
         (socket.gethostname(), 200),
         ("rebound.example", 403),
         ("127.0.0.1.rebound.example", 403),
@@ -92,7 +92,7 @@ def test_status_under_the_name_that_it_listens_at():
             assert requests.get(url, headers={"Host": host}, timeout=10).status_code == status
 
 
-def test_strangers_are_told_of(master, monkeypatch):
+def test_strangers_are_reported(master, monkeypatch):
     lines = []
     monkeypatch.setattr(master, "_tell_warning", lines.append)
     url = f"http://127.0.0.1:{master.port}/worker/join"

@@ -85,7 +85,7 @@ def test_facts_in_few_words():
 
 
 @pytest.mark.parametrize(("reached", "words"), [(5.9731, ["5.97 of 6 samples/insert"]), (None, [])])
-def test_facts_tell_how_often_samples_are_drawn(reached, words):
+def test_facts_report_how_often_samples_are_drawn(reached, words):
     now = status({"l": worker("learner"), "c": worker()})
     now["buffers"]["b"]["samples_per_insert"] = {"target": 6.0, "reached": reached}
     assert [fact for fact in brief_facts(now) if "insert" in fact] == words
@@ -155,9 +155,9 @@ def test_policy_lag():
     facts = RunFacts()
     facts.trained("p", {"learner_step": 30, "policy_iter": 20})
     facts.used("p", 12)
-    told = facts.policies()["p"]
-    assert (told["iter"], told["lag_iters"]) == (20, 18)
-    assert told["age_s"] < 5
+    policy = facts.policies()["p"]
+    assert (policy["iter"], policy["lag_iters"]) == (20, 18)
+    assert policy["age_s"] < 5
 
 
 def test_rates_fade():

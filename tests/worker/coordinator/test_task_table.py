@@ -38,7 +38,7 @@ def test_of_two_ends_the_first_counts():
     assert table.counts() == {**dict.fromkeys(LIVE, 0), "done": 0, "failed": 1, "timed_out": 0}
 
 
-def test_kinds_and_stages_are_told_apart():
+def test_kinds_and_stages_are_distinguished():
     table = TaskTable()
     table.add("collector", {"task_id": "c"})
     table.add("learner", {"task_id": "l"})
@@ -50,7 +50,7 @@ def test_kinds_and_stages_are_told_apart():
     assert [t.task_id for t in table.queued("learner")] == ["l"]
     assert table.get("c", "learner") is None
     assert table.get(["c"]) is None
-    assert table.move("nobody", "assigned") is False
+    assert table.move("unknown", "assigned") is False
 
 
 @pytest.mark.parametrize("task", [{}, {"task_id": ""}, {"task_id": 3}])

@@ -1,4 +1,4 @@
-"""A worker whose task does as it is told, for tests of what carries its messages."""
+"""A worker whose task follows its ``do``, for tests of the transport of its messages."""
 
 import importlib
 import threading
@@ -43,7 +43,7 @@ class FakeService:
         if isinstance(request, CloseTask):
             weights = self.stores.weights.newest("policy")
             return TaskReport("t", {"name": self.spec.name, **weights.facts})
-        raise TypeError(f"a {type(request).__name__} is none of mine")
+        raise TypeError(f"a {type(request).__name__} is not a known request")
 
     def _start(self, info):
         if info["do"] == "fail":

@@ -30,7 +30,7 @@ from .fake_service import fake_service, http_worker
 
 
 class Arrivals:
-    """Notes what a control tells, and lets tests wait for it."""
+    """Records the events of a control, and lets tests wait for them."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -62,7 +62,7 @@ class Arrivals:
         return [(name, fact) for kind, name, fact, _ in self.events if kind == what]
 
     def wait(self, what, count=1, seconds=40.0):
-        """What was told of that kind, as soon as there is so much of it."""
+        """Events of that kind, as soon as there are ``count`` of them."""
         with self._changed:
             found = self._changed.wait_for(lambda: len(self.of(what)) >= count, seconds)
             assert found, f"{len(self.of(what))} of {count} x {what!r}: {self.events}"

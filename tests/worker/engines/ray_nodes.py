@@ -1,4 +1,4 @@
-"""A Ray cluster of simulated nodes in a process of its own, behind a token.
+"""A Ray cluster of simulated nodes in a separate process, protected by a token.
 
 Commands come as lines of JSON on stdin, each is answered by one: ``["add", label, resource]`` and
 ``["remove", label, graceful]``. The cluster ends with stdin.

@@ -58,7 +58,7 @@ def weights(engine):
 
 
 def task(do, **more):
-    """A task that has what tasks have, and does as it is told."""
+    """A complete task, which does what ``do`` says."""
     info = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}, "do": do, **more}
     return StartTask("collector", info)
 
@@ -104,7 +104,7 @@ class TestSamples:
 
     def test_clear_takes_what_matches_and_is_not_kept(self, engine, samples):
         if not engine.lists_names:
-            pytest.skip("it does not tell which samples it has")
+            pytest.skip("it does not list its samples")
         for name in ("a.c0.1", "a.c0.2", "b.c0.3"):
             samples.put(name, [{"x": 1.0}])
         assert samples.clear(re.compile(r"a\..*"), keep={"a.c0.2"}) == ["a.c0.1"]
@@ -125,7 +125,7 @@ class TestWeights:
         assert found.facts["policy_iter"] == found.state["iter"] == 1
         assert found.state["model"]["w"].tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
-    def test_the_version_tells_whether_there_is_news(self, weights):
+    def test_the_version_shows_whether_there_is_news(self, weights):
         weights.publish("policy", Weights({"iter": 0}, {"policy_iter": 0}))
         first = weights.version("policy")
         assert weights.version("policy") == first
@@ -211,7 +211,7 @@ class TestWorkers:
         engine.control().start(arrivals)
         arrivals.wait("came")
         peer = arrivals.peers["collector0"]
-        begun = tmp_path_factory.mktemp("elsewhere") / "begun"  # beside the run folder
+        begun = tmp_path_factory.mktemp("elsewhere") / "begun"  # outside the run folder
         work = task("hang", seconds=2.0, mark=str(begun))
         first = threading.Thread(target=peer.ask, args=(work, 20.0))
         first.start()
@@ -259,7 +259,7 @@ class TestWorkers:
         arrivals = Arrivals()
         starter.control(("collector0", "collector1"), max_restart=0).start(arrivals)
         arrivals.wait("came", 2)
-        slow = len(arrivals.of("warn"))  # a start that took long is told as well
+        slow = len(arrivals.of("warn"))  # a slow start is reported as well
         starter.kill("collector0")
         (name, text) = arrivals.wait("warn", slow + 1)[slow]
         assert name == "collector0"
@@ -296,7 +296,7 @@ class TestWorkers:
         arrivals.peers["collector0"].ask(task("give up"), 5.0)
         arrivals.wait("came", 2)
 
-    def test_the_end_waits_for_nobody_who_has_not_come(self, starter):
+    def test_the_end_does_not_wait_for_workers_that_have_not_come(self, starter):
         arrivals = Arrivals()
         control = starter.control(build=slow_service)
         control.start(arrivals)
@@ -307,7 +307,7 @@ class TestWorkers:
         assert not arrivals.events
 
     @pytest.mark.slow
-    def test_the_end_waits_for_nobody_who_hangs(self, engine):
+    def test_the_end_does_not_wait_for_workers_that_hang(self, engine):
         arrivals = Arrivals()
         control = engine.control(("collector0", "collector1"))
         control.start(arrivals)

@@ -22,7 +22,7 @@ KEY = "the key of this run"
 
 
 class Arrivals:
-    """Notes what a control tells."""
+    """Records the events of a control."""
 
     def __init__(self):
         self.came_, self.lost_ = queue.Queue(), queue.Queue()
@@ -103,7 +103,7 @@ def test_what_is_no_answer(reached, worker):
         arrivals.next().peer.ask(ResourceRequest(), 5)
 
 
-def test_worker_of_the_config_that_was_let_go_comes_anew(reached):
+def test_worker_of_the_config_that_was_let_go_comes_again(reached):
     control, arrivals = reached
     first = arrivals.next()
     assert first.peer.ask(ResourceRequest(), 5)
@@ -173,7 +173,7 @@ def test_worker_without_a_name_gets_one_that_no_other_is_to_have():
         assert control.close(6.0)
 
 
-def test_worker_that_joins_anew_takes_its_own_place(make_control):
+def test_worker_that_joins_again_takes_its_own_place(make_control):
     control, arrivals = make_control(run_key=KEY)
     worker = FakeCollector(key=KEY)
     worker.start()

@@ -1,4 +1,4 @@
-"""What is said over HTTP is understood as it was meant, and nonsense is told from it."""
+"""Messages survive the way over HTTP unchanged, and nonsense is rejected."""
 
 import json
 
@@ -120,8 +120,8 @@ def test_a_coordinator_that_takes_one_thing_at_a_time_is_given_one():
 
 def test_foreign_workers_are_understood():
     assert answer_from_json(ResourceRequest(), {"gpu": 0}) == Resources(ours=False)
-    told = {"cpu": "20", "gpu": {"0": "some"}, "node": "n"}
-    assert answer_from_json(ResourceRequest(), told) == Resources(1, 0, False, {"node": "n"})
+    facts = {"cpu": "20", "gpu": {"0": "some"}, "node": "n"}
+    assert answer_from_json(ResourceRequest(), facts) == Resources(1, 0, False, {"node": "n"})
     answer = answer_from_json(SamplesRequest(), {**IDS, "data_id": "x", "unroll_len": 1})
     assert answer.chunks[0].meta["unroll_len"] == 1
     assert answer.progress is None

@@ -1,4 +1,4 @@
-"""Whole runs on a Ray cluster of two nodes: they train, and outlive whoever is killed."""
+"""Whole runs on a Ray cluster of two nodes: they train, and survive the loss of workers."""
 
 import contextlib
 import importlib.util
@@ -70,7 +70,7 @@ def interrupted(run):
 
 
 def learns_on(run, iters=50, seconds=SLOW):
-    """Wait until so many updates more were made."""
+    """Wait until ``iters`` more updates were made."""
     begin = run.status().get("train_iter") or 0
     return run.wait_for(
         f"{iters} updates more", lambda s: s["train_iter"] >= begin + iters, seconds
@@ -89,8 +89,8 @@ def wait_for_the_goal(run):
 
 def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_path):
     before = temporary_files()
-    told = dict(callbacks=["tests.entry.parallel_runs:Diary"])
-    with run_on(cluster, tmp_path, stop_value=9.5, gated=True, **told) as run:
+    diary = dict(callbacks=["tests.entry.parallel_runs:Diary"])
+    with run_on(cluster, tmp_path, stop_value=9.5, gated=True, **diary) as run:
         run.wait_for("workers", lambda s: s["train_iter"] > 0, SLOW)
         workers = run.status()["workers"]
         nodes = {name: facts["address"] for name, facts in workers.items()}

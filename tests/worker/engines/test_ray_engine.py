@@ -113,7 +113,7 @@ def test_bytes_have_time_to_come_over_a_slow_network(monkeypatch, size):
 
 @pytest.mark.slow
 def test_a_run_that_is_connected_already_sends_its_modules(ray_node, tmp_path, monkeypatch):
-    """Ray's workers were told of the driver's paths before this one was added."""
+    """Ray's workers received the driver's paths before this one was added."""
     home = tmp_path / "modules"
     home.mkdir()
     (home / "shipped_by_the_run.py").write_text("FACTS = {'shipped': 1}\n")

@@ -1,4 +1,4 @@
-"""The file of Ray's token, which whoever reads it may run code with."""
+"""The file of Ray's token, which allows every reader to run code."""
 
 import os
 import stat

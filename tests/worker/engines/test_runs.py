@@ -45,7 +45,7 @@ def engine(request):
 
 @contextlib.contextmanager
 def as_soon_as(reached, act):
-    """Do something to the run that goes on in the main thread, by what its status tells."""
+    """Call ``act`` on the run in the main thread once its status satisfies ``reached``."""
     over = threading.Event()
     done = []
 
@@ -170,9 +170,9 @@ def test_one_that_dies_is_replaced_and_the_run_goes_on(engine, kill, name, capfd
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     def goes_on(status):
-        is_told = f"{name} lost" in caplog.text  # else it may still seem to run
+        is_reported = f"{name} lost" in caplog.text  # else it may still seem to run
         running = status["workers"].get(name, {}).get("state") == "running"
-        return is_told and running and status["train_iter"] > killed[0] + 20
+        return is_reported and running and status["train_iter"] > killed[0] + 20
 
     dies = as_soon_as(lambda status: status["train_iter"] >= 5, let_die)
     with dies, as_soon_as(goes_on, stop), pytest.raises(SystemExit):

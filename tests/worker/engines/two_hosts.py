@@ -1,4 +1,4 @@
-"""Ray on this host and on a second one: a network namespace on a cable, with folders of its own."""
+"""Ray on this host and on a second one: a network namespace on a cable, with separate folders."""
 
 import contextlib
 import os
@@ -60,12 +60,12 @@ class TwoHosts:
         )
         self._processes.append(process)
         assert process.stdout is not None
-        told = ""
+        output = ""
         for line in process.stdout:
-            told += line
+            output += line
             if "Ray runtime started" in line:
                 return
-        raise AssertionError(f"the node at {at} cannot be started: {told}")
+        raise AssertionError(f"the node at {at} cannot be started: {output}")
 
     def close(self) -> None:
         for process in reversed(self._processes):

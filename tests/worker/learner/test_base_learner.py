@@ -208,7 +208,7 @@ class TestLog:
         ]
         assert not learner.log_buffer["scalar"]
 
-    def test_makes_a_writer_of_its_own(self):
+    def test_makes_its_own_writer(self):
         learner = BaseLearner(BaseLearner.default_config(), Policy(), exp_name="exp")
         learner.train(rows())
         learner.close()
@@ -257,7 +257,7 @@ class TestCheckpoints:
         make(hook=dict(save_ckpt_after_run=False)).save_checkpoint("here.pth.tar")
         assert os.path.exists("exp/ckpt/here.pth.tar")
 
-    def test_users_hook_of_that_name_is_heeded(self):
+    def test_users_hook_of_that_name_is_used(self):
         calls = []
 
         class Own(LearnerHook):
@@ -305,7 +305,7 @@ class TestStart:
         assert threading.active_count() < 20
 
     class Loader:
-        """Gives so many batches, then ends like one that was closed."""
+        """Yields a number of batches, then ends as if it had been closed."""
 
         def __init__(self, n):
             self.left, self.closed = n, False

@@ -166,8 +166,8 @@ def test_priorities_of_the_collector_and_of_learning_count(store):
 def test_frames_that_rows_share_stay_shared():
     frames, index = np.zeros((5, 3), np.uint8), np.array([0, 1, 1, 2])
     samples = Columns({"obs": IndexedColumn(frames, index)})
-    told = with_facts(samples, ChunkReport("c", None, None, 0, {"sample_num": 4}))
-    ((arrays, _),) = told.windows()
+    chunk = with_facts(samples, ChunkReport("c", None, None, 0, {"sample_num": 4}))
+    ((arrays, _),) = chunk.windows()
     assert isinstance(arrays.leaves["obs"], IndexedColumn)
     assert arrays.leaves["obs"].source is frames
     assert arrays.leaves["collect_iter"].tolist() == [-1] * 4
@@ -256,7 +256,7 @@ class Rows(IBuffer):
     config = {"type": "test_chunk_rows"}
 
     def __init__(self, cfg, **kwargs):
-        self.cfg, self.rows, self.told = cfg, [], []
+        self.cfg, self.rows, self.updates = cfg, [], []
 
     def push(self, data, cur_collector_envstep):
         self.rows = [*self.rows, *data][-self.cfg.replay_buffer_size :]
@@ -265,7 +265,7 @@ class Rows(IBuffer):
         return self.rows[-batch_size:] if len(self.rows) >= batch_size else None
 
     def update(self, info):
-        self.told.append(info)
+        self.updates.append(info)
 
     def count(self):
         return len(self.rows)
@@ -296,7 +296,7 @@ def test_a_users_class_is_taken_to_let_its_oldest_items_leave(store, users_class
     assert fill(replay, store, store.chunk(3)).left == ("c0",)
     assert drawn(replay, 2) == [302, 303]
     replay.update({"priority": [1.0]})
-    assert replay.buffer.told == [{"priority": [1.0]}]
+    assert replay.buffer.updates == [{"priority": [1.0]}]
     state = replay.state_dict()
     again = make("test_chunk_rows", size=10)
     again.load_state_dict(state)

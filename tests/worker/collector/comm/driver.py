@@ -27,7 +27,7 @@ class Driver:
                 **cfg,
             )
         )
-        self.told = set()
+        self.reported = set()
         self.master = Master(port=0, heartbeat_tolerance=5, request_retry_waiting=0.05)
 
     def __enter__(self):
@@ -46,12 +46,12 @@ class Driver:
         task = self.connection.new_task({"name": name, **data})
         task.start().join()
         if name == "collector_data_task" and isinstance(task.result, list):
-            self.told |= {m["data_id"] for m in task.result if "data_id" in m}
+            self.reported |= {m["data_id"] for m in task.result if "data_id" in m}
         return task
 
     def untold(self):
-        """Files in the folder that the master does not know of."""
-        return set(self.data.names()) - self.told
+        """Files in the folder that were not reported to the master."""
+        return set(self.data.names()) - self.reported
 
     def ask(self, name, **data):
         task = self.task(name, **data)

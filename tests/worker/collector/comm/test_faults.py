@@ -73,7 +73,7 @@ def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, monkeyp
 
 
 @pytest.mark.slow
-def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
+def test_a_hang_is_reported_when_the_task_is_closed(driver, monkeypatch):
     with _short_limits(monkeypatch, 2.5):
         driver.begin(env=env_cfg(hang_at=3))
         driver.ask("collector_data_task", wait=0.3)
@@ -95,7 +95,7 @@ def test_a_hanging_process_of_an_env_fails_the_task_in_time(driver, monkeypatch)
     _works_again(driver)
 
 
-def test_a_step_timeout_of_the_config_is_heeded(driver):
+def test_a_step_timeout_of_the_config_is_used(driver):
     driver.begin(env=env_cfg(hang_at=10, manager=dict(step_timeout=0.3)))
     failure, seconds = driver.fail()
     assert failure["type"] == "EnvTimeoutError"
@@ -103,7 +103,7 @@ def test_a_step_timeout_of_the_config_is_heeded(driver):
     assert seconds < 10
 
 
-def test_damaged_weights_are_told_and_do_not_stop_a_task(driver):
+def test_damaged_weights_are_reported_and_do_not_stop_a_task(driver):
     driver.publish(0.0, 1)
     driver.begin(env=env_cfg(step_time=0.01), update_policy_second=0.05)
     while driver.ask("collector_data_task", wait=0.1)[-1]["policy_iter"] != 1:
@@ -183,7 +183,7 @@ def test_a_folder_that_cannot_be_written_to_fails_the_task(driver):
     assert driver.data.path in failure["message"]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file/data"):
         FlaskFileSystemCollector(EasyDict(path_data=str(tmp_path / "file" / "data")))
@@ -310,7 +310,7 @@ def test_a_worker_that_cannot_join_says_why(tmp_path):
             worker.close()
 
 
-def test_a_worker_with_a_port_of_its_own_is_found_by_the_coordinator(tmp_path):
+def test_a_worker_with_a_custom_port_is_found_by_the_coordinator(tmp_path):
     folders = dict(path_data=str(tmp_path / "data"), path_policy=str(tmp_path / "policy"))
     worker = FlaskFileSystemCollector(
         EasyDict(port=find_free_port("127.0.0.1"), coordinator=["127.0.0.1", 1], **folders)
@@ -350,7 +350,7 @@ def test_closing_ends_everything(tmp_path):
 
 
 class FullDisk:
-    """A disk on which there is room again after so many tries."""
+    """A disk that has room again after ``tries`` failed writes."""
 
     def __init__(self, monkeypatch, tries):
         self.write, self.left = shared_folder.write_chunk, tries

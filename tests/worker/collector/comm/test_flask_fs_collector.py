@@ -176,7 +176,7 @@ def test_packed_samples_are_unpacked(driver):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (dict(name="collector_jump_task"), "a collector knows resource"),
         (dict(), "a collector knows resource"),
@@ -188,21 +188,21 @@ def test_packed_samples_are_unpacked(driver):
         (dict(name="collector_close_task"), "collector_start_task"),
     ],
 )
-def test_nonsense_fails_with_what_was_expected(driver, data, told):
+def test_nonsense_fails_with_what_was_expected(driver, data, message):
     task = driver.connection.new_task(data)
     task.start().join()
     assert task.status.name == "FAILED"
-    assert told in task.result["message"]
+    assert message in task.result["message"]
 
 
-def test_an_unknown_type_is_told_at_once(driver):
+def test_an_unknown_type_is_reported_at_once(driver):
     info = task_info(kind="zerglin")
     task = driver.task("collector_start_task", task_info=info)
     assert task.status.name == "FAILED"
     assert "zergling" in task.result["message"]
 
 
-def test_a_task_without_type_is_told_at_once(driver):
+def test_a_task_without_type_is_reported_at_once(driver):
     info = dict(task_id="t", buffer_id="b", collector_cfg={})
     assert "'type'" in driver.task("collector_start_task", task_info=info).result["message"]
 

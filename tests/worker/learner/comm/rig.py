@@ -69,7 +69,7 @@ def task_info(learner=None, policy=None, **kwargs):
 
 
 def report(name, n=32, number=0):
-    """What a learner is told of a chunk."""
+    """The report on a chunk that a learner receives."""
     return {"data_id": name, "sample_num": n, "collect_iter": 0, "number": number}
 
 
@@ -166,7 +166,7 @@ class Rig(Asker):
         return answer["info"]
 
     def feed(self, batches, timeout=30):
-        """Permit what is wanted until so many more batches were trained on; the last info."""
+        """Permit what is wanted until ``batches`` more were trained on; returns the last info."""
         deadline, goal = time.monotonic() + timeout, self.trained + batches
         while self.trained < goal:
             assert time.monotonic() < deadline, f"{self.trained} of {goal} batches were trained on"

@@ -28,14 +28,14 @@ def test_wants_more_when_half_is_used_up():
         feed.put(i)
     take(feed, 3)
     start = time.monotonic()
-    assert feed.demand(0.05) == 3  # not worth a question of its own, but time is up
+    assert feed.demand(0.05) == 3  # not worth a separate request, but time is up
     assert time.monotonic() - start >= 0.05
     take(feed, 1)
     assert feed.demand(10) == 4
 
 
 class Clock:
-    """Stands in for ``time``; it goes on when it is told to."""
+    """Replaces ``time``; it advances only when a test advances it."""
 
     now = 0.0
 
@@ -116,7 +116,7 @@ def test_answers_when_training_begins_to_lack_data():
     assert answers == [0]
 
 
-def test_tells_between_batches_whether_none_is_ready():
+def test_reports_between_batches_whether_none_is_ready():
     idle = []
     feed = BatchFeed(4, between=idle.append)
     feed.put(1)

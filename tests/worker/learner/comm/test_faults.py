@@ -22,7 +22,7 @@ STATE = "exp/kept/state"
 
 class TestChunks:
     @pytest.mark.parametrize("name", ["gone", "../../etc/passwd"])
-    def test_one_that_cannot_be_found_is_told_and_others_are_trained_on(self, tmp_path, name):
+    def test_one_that_cannot_be_found_is_reported_and_others_are_trained_on(self, tmp_path, name):
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("c0")
@@ -31,10 +31,10 @@ class TestChunks:
             assert [bad for bad, _ in info["bad_chunks"]] == [name]
             assert info["received"] == ["c0"]
             until(lambda: rig.learn()["learner_step"] == 1)
-            assert not rig.learn()["bad_chunks"]  # told once
+            assert not rig.learn()["bad_chunks"]  # reported once
 
     @pytest.mark.parametrize("size", [0, 10, 300])
-    def test_truncated_chunk_is_told(self, tmp_path, size):
+    def test_truncated_chunk_is_reported(self, tmp_path, size):
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("c0")
@@ -44,7 +44,7 @@ class TestChunks:
             assert [name for name, _ in info["bad_chunks"]] == ["cut"]
             until(lambda: rig.learn()["learner_step"] == 1)
 
-    def test_corrupt_chunk_is_told(self, tmp_path):
+    def test_corrupt_chunk_is_reported(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("bad")
@@ -65,15 +65,15 @@ class TestChunks:
 
 
 class TestTraining:
-    def test_nan_fails_the_next_poll_and_the_learner_can_begin_anew(self, tmp_path):
+    def test_nan_fails_the_next_poll_and_the_learner_can_begin_again(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
             rig.chunk("nan", nan=True)
             rig.learn(1)
-            with pytest.raises(Failed, match="DataError") as told:
+            with pytest.raises(Failed, match="DataError") as failed:
                 until(lambda: rig.ask("learner_get_data_task") is None)
-            assert told.value.result["type"] == "DataError"
-            assert "Traceback" in told.value.result["traceback"]
+            assert failed.value.result["type"] == "DataError"
+            assert "Traceback" in failed.value.result["traceback"]
             with pytest.raises(Failed, match="DataError"):
                 rig.close_task()
             assert rig.learner.failed is None
@@ -113,9 +113,9 @@ class TestTraining:
             rig.chunk()
             rig.learn(1)
             until(lambda: rig.learn()["iteration_seconds"] > 0)
-            with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as told:
+            with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as hung:
                 rig.close_task()
-            assert "_forward_learn" in told.value.result["traceback"]
+            assert "_forward_learn" in hung.value.result["traceback"]
             assert "did not end" in rig.learner.failed
             assert rig.learner.join(0)
             slow_policy.set()
@@ -185,7 +185,7 @@ class TestState:
             rig.begin(state_path=STATE)
             until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
 
-    def test_damaged_one_is_told_and_the_newest_checkpoint_taken(self, tmp_path):
+    def test_damaged_one_is_reported_and_the_newest_checkpoint_taken(self, tmp_path):
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
             os.truncate(STATE, 100)
@@ -196,7 +196,7 @@ class TestState:
             assert any(f"iteration_{step}.pth.tar" in line for line in lines)
             assert rig.learn()["learner_step"] == step
 
-    def test_damaged_one_without_a_checkpoint_starts_anew(self, tmp_path):
+    def test_damaged_one_without_a_checkpoint_starts_from_scratch(self, tmp_path):
         with Rig(tmp_path) as rig:
             self.run_some(rig)
             shutil.rmtree("exp/ckpt")
@@ -207,7 +207,7 @@ class TestState:
             assert any("anew" in line for info in rig.infos for line in info["warnings"])
             rig.feed(3)
 
-    def test_state_of_another_model_starts_anew(self, tmp_path):
+    def test_state_of_another_model_starts_from_scratch(self, tmp_path):
         with Rig(tmp_path) as rig:
             self.run_some(rig)
             shutil.rmtree("exp/ckpt")
@@ -215,7 +215,7 @@ class TestState:
             rig.begin(state_path=STATE, policy=dict(model=model))
             rig.feed(3)
 
-    def test_processes_that_go_on_from_different_states_are_told(self, tmp_path, monkeypatch):
+    def test_processes_that_go_on_from_different_states_are_reported(self, tmp_path, monkeypatch):
         module = "ding.worker.learner.comm.state_keeper"
         monkeypatch.setattr(f"{module}.get_world_size", lambda: 2)
         monkeypatch.setattr(f"{module}.allreduce_data", lambda value, op: value + 0.5)
@@ -232,7 +232,7 @@ class TestState:
             until(lambda: rig.learn()["learner_done"])
             assert rig.close_task()["learner_step"] == step + 2
 
-    def test_one_that_cannot_be_written_is_told(self, tmp_path):
+    def test_one_that_cannot_be_written_is_reported(self, tmp_path):
         with Rig(tmp_path) as rig:
             os.makedirs(STATE)
             rig.begin(state_path=STATE)
@@ -244,7 +244,7 @@ class TestState:
 
 
 class TestPublishing:
-    def test_failing_is_told_and_tried_again(self, tmp_path):
+    def test_failing_is_reported_and_tried_again(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin()
             until(lambda: rig.learn()["policy_iter"] == 0)
@@ -344,7 +344,7 @@ class TestJoining:
             learner.close()
 
     @pytest.mark.parametrize("own", [None, 0, "auto"])
-    def test_without_a_port_of_its_own(self, tmp_path, coordinator, own):
+    def test_without_a_custom_port(self, tmp_path, coordinator, own):
         learner = self.learner(tmp_path, coordinator.port, own=own)
         learner.start()
         try:

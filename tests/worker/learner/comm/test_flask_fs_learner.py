@@ -1,4 +1,4 @@
-"""A comm learner over real HTTP: tasks, batches, weights, and what it tells."""
+"""A comm learner over real HTTP: tasks, batches, weights and reports."""
 
 import os
 import threading
@@ -235,7 +235,7 @@ def test_newest_weights_go_out_while_data_is_missing(tmp_path):
         until(lambda: rig.learn()["policy_iter"] == 5)
 
 
-def test_publishes_every_so_many_updates(tmp_path):
+def test_publishes_every_few_updates(tmp_path):
     with Rig(tmp_path, send_policy_freq=1000) as rig:
         rig.begin()
         rig.chunk()
@@ -243,7 +243,7 @@ def test_publishes_every_so_many_updates(tmp_path):
         assert rig.learn()["policy_iter"] == 0
 
 
-def test_second_task_begins_anew(tmp_path):
+def test_second_task_starts_from_scratch(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         rig.chunk()
@@ -363,7 +363,7 @@ class TestConnections:
             assert time.monotonic() - start < 8
 
     @pytest.mark.slow
-    def test_unknown_steps_and_wrong_data_are_told(self, tmp_path):
+    def test_unknown_steps_and_wrong_data_are_reported(self, tmp_path):
         with Rig(tmp_path) as rig:
             with pytest.raises(Failed, match="unknown task 'dance'"):
                 rig.ask("dance")
