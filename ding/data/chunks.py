@@ -143,8 +143,8 @@ def parse_chunk(name: str, content: Buffer) -> Samples:
 
 
 def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
-    """Columns as named tensors and arrays, big observations once; and what `chunk_columns`
-    has to know beside them, plain JSON.
+    """Columns as named tensors and arrays, big observations once; and what else
+    `chunk_columns` needs, as plain JSON.
 
     Raises:
         DataError: A column's name is no text.

@@ -343,8 +343,8 @@ class Columns(list[Any]):
         return list(self) + list(other) if isinstance(other, list) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        # `rows + columns` and `rows += columns` both come here, and cannot be told apart. The
-        # list's own methods do what each of them should: they read the rows that now are there.
+        # `rows + columns` and `rows += columns` both call this, and cannot be distinguished.
+        # The methods of `list` then do the right thing: they read the rows made here.
         self._to_rows()
         return NotImplemented
 

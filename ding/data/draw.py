@@ -105,7 +105,7 @@ class Draw:
         return points
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes on with the same draws; the generator as text, as its integers are large."""
+        """Continues with the same draws; the generator as text, as its integers are large."""
         return {
             "generator": json.dumps(self.rng.bit_generator.state),
             "way": self._way,

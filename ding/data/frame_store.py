@@ -76,7 +76,7 @@ class FramePair:
         if len(slots) and slots.min() < 0:
             raise IndexError(f"{self._name}: a row was asked for that was never written")
         out = self._recycler.empty((len(slots), *self._shape), self._dtype)
-        # Nothing is left to clip; other modes gather into memory of their own first.
+        # No index is out of range; modes other than "clip" gather into a temporary array first.
         return self._frames.take(slots, 0, out, "clip")
 
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
@@ -200,7 +200,7 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
     if a.shape[1] % 8 == 0:  # compared eight at a time
         a, b = a.view(np.uint64), b.view(np.uint64)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
-        # The first two rows tell, unless both end trajectories.
+        # The first two rows suffice, unless both end trajectories.
         if any((b[i] == a[i + step]).all() for i in range(min(2, n - step))):
             index = np.arange(2 * n)
             index[n:] += step - n

@@ -24,7 +24,7 @@ class Ring:
 
     The first item of another kind turns the stored rows into objects; nothing is lost. Rows are
     numbered in the order in which they are written. A slot's number is the version of its content:
-    it tells which row is stored there, for ids of samples and for files of saved rows.
+    it identifies the row stored there, for ids of samples and for files of saved rows.
 
     Args:
         capacity: Number of slots.
@@ -289,7 +289,7 @@ class Ring:
         if state["journal"] is None:
             pieces = iter([(np.asarray(state["numbers"]), state["rows"])])
         elif self.journal is None:
-            raise DataError("the rows of this state are in files of their own")
+            raise DataError("the rows of this state are in separate files")
         else:
             pieces = self.journal.read(state["journal"])
         found = 0

@@ -1,4 +1,4 @@
-"""The rows of a ring in files of their own, so that a state that is saved often writes few of them.
+"""Stores the rows of a ring in separate files, so that frequent saves write only new rows.
 
 Each row has a number, which its slot has as well until another row replaces it. A file holds rows
 and their numbers and is never changed. A state has the numbers of its rows and names the files that

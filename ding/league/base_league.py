@@ -41,7 +41,7 @@ class BaseLeague(ABC):
     config: dict[str, Any] = dict(
         league_type="base",
         import_names=["ding.league.base_league"],
-        # Kinds of play that need players of their own, for instance races
+        # Kinds of play that need separate players, for instance races
         player_category=["default"],
         # Start every player from the checkpoint of its category
         use_pretrain=False,

@@ -113,7 +113,7 @@ class CriticLoss(NamedTuple):
 TeamLoss: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]
 #: What is to be minimised, and what to log.
 LoggedLoss: TypeAlias = tuple[Tensor, Log]
-#: What is to be minimised, by name, and what to log besides.
+#: What is to be minimised, by name, and what else to log.
 Losses: TypeAlias = tuple[dict[str, Tensor], Log]
 #: Lengths of trajectories, int64 ``[n_traj]``.
 Lengths: TypeAlias = np.ndarray

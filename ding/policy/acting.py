@@ -23,7 +23,7 @@ class ActingPolicy(Policy):
     #: The wrappers (`ding.model.model_wrap`) while collecting, and when evaluated.
     _explorer = "eps_greedy_sample"
     _chooser = "argmax_sample"
-    #: What the network's ``forward`` is told besides then.
+    #: Further arguments of the network's ``forward`` in the collect and eval modes.
     _collect_options: Mapping[str, Any] = {}
     _eval_options: Mapping[str, Any] = {}
 

@@ -42,7 +42,7 @@ class AdvantageActorCritic(PolicyGradient):
         collect=dict(gae_lambda=0.95),
     )
 
-    #: Whether advantages are estimated anew at the start of each pass over the data.
+    #: Whether advantages are estimated again at the start of each pass over the data.
     _recompute_adv = False
     _learned: Mapping[str, str] = {
         "optimizer": "_optimizer",

@@ -99,15 +99,15 @@ class Policy(RowAdapter, NetworkOwner):
     paper: str = ""
     #: Actions that it can choose, of `ding.policy.fit.KINDS`; empty if it does not say.
     actions: tuple[str, ...] = ()
-    #: How it is trained where `on_policy` does not tell: `serial_offline` or `serial_bc`.
+    #: How it is trained if `on_policy` does not determine it: `serial_offline` or `serial_bc`.
     pipeline: str = ""
 
     #: By what the environments of its run normalise, if they do; part of every state. What a
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: State | None = None
 
-    #: Numbers of what `_forward_learn` returns that are logged, beside those of the base classes;
-    #: without any, all are.
+    #: Numbers of what `_forward_learn` returns that are logged, in addition to those of the base
+    #: classes; if there are none, all are.
     _logged: tuple[str, ...] = ()
 
     #: Names of numbers in the log where they differ from those in the code, below those of the base
@@ -122,17 +122,17 @@ class Policy(RowAdapter, NetworkOwner):
     #: Columns of a data set that the policy learns from; ``None`` if that is not known.
     data_columns: tuple[str, ...] | None = None
 
-    #: What checkpoints hold beside the networks: entry to attribute, see `save_state`.
+    #: What checkpoints hold in addition to the networks: entry to attribute, see `save_state`.
     _learned: Mapping[str, str] = {"optimizer": "_optimizer"}
     #: Optimisers that old checkpoints hold under another entry: their entry here, to that entry and
     #: the parts of the network in the order in which it counts their parameters.
     _old_optimizers: Mapping[str, tuple[str, tuple[str, ...]]] = {}
-    #: What acting depends on beside the network, and states of the collect mode hold; likewise.
+    #: What acting depends on in addition to the network, in states of the collect mode; likewise.
     _acted_with: Mapping[str, str] = {}
     #: Whether there is a target network, `_target_model`, in checkpoints too.
     _saves_target = False
 
-    #: Policy outputs, beside the action, that are part of each transition.
+    #: Policy outputs, other than the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
     #: Keys, below ``policy``, that must not be set for it, with what to do instead.
@@ -151,8 +151,8 @@ class Policy(RowAdapter, NetworkOwner):
     #: Whether to learn with the priorities of samples, and their importance weights.
     _priority = _priority_IS_weight = False
 
-    #: Whether acting depends on what an environment showed before: the batched cores are told which
-    #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).
+    #: Whether acting depends on earlier observations: the batched cores receive the ids of the
+    #: environments (``env_ids``), and samples may be sequences (`sequences`).
     _recurrent = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -205,7 +205,7 @@ class Policy(RowAdapter, NetworkOwner):
         self._own_state = OwnState(self, self._saved_attributes(), with_bases=True)
 
     def _saved_attributes(self) -> set[str]:
-        """Attributes that states hold as entries of their own."""
+        """Attributes that states hold as separate entries."""
         target = {"_target_model"} if self._saves_target else set()
         held = {*self._learned.values(), *self._acted_with.values(), *target}
         return {"_cfg", "_model", "_env_statistics", "_layouts", *held}
@@ -634,7 +634,7 @@ class Policy(RowAdapter, NetworkOwner):
 
 
 class CommandModePolicy(Policy):
-    """A policy that also tells the pipeline its settings: exploration, learning, evaluation."""
+    """A policy that also sends its settings to the pipeline: exploration, learning, evaluation."""
 
     total_field = frozenset({"learn", "collect", "eval", "command"})
 

@@ -61,7 +61,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
         # or the likelihood.
         loss_type=None,
-        # Number of actions where `model.action_shape` does not tell.
+        # Number of actions if `model.action_shape` is not given.
         action_shape=19,
         learn=dict(
             update_per_collect=1,
@@ -177,7 +177,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         return batch
 
     def _losses(self, output: Output, action: Tensor) -> LoggedLoss:
-        """The loss of each sample ``[B]``, and what to log besides."""
+        """The loss of each sample ``[B]``, and what else to log."""
         if self._cfg.continuous:
             return self._regression(output, action), {}
         logits = output["logit"]

@@ -20,7 +20,7 @@ def check_loss(policy: object, loss: float, batch: Mapping[str, object]) -> None
         return
     bad = sorted(_not_finite(batch))
     cause = (
-        f"its batch has NaN or infinite values in {', '.join(bad)}: mend the environment or the "
+        f"its batch has NaN or infinite values in {', '.join(bad)}: fix the environment or the "
         "wrapper that they come from"
         if bad
         else "its batch is finite, so the network diverged: lower learn.learning_rate or clip "

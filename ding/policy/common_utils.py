@@ -80,7 +80,7 @@ def as_batch(data: Samples, required: Sequence[str], device: str = "cpu") -> Arr
 
     Args:
         data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
-        required: Columns without which nobody can go on.
+        required: Columns that must exist.
 
     Raises:
         DataError: No samples, or samples without something required.

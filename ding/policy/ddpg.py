@@ -72,7 +72,7 @@ class DDPGPolicy(QActorCritic):
         learn=dict(
             learning_rate_actor=1e-3,
             learning_rate_critic=1e-3,
-            # The actor and the target are updated each so many updates of the critics.
+            # Updates of the critics per update of the actor and the target networks.
             actor_update_freq=1,
             # Noise on the target's actions, of `noise_sigma` and within `noise_range`.
             noise=False,
@@ -277,9 +277,9 @@ class D4PGPolicy(DDPGPolicy):
         with torch.no_grad():
             obs = batch["next_obs"]
             following = self._judge_all(self._target_model, obs, self._next_action(obs))
-        # One action that there is a distribution of: the critic was told which.
+        # The critic returns the distribution of the one action in its input.
         only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
-        q, next_q = (told["distribution"].unsqueeze(1) for told in (now, following))
+        q, next_q = (output["distribution"].unsqueeze(1) for output in (now, following))
         sample = batch["reward"], batch["done"], batch["weight"]
         data = dist_nstep_td_data(q, next_q, only, only, *sample)
         loss, error = dist_nstep_td_error(

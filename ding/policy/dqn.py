@@ -215,7 +215,7 @@ class C51Policy(DQNPolicy):
 
 
 def atoms_of(model: EasyDict) -> tuple[float, float, int]:
-    """``v_min``, ``v_max`` and ``n_atom`` of a network that tells distributions.
+    """``v_min``, ``v_max`` and ``n_atom`` of a network that predicts distributions.
 
     Raises:
         ConfigError: There are no returns between the first two, or no two atoms.

@@ -26,8 +26,8 @@ def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[s
         players: How many play in it; with several, the first axis is theirs.
 
     Returns:
-        Of ``obs_shape`` and ``action_shape`` those that can be told: not those of images with their
-        colours last, nor of dicts that are not a team's. Of a team also ``agent_num``,
+        ``obs_shape`` and ``action_shape``, as far as they can be determined: not of images with
+        channels last, nor of dicts that are not a team's. Of a team also ``agent_num``,
         ``agent_obs_shape``, ``global_obs_shape`` and ``alone_obs_shape``; of several actions with
         the same choices ``num_branches`` and ``action_bins_per_branch``.
     """
@@ -41,7 +41,7 @@ def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[s
             shapes["alone_obs_shape"] = _short(parts["agent_alone_state"].shape[1:])
         if "global_state" in parts:
             state = list(parts["global_state"].shape)
-            # Told to all, or to each by itself.
+            # Shared by all agents, or one for each.
             shapes["global_obs_shape"] = _short(state[1:] if state[:-1] == [agents] else state)
         return {**shapes, **_action_shapes(actions, agents)}
     shape = [int(size) for size in getattr(parts, "shape", None) or ()]
@@ -221,7 +221,7 @@ def check_own_network(policy: Any, env: Any) -> None:
         env: A launched env manager.
 
     Raises:
-        ConfigError: It does not tell what the policy needs to know.
+        ConfigError: It does not define what the policy needs.
     """
     obs = _first_obs(env)
     if isinstance(obs, np.ndarray | Mapping):

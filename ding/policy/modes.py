@@ -18,10 +18,10 @@ class BatchedCollect:
     Attributes:
         forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: array or CPU
             tensor [n, ...] or a tree of them}`` with at least ``action``.
-        transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
+        transition_outputs: Policy outputs, other than ``action``, that belong to a transition.
         get_train_columns: See `Policy._get_train_columns`.
         resets: Whether ``reset`` does anything; without, collectors need not call it.
-        recurrent: Whether ``forward`` takes ``env_ids``, those of the observations, besides.
+        recurrent: Whether ``forward`` also takes ``env_ids``, the environments of the observations.
         count_samples: See `Policy._count_train_samples`.
         takes_indexed: Whether `get_train_columns` takes observations as `IndexedColumn`.
     """

@@ -26,7 +26,7 @@ class NetworkOwner:
     #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
     networks: Mapping[str, tuple[Call, ...]] = {}
     #: Values that `policy.action_space` may have, and the network's words for them; empty if
-    #: the network is told none.
+    #: the network does not take it.
     _action_spaces: Mapping[str, str] = {}
     #: Parts of the network that it optimises by themselves.
     network_parts: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class NetworkOwner:
         compilers = [os.environ.get("CXX", "g++"), "clang++", "cl"]
         if not self._cuda and not any(map(shutil.which, compilers)):
             raise ConfigError(
-                f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
+                f"policy.learn.compile={mode!r} needs a C++ compiler, but none was found among "
                 f"{compilers}: install one, or set the key to None, which computes the same"
             )
         for network in (self._model, getattr(self, "_target_model", None)):

@@ -57,7 +57,7 @@ class Shape:
         return f"[{', '.join(known.get(axis, axis) for axis in self.parts)}]"
 
     def difference(self, got: Any, sizes: Sizes, name: str) -> str:
-        """What is wrong with a network's output and how to mend it; empty if nothing is."""
+        """What is wrong with a network's output and how to fix it; empty if nothing is."""
         if isinstance(got, Sequence) and not isinstance(got, str) and got:
             # One for each of several choices or critics.
             different = {axis: size for axis, size in sizes.items() if axis != "N"}
@@ -146,7 +146,7 @@ _LOGITS: dict[str, Contract] = {
 def stochastic_actor(
     *kinds: str, modes: Sequence[str] = _OF_ACTOR_CRITIC
 ) -> dict[str, tuple[Call, ...]]:
-    """By kind of action: the calls of networks that tell a ``logit``, and perhaps a ``value``."""
+    """By kind of action: the calls of networks that return a ``logit``, and perhaps a ``value``."""
 
     def call(kind: str, mode: str) -> Call:
         logit: dict[str, Contract] = {"logit": _LOGITS[kind]}
@@ -210,7 +210,7 @@ def try_network(policy: Any, model: nn.Module, shapes: Sizes, obs: Any = None) -
             says, of which a user's network need not know.
 
     Raises:
-        ConfigError: Names the call, what came, what was expected, and how to mend it.
+        ConfigError: Names the call, what came, what was expected, and how to fix it.
     """
     sizes = _sizes(shapes)
     if isinstance(obs, Mapping):
@@ -292,7 +292,7 @@ def _inputs(takes: Contract, sizes: Sizes, obs: Any, policy: Any) -> Any:
 
 
 def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
-    """What is wrong and how to mend it; empty if nothing is."""
+    """What is wrong and how to fix it; empty if nothing is."""
     if isinstance(wanted, Shape):
         return wanted.difference(got, sizes, name)
     if isinstance(wanted, States):

@@ -28,7 +28,7 @@ _SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset)
 }
 MAPPINGS: dict[str, type] = {kind.__name__: kind for kind in (dict, OrderedDict, EasyDict, Counter)}
-#: What holds no state of its own.
+#: Types without state.
 STATELESS = (
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType),
     *(functools.partial, logging.Logger, np.dtype, torch.dtype, torch.device),
@@ -161,7 +161,7 @@ _GENERATORS: dict[str, Callable[[], Any]] = {
 
 
 def _generator_state(value: object) -> Any:
-    """What a random generator goes on with, numbers beyond 64 bits as text."""
+    """The state of a random generator; numbers of more than 64 bits as text."""
     if isinstance(value, np.random.Generator):
         return json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
     if isinstance(value, np.random.RandomState):

@@ -23,7 +23,7 @@ class PDQNPolicy(NStepPolicy):
     choices with these arguments. Arguments are in ``[-1, 1]``: set ``env.act_scale`` if the
     environment's range differs. Exploration is the ε of ``other.eps`` (uniform choice and
     arguments) and Gaussian noise with deviation ``collect.noise_sigma`` on the arguments. With
-    ``model.multi_pass`` a value depends only on the arguments of its own choice (MP-DQN, Bester et
+    ``model.multi_pass`` a value depends only on the arguments of that choice (MP-DQN, Bester et
     al. 2019).
     """
 
@@ -46,8 +46,8 @@ class PDQNPolicy(NStepPolicy):
             learning_rate=0.001,
             learning_rate_dis=None,
             learning_rate_cont=None,
-            # The network of the arguments learns in the second half of each so many updates, so
-            # that values come first; in all of them if it is 1.
+            # Length of a cycle of updates. The network of the arguments learns in the second half
+            # of each cycle, so that the values learn first; with 1 it learns in every update.
             update_circle=1,
             # How far the target moves towards the network at each update.
             target_theta=0.005,
@@ -139,7 +139,7 @@ class PDQNPolicy(NStepPolicy):
         }
 
     def _update_arguments(self, batch: Steps) -> Log:
-        """Raise the sum of all choices' values: each has arguments of its own to do so by."""
+        """Raise the sum of all choices' values: each has separate arguments."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
         loss_value = self._descend(

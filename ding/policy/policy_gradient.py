@@ -71,7 +71,7 @@ class PolicyGradient(ActingPolicy):
     _minibatch_columns: tuple[str, ...] = (
         *("obs", "action", "logit", "value", "adv", "return", "weight"),
     )
-    #: What the model's ``forward`` is told when the policy learns or collects.
+    #: Arguments of the model's ``forward`` when the policy learns or collects.
     _learn_options: Mapping[str, Any] = {}
 
     def _batch(self, data: Samples) -> Rollout:
@@ -87,7 +87,7 @@ class PolicyGradient(ActingPolicy):
     def _shuffled_parts(self, count: int) -> tuple[Tensor, ...]:
         """Shuffled indices below ``count`` in as many parts as all other learners make."""
         order = torch.randperm(count).to(self._device)
-        # Learners must sync equally often, whatever the size of their own data.
+        # Learners must sync equally often, regardless of how much data each has.
         mean = float(allreduce_data(float(count), "avg")) if self._joint else count
         return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 

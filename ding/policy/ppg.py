@@ -1,7 +1,8 @@
-"""Phasic policy gradient (Cobbe et al. 2020): a policy and a value network of their own.
+"""Phasic policy gradient (Cobbe et al. 2020): a separate policy and value network.
 
-In policy phases each learns its task alone, as in PPO. In auxiliary phases, which are rarer, the
-policy network learns values, too: for the sake of its features, and with its policy held in place.
+In policy phases each network learns only its own task, as in PPO. In the less frequent auxiliary
+phases the policy network also learns values, to improve its features, and its policy is kept
+close to what it was.
 """
 
 from collections.abc import Mapping

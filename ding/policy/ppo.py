@@ -146,7 +146,7 @@ class PPOPolicy(_ClippedActorCritic):
     _refused = {**_ClippedActorCritic._refused, "priority": "remove the key"}
     config = dict(
         type="ppo",
-        # Estimate advantages anew, with the current critic, at the start of each epoch.
+        # Recompute advantages with the current critic at the start of each epoch.
         recompute_adv=True,
         learn=dict(
             epoch_per_collect=10,

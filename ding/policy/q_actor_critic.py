@@ -124,7 +124,7 @@ class QActorCritic(NStepPolicy):
         raise NotImplementedError
 
     def _actor_loss(self, batch: Steps) -> LoggedLoss:
-        """The actor's loss, and what to log besides."""
+        """The actor's loss, and what else to log."""
         raise NotImplementedError
 
     def _q_values(self, batch: Steps) -> list[Tensor]:

@@ -94,13 +94,13 @@ class QMIXPolicy(TeamPolicy):
     def _loss(
         self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
-        """What is to be minimised, and what to log besides.
+        """What is to be minimised, and what else to log.
 
         Args:
             online: What the network says of the observations.
             judged: What it thinks of the actions that were done.
             target: Of the joint values, ``[T, B]``.
-            error: ``[T, B]``, or where each agent has a value of its own ``[T, B, agents]``.
+            error: ``[T, B]``, or if each agent has a separate value ``[T, B, agents]``.
         """
         return self._mean(error.pow(2), batch), {}
 

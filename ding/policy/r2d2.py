@@ -52,8 +52,8 @@ class R2D2Policy(RecurrentPolicy):
             update_per_collect=1,
             batch_size=64,
             learning_rate=0.0001,
-            # How far the target network follows at each update; or, if given, a copy is taken
-            # after so many updates.
+            # How far the target network follows at each update; or, if given, the number of
+            # updates between copies.
             target_update_theta=0.001,
             target_update_freq=None,
             value_rescale=True,

@@ -43,7 +43,7 @@ class RecurrentPolicy(Policy):
     _transition_outputs: tuple[str, ...] = ("prev_state",)
     #: The wrapper that draws actions while collecting.
     _explorer = "eps_greedy_sample"
-    #: What the network's ``forward`` is told when it acts.
+    #: Arguments of the network's ``forward`` when it acts.
     _act_options: Mapping[str, Any] = {}
     _burnin_step = 0
     _learn_len: int

@@ -41,7 +41,7 @@ class RowAdapter:
             "next_obs": timestep.obs,
             **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
             "reward": timestep.reward,
-            # A truncated episode goes on where nobody looks: its value is bootstrapped.
+            # A truncated episode continues unobserved: its value is bootstrapped.
             "done": bool(timestep.done) and not is_truncated(timestep.info),
         }
 

@@ -23,8 +23,8 @@ from ding.utils.errors import ConfigError
 class _SoftActorCritic(QActorCritic):
     """The temperature ``alpha``, fixed or learned, that weighs the entropy of the actions.
 
-    A learned one (``learn.auto_alpha``) is moved so that the entropy comes to
-    ``learn.target_entropy``; with ``learn.log_space`` its logarithm is what is learned.
+    A learned one (``learn.auto_alpha``) is adapted so that the entropy approaches
+    ``learn.target_entropy``; with ``learn.log_space`` its logarithm is learned.
     """
 
     config = dict(

@@ -81,15 +81,15 @@ def _in_own_order(
 
 
 def load_optimizer(optimizer: Optimizer, state: State | None) -> None:
-    """Load a state dict; if there is none, or none for these parameters, the optimiser starts anew
-    and a warning says so.
+    """Load a state dict; if there is none, or none for these parameters, the optimiser is reset
+    and a warning is logged.
 
     An optimiser knows its parameters by their order alone, so that their number and shapes have to
     be those of the state.
     """
     misfit = "it holds no state of the optimizer" if state is None else _misfit(optimizer, state)
     if misfit is not None or state is None:
-        logger.warning("the optimizer starts anew with what was loaded: %s", misfit)
+        logger.warning("the optimizer starts from scratch with what was loaded: %s", misfit)
         return
     own = [{name: group.get(name) for name in _OWN} for group in optimizer.param_groups]
     optimizer.load_state_dict(dict(state))

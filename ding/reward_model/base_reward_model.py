@@ -87,7 +87,7 @@ class BaseRewardModel(Configurable):
     whose reward changes quickly may override `drawn`, for off-policy policies with one-step
     samples.
 
-    A training loop of your own calls `collect_data`, `train`, `estimate` and `clear_data`, with
+    A custom training loop calls `collect_data`, `train`, `estimate` and `clear_data`, with
     lists of transitions.
 
     Args:

@@ -78,7 +78,7 @@ class HerRewardModel(BaseRewardModel):
             "relabelled_success": float(success.mean()) if len(rows) else 0.0,
         }
         joined = tree_join(np.concatenate, [transitions, added])
-        # Each has a goal of its own, so that none is followed by another.
+        # Goals differ from row to row, so that each row is a trajectory by itself.
         return joined, np.concatenate([lengths, np.ones(len(rows), np.int64)])
 
     def train(self, train_iter: int = 0, envstep: int = 0) -> None:

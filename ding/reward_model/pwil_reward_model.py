@@ -88,7 +88,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         self._log({"reward": self._mean_reward}, train_iter, envstep)
 
     def _weights(self, obs: np.ndarray) -> np.ndarray:
-        """Weights left to the episode that goes on with an observation, or those of a new one."""
+        """Remaining weights of the episode that an observation continues, or those of a new one."""
         found = np.flatnonzero((self._open_obs == obs).all(axis=1))
         if not len(found):
             return np.full(len(self._atoms), 1 / len(self._atoms))

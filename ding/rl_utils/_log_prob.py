@@ -1,4 +1,4 @@
-"""Log-probabilities, entropies and divergences in few operations, by what a network tells.
+"""Log-probabilities, entropies and divergences in few operations, from the outputs of a network.
 
 Small networks spend their time on calls, and ``torch.distributions`` makes many, some of them to
 check its arguments.
@@ -14,45 +14,45 @@ from ding.rl_utils.nstep import of_action
 
 _LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
-#: What a network tells of an action: logits ``[*, N]`` of one choice; one tensor for each of K
+#: Parameters of an action's distribution: logits ``[*, N]`` of one choice; one tensor for each of K
 #: independent choices; or ``mu`` and ``sigma`` ``[B, A]`` of a diagonal Gaussian.
-Told = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+Params = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
-def log_prob(told: Told, action: Tensor) -> Tensor:
+def log_prob(params: Params, action: Tensor) -> Tensor:
     """Log-probability ``[*]`` of actions.
 
     Args:
         action: Classes ``[*]``, of K choices ``[*, K]``; or numbers ``[B, A]``, over which it is
             summed as over choices. One-dimensional ones have A = 1.
     """
-    if isinstance(told, Mapping):
-        mu, sigma = told["mu"], told["sigma"]
+    if isinstance(params, Mapping):
+        mu, sigma = params["mu"], params["sigma"]
         density = -0.5 * ((action - mu) / sigma).pow(2) - sigma.log() - _LOG_SQRT_TAU
         return _over_numbers(density)
-    if not isinstance(told, Tensor):
-        return torch.stack([log_prob(part, action[..., k]) for k, part in enumerate(told)]).sum(0)
-    return of_action(told.log_softmax(-1), action.long())
+    if not isinstance(params, Tensor):
+        return torch.stack([log_prob(part, action[..., k]) for k, part in enumerate(params)]).sum(0)
+    return of_action(params.log_softmax(-1), action.long())
 
 
-def log_prob_and_entropy(told: Told, action: Tensor) -> tuple[Tensor, Tensor]:
+def log_prob_and_entropy(params: Params, action: Tensor) -> tuple[Tensor, Tensor]:
     """`log_prob`, and the entropy ``[*]``."""
-    if isinstance(told, Mapping):
-        entropy = told["sigma"].log() + (0.5 + _LOG_SQRT_TAU)
-        # One sigma may stand for all rows.
-        return log_prob(told, action), _over_numbers(entropy.expand_as(told["mu"]))
-    if not isinstance(told, Tensor):
-        parts = [log_prob_and_entropy(part, action[..., k]) for k, part in enumerate(told)]
+    if isinstance(params, Mapping):
+        entropy = params["sigma"].log() + (0.5 + _LOG_SQRT_TAU)
+        # All rows may share one sigma.
+        return log_prob(params, action), _over_numbers(entropy.expand_as(params["mu"]))
+    if not isinstance(params, Tensor):
+        parts = [log_prob_and_entropy(part, action[..., k]) for k, part in enumerate(params)]
         taken, entropies = (torch.stack(column).sum(0) for column in zip(*parts))
         return taken, entropies
-    logp = told.log_softmax(-1)
+    logp = params.log_softmax(-1)
     # A masked class has logit -inf or the like: its share of the entropy is 0, not NaN.
     finite = logp.clamp(min=torch.finfo(logp.dtype).min)
     return of_action(logp, action.long()), -(finite.exp() * finite).sum(-1)
 
 
-def kl(old: Told, new: Told) -> Tensor:
-    """KL(old || new) ``[*]`` of what was told and what is, summed over choices or numbers."""
+def kl(old: Params, new: Params) -> Tensor:
+    """KL(old || new) ``[*]`` between two distributions, summed over choices or numbers."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         variance = new["sigma"].pow(2)
         spread = (old["sigma"].pow(2) + (old["mu"] - new["mu"]).pow(2)) / (2 * variance)
@@ -63,10 +63,10 @@ def kl(old: Told, new: Told) -> Tensor:
     return torch.stack([kl(*pair) for pair in zip(old, new)]).sum(0)  # type: ignore[arg-type]
 
 
-def split_like(joined: Tensor, told: Told) -> Told:
-    """Logits of all choices side by side, as samples hold them, in the form of ``told``."""
-    if isinstance(told, list):
-        return joined.split([part.shape[-1] for part in told], dim=-1)
+def split_like(joined: Tensor, params: Params) -> Params:
+    """Logits of all choices side by side, as samples hold them, in the form of ``params``."""
+    if isinstance(params, list):
+        return joined.split([part.shape[-1] for part in params], dim=-1)
     return joined
 
 

@@ -29,5 +29,5 @@ def a2c_error(data: Any) -> a2c_loss:
     )
 
 
-#: The form of ``logit`` tells which it is.
+#: The form of ``logit`` determines which kind of action it is.
 a2c_error_continuous = a2c_error

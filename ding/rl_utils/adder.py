@@ -194,7 +194,7 @@ def _null_rows(template: Row, count: int, null_transition: Row | None) -> list[R
         return [dict(null_transition) for _ in range(count)]
     rows = get_null_data(template, count)
     if "null" not in template:
-        # Rows of one unroll have the same keys; `done` and `reward` tell them apart.
+        # Rows of one unroll have the same keys; `done` and `reward` distinguish them.
         for row in rows:
             del row["null"]
     return rows

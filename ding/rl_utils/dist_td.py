@@ -90,8 +90,8 @@ def qrdqn_nstep_td_error(
 
     Args:
         data: ``qrdqn_nstep_td_data``: quantiles ``[B, N, Q]``, actions int64 ``[B]``,
-            ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the shares of probability that
-            ``q`` stands for, ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or
+            ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the quantile fractions of
+            ``q``, ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or
             ``None``.
         value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
         kappa: Up to this error the loss is quadratic.

@@ -20,5 +20,5 @@ def efficient_method(logits: Tensor, index: Tensor) -> Tensor:
     return chosen - torch.logsumexp(logits, -1)
 
 
-#: Names that tell apart what costs more memory elsewhere; here all are the same.
+#: Elsewhere these variants differ in memory use; here they are the same function.
 naive_method = less_efficient_method = efficient_method

@@ -109,7 +109,7 @@ def ppo_error(
     return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss, policy.kl_div), info
 
 
-#: The form of the logits tells which it is.
+#: The form of the logits determines which kind of action it is.
 ppo_error_continuous = ppo_error
 
 

@@ -100,7 +100,7 @@ def vtrace_error_discrete_action(
     )
 
 
-#: The form of the outputs tells which it is.
+#: The form of the outputs determines which kind of action it is.
 vtrace_error_continuous_action = vtrace_error_discrete_action
 
 

@@ -16,7 +16,7 @@ class CudaFetcher:
 
     Args:
         data_source: Yields nested tensors. Its error, if any, is raised by ``__next__``.
-        device: Where to; a copy to a CUDA device runs in a stream of its own.
+        device: Target device; copies to a CUDA device run in a separate stream.
         queue_size: How many moved batches may wait.
         sleep: Not used, there is no polling; accepted for existing callers.
     """

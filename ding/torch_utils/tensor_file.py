@@ -31,7 +31,7 @@ _NUMPY = {
     "BOOL": np.bool_, "C64": np.complex64,
 }  # fmt: skip
 _NAMES = {np.dtype(kind): name for name, kind in _NUMPY.items()}
-#: What numpy has no type for, and what stands for it.
+#: Types that numpy does not have: their names, and the types of the same width that it has.
 _TORCH_ONLY = {
     torch.bfloat16: ("BF16", torch.int16),
     torch.float8_e4m3fn: ("F8_E4M3", torch.uint8),
@@ -44,7 +44,7 @@ _FROM_TORCH_ONLY = {
 _LONGEST_HEADER = 100_000_000
 _LONGEST_KEPT = 1 << 16
 
-#: Files of a run are alike: what was made of a header is kept.
+#: Files of a run have the same header: its parsed form is cached.
 _LAYOUTS = 64
 
 _SUM = "__sum__"
@@ -101,8 +101,8 @@ def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
     """Read what `write_tensors`, or another writer of the format, wrote.
 
     Returns:
-        The tensors by name (arrays where arrays were written), in memory of their own; and the
-        facts, which are not to be changed.
+        The tensors by name (arrays where arrays were written), in memory that no other object
+        shares; and the facts, which must not be modified.
 
     Raises:
         OSError: There is no such file, or it cannot be read.
@@ -114,7 +114,7 @@ def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
 def read_content(path: str) -> memoryview:
     """All bytes of a file, as memory that may be written to.
 
-    It is not mapped: one that somebody cuts short would end the process.
+    The file is not mapped: truncating a mapped file would kill the process.
 
     Raises:
         OSError: It cannot be read, or is a link or no regular file.
@@ -180,7 +180,7 @@ def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> byt
 
 def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
     """Names in the order of their bytes."""
-    # The widest first, and the largest of them: those start at a multiple of their own width.
+    # The widest first, and the largest of them: those start at a multiple of their width.
     entries = sorted(layout, key=lambda e: (-_width(e[1]), -math.prod(e[2])))
     return [name for name, *_ in entries]
 
@@ -265,7 +265,7 @@ def _leaf(
 
 
 def _own(metadata: Any) -> dict[str, Any]:
-    """What this package wrote beside the tensors; empty in a file of another program."""
+    """What this package wrote in addition to the tensors; empty in files of other programs."""
     if not isinstance(metadata, dict) or "ding" not in metadata:
         return _FOREIGN
     try:

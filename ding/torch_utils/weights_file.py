@@ -20,7 +20,7 @@ def write_weights(
     """Publish weights under a fixed name; readers see the old ones or the new ones, whole.
 
     Args:
-        state: Nested mappings of tensors and arrays, and numbers, texts and None beside them.
+        state: Nested mappings of tensors and arrays, and also numbers, texts and None.
         facts: Plain JSON: ``policy_iter``, ``envstep``, ``time``, ``learner``.
 
     Raises:
@@ -55,7 +55,7 @@ def read_weights(folder: SharedFolder, name: str) -> tuple[dict[str, Any], dict[
 def weight_tensors(
     state: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> tuple[dict[str, Leaf], dict[str, Any]]:
-    """Weights as named tensors and arrays, and what `grow_weights` has to know beside them, plain
+    """Weights as named tensors and arrays, and what else `grow_weights` needs, as plain
     JSON.
 
     Raises:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .errors import RunError
 
-#: The signals that end a run, by number, in words.
+#: Names of the signals that end a run, by number.
 SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 #: There is nothing to go on with.
 AT_GOAL = ("converged", "finished")

@@ -18,7 +18,7 @@
     |   |-- CheckpointNotFoundError (FileNotFoundError)
     |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
     |-- CallbackError (RuntimeError)      a callback of a run raised; names its method
-    |-- RunError (RuntimeError)           a run of several processes that failed; tells why
+    |-- RunError (RuntimeError)           a run of several processes that failed; with the cause
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
         |-- EnvDiedError                  its process is gone
@@ -173,7 +173,7 @@ class NotJsonError(InteractionError, TypeError):
 
 
 def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
-    """Refuse a setting that is none of those that are known.
+    """Refuse a setting that is not a known one.
 
     Raises:
         ConfigError: Says what was set under this name, and what could be.

@@ -30,7 +30,7 @@ def called(name: str) -> dict[str, str]:
 
 
 class Rule(NamedTuple):
-    """What values of a field's type have to be besides."""
+    """A further condition on values of a field's type."""
 
     holds: Callable[[Any], object]
     expected: str

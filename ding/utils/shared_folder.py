@@ -46,7 +46,7 @@ class SharedFolder:
             DataError: The name is not one that could be in this folder; so do the others.
         """
         path = self._path(name)
-        # A link would lead out of the folder, now or when somebody changes it.
+        # A link could lead out of the folder, now or after a change.
         if os.path.islink(path):
             raise DataError(f"{_shown(name)} in {self.path} is a link: only real files are read")
         return path

@@ -1,4 +1,4 @@
-"""Rows in files of their own: written once, few files, and the ring that comes back is the same."""
+"""Rows in separate files: written once, few files, and the restored ring is the same."""
 
 import os
 from pathlib import Path

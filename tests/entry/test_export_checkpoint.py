@@ -59,7 +59,7 @@ def test_old_checkpoints_are_evaluated(old):
 def test_old_checkpoints_are_trained_on(old, caplog):
     cfg = configs(load_ckpt_before_run=old, save_ckpt_after_run=True)
     serial_pipeline(cfg, seed=0, max_train_iter=5)
-    assert "the optimizer starts anew" in caplog.text
+    assert "the optimizer starts from scratch" in caplog.text
     state = torch.load("run/ckpt/iteration_5.pth.tar", weights_only=True)
     assert state["last_iter"] == 5
     assert state["model"].keys() == {f"{n}.{k}" for n in NAMES for k in ("weight", "bias")}

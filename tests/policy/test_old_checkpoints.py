@@ -123,7 +123,7 @@ def test_weights_alone_start_target_and_optimizer_anew_and_say_so(make_dqn, old_
     policy = make_dqn(model=SMALL)
     with caplog.at_level(logging.WARNING):
         policy.learn_mode.load_state_dict({"model": old_dqn[1]})
-    assert "the optimizer starts anew" in caplog.text
+    assert "the optimizer starts from scratch" in caplog.text
     learned = policy.learn_mode.state_dict()
     assert torch.equal(learned["target_model"]["head.A.1.0.bias"], old_dqn[1]["head.A.1.0.bias"])
 
@@ -143,7 +143,7 @@ def test_an_optimizer_of_other_parameters_starts_anew_and_says_so(make_dqn, old_
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             policy.learn_mode.load_state_dict({**checkpoint, "optimizer": optimizer})
-        assert "the optimizer starts anew" in caplog.text
+        assert "the optimizer starts from scratch" in caplog.text
         assert not policy._optimizer.state
 
 

@@ -63,7 +63,7 @@ class DequeBuffer:
 
         Args:
             func: Called as ``func(action, chain, *args, **kwargs)`` in place of the method named
-                `action`; ``chain(*args, **kwargs)`` goes on with the next one, or the method.
+                `action`; ``chain(*args, **kwargs)`` calls the next one, or the method.
 
         Returns:
             The buffer itself.
@@ -72,7 +72,7 @@ class DequeBuffer:
         return self
 
     def view(self) -> "DequeBuffer":
-        """A buffer over the same items, with middleware of its own from here on."""
+        """A buffer over the same items, with a separate copy of the middleware."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__, middleware=list(self.middleware))
         return other
@@ -109,8 +109,8 @@ class DequeBuffer:
             ignore_insufficient: Return an empty list when there are too few.
             groupby: Draw whole groups of items, each in the order of its pushes: the key in
                 ``meta`` that they share, or a function of an item.
-            unroll_len: Of each group so many consecutive items, from a random one on; shorter
-                groups are left out. Needs `groupby`.
+            unroll_len: Number of consecutive items of each group, from a random one on; shorter
+                groups are skipped. Needs `groupby`.
 
         Raises:
             DataError: Too few items or groups, or an unknown index.

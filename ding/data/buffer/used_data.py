@@ -47,5 +47,5 @@ class UsedDataRemover:
         while (path := self._queue.get()) is not None:
             try:
                 remove_file(path)
-            except Exception as error:  # thread edge; the run goes on with a file too many
+            except Exception as error:  # thread edge; the run continues with one file too many
                 self.errors = [*self.errors[-15:], error]

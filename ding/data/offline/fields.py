@@ -120,7 +120,7 @@ def _warn_of_glue(done: np.ndarray, source: str) -> None:
 def _with_next_obs(columns: dict[str, Any], is_cut: np.ndarray) -> dict[str, Any]:
     done = columns["done"]
     count = len(done)
-    # After an end nobody looks at what comes next.
+    # The next observation of a terminal step is never used.
     known = done | ~is_cut
     known[-1] = done[-1]
     kept = np.flatnonzero(known)

@@ -19,8 +19,8 @@ _linear = nn.functional.linear
 class Dense(nn.Sequential):
     """``nn.Sequential`` that computes plain ``Linear`` and ``ReLU`` layers without calling them.
 
-    Stacks within stacks are gone through alike. Any other layer is called, and so is one that has
-    hooks, parametrisations or a ``forward`` of its own.
+    Nested stacks are treated in the same way. Any other layer is called, and so is one with hooks,
+    parametrisations or an overridden ``forward``.
     """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -114,8 +114,9 @@ class ImplicitQuantileHead(TwoForms):
     """Quantiles of the return at any shares of probability (Dabney et al. 2018, IQN).
 
     ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
-    returns at ``tau``, ``logit`` their mean. While training ``tau`` is drawn uniformly, for each
-    row anew; else it is the midpoints of equal shares, so that the same input gives the same.
+    returns at ``tau``, ``logit`` their mean. In training mode ``tau`` is drawn
+    uniformly and independently for each row; otherwise it is the midpoints of equal shares, so that
+    the output is deterministic.
 
     The embedding is cos(π i τ) of the multiples i that ``frequencies`` holds: 0 to n - 1 (the
     paper's equation 4), in old checkpoints 1 to n.
@@ -195,7 +196,7 @@ class FractionProposalHead(nn.Module):
         width = layers.get("input_size") or hidden_size
         self.fqf_fc = nn.Sequential(nn.Linear(quantile_embedding_size, width), nn.ReLU())
         proposal = nn.Linear(width, num_quantiles)
-        # All shares are nearly alike at first.
+        # All shares are nearly equal at first.
         nn.init.xavier_uniform_(proposal.weight, gain=0.01)
         nn.init.zeros_(proposal.bias)
         self.quantiles_proposal = nn.Sequential(proposal)

@@ -1,4 +1,4 @@
-"""Encoders: observation in, feature vector out. Each tells the width of that as `output_size`."""
+"""Encoders: observation in, feature vector out. Its width is `output_size`."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -55,7 +55,7 @@ def build_encoder(
         return ConvEncoder(shape, hidden_size_list, activation, norm_type=norm_type)
     raise ConfigError(
         f"obs_shape is {obs_shape!r}; expected an int or [n] for vectors, or [C, H, W] for images. "
-        "Flatten the observation, or give an encoder of your own."
+        "Flatten the observation, or pass a custom encoder."
     )
 
 

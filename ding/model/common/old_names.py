@@ -38,7 +38,7 @@ class OldForm(nn.Module):
 
 
 class OtherNames(OldForm):
-    """A module whose parameters stand in old checkpoints under other names as well."""
+    """A module whose parameters may have other names in old checkpoints."""
 
     #: Beginnings of names, and those that they are here.
     _other_names: Mapping[str, str]

@@ -52,7 +52,7 @@ class BCQ(ByMode):
         self.vae = _ActionVAE(size, action_size, vae_hidden_dims, activation)
 
     def compute_actor(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """``{'action': [B, A]}``: ``action`` of the inputs, changed a little; ``obs`` is beside."""
+        """``{'action': [B, A]}``: ``action`` of the inputs plus a perturbation, given ``obs``."""
         action = inputs["action"]
         change = torch.tanh(self.actor(torch.cat([inputs["obs"], action], -1)))
         return {"action": (action + self.phi * change).clamp(-1, 1)}

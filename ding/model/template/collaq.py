@@ -57,7 +57,7 @@ class CollaQ(AgentsModel):
 
     Observations have ``agent_alone_state`` ``[agents, k]`` without what an agent sees of others and
     ``agent_alone_padding_state`` ``[agents, n]`` with zeros there. A state has the parts
-    ``'alone'``, ``'together'`` and ``'nobody'``, of the second network where nobody else is.
+    ``'alone'``, ``'together'`` and ``'nobody'``, of the second network without other agents.
     Arguments as of `QMix`, and:
 
     Args:
@@ -119,7 +119,7 @@ class CollaQ(AgentsModel):
         return {"alone": alone, "together": together, "nobody": together}
 
     def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
-        """``nobody_logit`` is the second part's where nobody else is: it ought to be zero."""
+        """``nobody_logit`` is the second part's without other agents: it has to be zero."""
         network = self._q_network
         alone, s_alone, _ = self._q_alone_network.unroll(obs["agent_alone_state"], state["alone"])
         together, s_together, _ = network.unroll(self._see(obs["agent_state"]), state["together"])

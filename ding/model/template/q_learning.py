@@ -273,8 +273,8 @@ class IQN(QNetwork):
 
     Args:
         obs_shape: As for `build_encoder`; the others as for `DQN`, and:
-        num_quantiles: How many are drawn, Q.
-        quantile_embedding_size: Numbers that stand for a drawn share.
+        num_quantiles: Number of drawn quantile fractions, Q.
+        quantile_embedding_size: Width of the embedding of a fraction.
     """
 
     _head_cls: type[nn.Module] = ImplicitQuantileHead

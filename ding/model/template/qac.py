@@ -154,8 +154,8 @@ class ContinuousQAC(_QAC):
 
         Args:
             inputs: ``obs`` and ``action``, ``[B, A]`` (or ``[B]`` for a single dimension); for a
-                hybrid action space ``action`` is ``{'action_args': [B, A]}`` and ``logit``
-                ``[B, N]`` is beside it.
+                hybrid action space ``action`` is ``{'action_args': [B, A]}``, and the
+                inputs also have ``logit`` ``[B, N]``.
         """
         return self._q_value(self._critic_input(inputs), "pred")
 
@@ -266,7 +266,7 @@ _NOT_OF_AGENTS = ("obs_shape", "encoder_hidden_size_list", "share_encoder")
 class _OfAgents:
     """Takes observations ``{'agent_state': [B, agents, n], 'global_state': [B, m]}``.
 
-    ``global_state`` may also be told for each agent, ``[B, agents, m]``. All agents share one actor
+    ``global_state`` may also be given per agent, ``[B, agents, m]``. All agents share one actor
     and one critic; outputs are ``[B, agents, ...]``.
     """
 

@@ -51,7 +51,7 @@ class Mixer(nn.Module):
         """``[..., agents]`` and ``[..., state_dim]`` to ``[...]``.
 
         Raises:
-            DataError: The state is of another size, or told to each agent by itself.
+            DataError: The state has another size, or is given per agent.
         """
         wanted = (*agent_qs.shape[:-1], self.state_dim)
         if states.shape != wanted:

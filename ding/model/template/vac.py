@@ -31,7 +31,7 @@ class VAC(ValueActorCritic):
     ``value`` is ``[B]``.
 
     Args:
-        encoder: An encoder of your own; without ``share_encoder`` the critic gets a copy. Its
+        encoder: A custom encoder; without ``share_encoder`` the critic gets a copy. Its
             output width is its ``output_size`` if it has one, else the last of
             ``encoder_hidden_size_list``.
         impala_cnn_encoder: `IMPALAConvEncoder` with ``encoder_hidden_size_list`` as its channels

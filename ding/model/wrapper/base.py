@@ -100,14 +100,14 @@ class HiddenStateWrapper(IModelWrapper):
         return output
 
     def reset(self, *args: Any, **kwargs: Any) -> None:
-        """Besides ``data_id`` takes ``state``, the states to begin with (`reset_state`)."""
+        """Takes ``data_id`` and ``state``, the initial states (`reset_state`)."""
         state = kwargs.pop("state", None)
         data_id = args[0] if args else kwargs.get("data_id")
         self.reset_state(state, data_id)
         super().reset(*args, **kwargs)
 
     def reset_state(self, state: list | None = None, state_id: list | None = None) -> None:
-        """Begins the environments ``state_id`` (all) anew, with ``state`` or ``init_fn()`` each."""
+        """Resets the environments ``state_id`` (all) to ``state`` or ``init_fn()`` each."""
         ids = self._known(state_id)
         if state is None:
             state = [self._init_fn() for _ in ids]

@@ -79,7 +79,7 @@ def model_wrap(
             f"no model wrapper is called {name!r}"
             + (f"; did you mean {near[0]!r}?" if near else "")
             + f" Known: {', '.join(sorted(wrapper_name_map))}. "
-            "A wrapper of your own needs register_wrapper first."
+            "Register a custom wrapper with register_wrapper first."
         )
     return wrapper_name_map[name](model, **kwargs)
 

@@ -46,7 +46,7 @@ class Attention(nn.Module):
         query, key, value = heads.permute(2, 0, 3, 1, 4)
         score = query @ key.transpose(-2, -1) / math.sqrt(self.head_dim)
         if mask is not None:
-            # Not minus infinity: who may look at nobody would become NaN.
+            # Not minus infinity: the softmax of a fully masked row would be NaN.
             score = score.masked_fill(~mask, torch.finfo(score.dtype).min)
         seen = self.dropout(score.softmax(-1)) @ value
         return self.project(seen.transpose(1, 2).reshape(batch, count, -1))

@@ -200,7 +200,7 @@ class NoiseLinearLayer(nn.Module):
     Exploration"), or ``mu`` when noise is off.
 
     The noise is factorised Gaussian (equations 10 and 11 of the paper): one draw per input and
-    one per output, anew in every forward pass. It comes from torch's global generator.
+    one per output in every forward pass. It comes from torch's global generator.
 
     Args:
         sigma0: Initial noise, times one over the square root of ``in_channels``.
@@ -223,7 +223,7 @@ class NoiseLinearLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Reinitialise the weights."""
         bound = 1 / math.sqrt(self.in_channels)
         nn.init.uniform_(self.weight_mu, -bound, bound)
         nn.init.uniform_(self.bias_mu, -bound, bound)
