@@ -63,7 +63,7 @@ def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
             raise click.BadParameter(f"{text} are more than {MAX_SEEDS} seeds")
         seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
-        raise click.BadParameter(f"a seed stands there twice: {seeds}")
+        raise click.BadParameter(f"a seed is given twice: {seeds}")
     return seeds
 
 
@@ -87,7 +87,7 @@ _ARGS = "ding.args"
 
 
 class _Group(click.Group):
-    """Prints errors in words, and takes ``--exp_name`` for ``--exp-name``."""
+    """Prints errors without a traceback, and accepts ``--exp_name`` as ``--exp-name``."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -112,10 +112,10 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # --exp_name is --exp-name.
-        words = [(arg, *arg.partition("=")) for arg in args]
+        split = [(arg, *arg.partition("=")) for arg in args]
         args = [
             name.replace("_", "-") + equals + value if arg.startswith("--") else arg
-            for arg, name, equals, value in words
+            for arg, name, equals, value in split
         ]
         ctx.meta[_ARGS] = list(args)
         return super().parse_args(ctx, args)

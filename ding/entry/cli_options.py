@@ -67,7 +67,7 @@ def parallel_options(command: Callable) -> Callable:
     return command
 
 
-#: Where an option has a meaning, in words and as modes, ``None`` for the one that a config wants.
+#: Where an option applies, as text and as modes; ``None`` is the mode that a config implies.
 _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
     ("-m eval", ("eval",), ("replay_path",)),
     ("-m parallel", (None, "parallel"), ("engine", "address")),

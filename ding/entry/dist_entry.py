@@ -108,7 +108,7 @@ def prepare(
         for name in worker_names(config.main, config.system)
     ]
     print(
-        "start these in any order, each in a shell of its own; workers may be added and stopped "
+        "start these in any order, each in a separate shell; workers may be added and stopped "
         "at any time:\n  " + "\n  ".join(lines)
     )
     return path

@@ -64,8 +64,8 @@ def parallel_pipeline(
         disable_flask_log: Whether servers keep single requests out of the logs.
         strict: Whether keys of the config that are not known are errors, rather than reported: all,
             or those at or under these paths.
-        callbacks: What the coordinator calls while the run goes on, beside the ``callbacks`` of
-            the config: as for `ding.entry.serial_pipeline`. They live in its process.
+        callbacks: Called by the coordinator, in its process, in addition to the ``callbacks`` of
+            the config: as for `ding.entry.serial_pipeline`.
 
     Raises:
         ConfigError: What is wrong with the config, before anything is started.
@@ -141,7 +141,7 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
     try:
         with RunFolders(config):
             ending = run(make_run_key(exp_name))
-    except StopNow as signalled:  # nobody was there yet to end in good order, or any more
+    except StopNow as signalled:  # no supervisor was running that could end it in good order
         ending = ending or signalled.ending.because(f"{signalled}, before the run was up")
     settle_record(exp_name, ending)
     print_ending(config.main, ending, mode)
@@ -279,7 +279,7 @@ class PipeEvent:
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it is set within so many seconds."""
+        """Whether it is set within ``timeout`` seconds."""
         return self._reader.poll(timeout)  # the byte stays there
 
     def fileno(self) -> int:

@@ -88,7 +88,7 @@ class PartHandle:
 
     Attributes:
         stopping: The end that was asked for, if one was.
-        clean: Called at the very end if the supervisor is gone: nobody else is left to do it.
+        clean: Called at the very end if the supervisor is gone and cannot do it.
         on_exit: Called when the supervisor has seen a worker's end.
         has_parent: Whether there is a supervisor.
     """
@@ -105,7 +105,7 @@ class PartHandle:
         self._orphaned: float | None = None
 
     def on_stop(self, stop: StopFunction) -> None:
-        """Have ``stop`` called, in a thread of its own, when an end is asked for."""
+        """Have ``stop`` called, in a separate thread, when an end is asked for."""
         with self._lock:
             self._stop = stop
             self._call_stop()

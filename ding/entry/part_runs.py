@@ -153,12 +153,12 @@ def build_worker(kind: str, entry: EasyDict) -> Any:
 
 
 def output_path(exp_name: str, name: str) -> str:
-    """Where a worker's output goes when it has no terminal of its own."""
+    """The file for a worker's output when it has no terminal."""
     return os.path.join(exp_name, "log", name, "output.txt")
 
 
 def last_error_line(path: str) -> str:
-    """The last line of a worker's output, which tells of what it died; empty if there is none."""
+    """The last line of a worker's output, with the cause of its death; empty if there is none."""
     with contextlib.suppress(OSError), open_regular(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()

@@ -25,8 +25,8 @@ class Died:
 
     Attributes:
         status: Exit status, negative for a signal.
-        cause: What it has said to fail of; empty if nothing.
-        how: Status in words, with the cause, or the last line of its output.
+        cause: The cause of failure that it reported; empty if none.
+        how: Description of the status, with the cause or the last line of its output.
     """
 
     status: int
@@ -53,7 +53,7 @@ class Processes:
     def __init__(self, outputs: Mapping[str, str | None]) -> None:
         self._outputs = outputs
         self._children: dict[str, ChildProcess] = {}
-        self._endings: dict[str, Ending] = {}  # as they have told them
+        self._endings: dict[str, Ending] = {}  # as they have reported them
         self._method = start_method()
         is_fork = self._method == "fork"
         self.start_limit = durations.FORK_START if is_fork else durations.SPAWN_START
@@ -130,7 +130,7 @@ class Processes:
         """Wait until these have ended, or the deadline; a signal that comes brings that nearer.
 
         Args:
-            on_event: Told what happens meanwhile.
+            on_event: Called with each event in the meantime.
         """
         number = stop.number
         while any(map(self.is_alive, names)) and time.monotonic() < deadline:
@@ -146,8 +146,8 @@ class Processes:
         child.link.close()
         child.process.close()
         how, output = how_it_ended(status), self._outputs[name]
-        told = self._endings.pop(name, None)
-        cause = told.reason if told is not None and told.status == "failed" else ""
+        ending = self._endings.pop(name, None)
+        cause = ending.reason if ending is not None and ending.status == "failed" else ""
         because = cause or (last_error_line(output) if output else "")
         return Died(status, cause, f"{how}: {because}" if because and status > 0 else how)
 

@@ -73,10 +73,10 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
     rest: list[str] = []
-    words = iter(args)
-    for arg in words:
+    remaining = iter(args)
+    for arg in remaining:
         if arg in _OWN_OPTIONS:
-            next(words, None)
+            next(remaining, None)
         elif arg.partition("=")[0] not in _OWN_OPTIONS and not arg.startswith("-s"):
             rest.append(arg)
     commands, lock = Commands(jobs), threading.Lock()

@@ -257,7 +257,7 @@ def _source(cfg: Mapping[str, Any]) -> str:
 
 
 def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
-    """The data and the environments normalised alike, if the config asks for it."""
+    """Normalise the data and the environments in the same way, if the config asks for it."""
     given = (cfg.env.get("norm_obs") or {}).get("offline_stats") or {}
     if not given.get("use_offline_stats") and not cfg.policy.collect.get("normalize_states"):
         return data
@@ -266,8 +266,8 @@ def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
         mean, std = moments_of(data, source)
         notes.adapt(
             "env.norm_obs.offline_stats has the mean and standard deviation of the data set's "
-            "observations: environments normalise theirs as the data is normalised. An environment "
-            "class of your own has to do so by this key"
+            "observations: environments normalise theirs as the data is normalised. A custom "
+            "environment class has to read this key to do so"
         )
     cfg.env.norm_obs = {
         **(cfg.env.get("norm_obs") or {}),

@@ -18,7 +18,7 @@ from ding.utils.console import table
 from ding.utils.errors import ConfigError, RunError
 
 STORAGE = "sweep.db"
-#: So many failures without one success are the fault of the config.
+#: This number of failures without one success is attributed to the config.
 MAX_FAILURES = 3
 _LOOK = 1.0
 _NUMBER_KEYS = {"low", "high", "log", "step"}

@@ -175,7 +175,7 @@ class Callbacks:
     def __bool__(self) -> bool:
         return bool(self.callbacks)
 
-    def tell(self, event: RunMoment) -> None:
+    def notify(self, event: RunMoment) -> None:
         """Call the method of each that an event is for; from `RunStarted` on there will be an end.
 
         Raises:

@@ -80,7 +80,7 @@ def go_on_from_here(configs):
     main, _, _ = configs
     main.policy.learn.resume_training = True
     main.policy.learn.learner.train_iterations = saved_iteration(main.exp_name) + 5
-    # Whoever begins anew saves this.
+    # A run that starts from the beginning saves this.
     os.remove(f"{main.exp_name}/ckpt/iteration_0.pth.tar")
 
 

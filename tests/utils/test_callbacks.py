@@ -39,7 +39,7 @@ def test_objects_classes_and_names_are_taken():
     one = Noted()
     callbacks = Callbacks([one, Noted], None, [f"{__name__}:Noted"], {f"{__name__}:Noted": {}})
     assert callbacks
-    callbacks.tell(START)
+    callbacks.notify(START)
     callbacks.end(END)
     callbacks.end(END)
     assert one.calls == [START, END]
@@ -72,9 +72,9 @@ def test_anything_else_is_refused_with_the_cure(given, words):
 
 def test_true_asks_for_the_end_and_the_first_request_counts():
     callbacks = Callbacks([Noted(), Noted()])
-    callbacks.tell(START)
+    callbacks.notify(START)
     assert callbacks.request == ""
-    callbacks.tell(RunStarted("run", 6, 0, {}))
+    callbacks.notify(RunStarted("run", 6, 0, {}))
     assert callbacks.request == "Noted.on_start asked for the end"
 
 
@@ -82,7 +82,7 @@ def test_what_one_raises_names_it_and_does_not_keep_the_end_from_others():
     last = Noted()
     callbacks = Callbacks([Broken(), last])
     with pytest.raises(CallbackError, match=r"Broken\.on_start: ValueError: no such table"):
-        callbacks.tell(START)
+        callbacks.notify(START)
     assert callbacks.end(END) == "Broken.on_end: OSError: no route"
     assert last.calls == [END]
 

@@ -137,8 +137,8 @@ def check_shared_paths(config: EasyDict) -> None:
         if problem is not None:
             default = os.path.join(exp, key.rpartition("path_")[2])
             raise ConfigError(
-                f"system_config.{key} is {str(value)!r}, which {problem}: files of the run come "
-                f"and go there, so give it a folder of its own, such as {default!r}"
+                f"system_config.{key} is {str(value)!r}, which {problem}: the run creates and "
+                f"deletes files there, so give it a separate folder, such as {default!r}"
             )
 
 

@@ -89,7 +89,7 @@ class SerialRun:
         self._callbacks, self._request = callbacks, ""
         if callbacks and not get_rank():
             parts.collector.on_episode = parts.evaluator.on_episode = self._episode
-            parts.learner.on_checkpoint = lambda path: self._tell(CheckpointSaved, path=path)
+            parts.learner.on_checkpoint = lambda path: self._notify(CheckpointSaved, path=path)
         parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
         parts.evaluator.before_step = lambda: self._before_step(0.0)
 
@@ -150,7 +150,7 @@ class SerialRun:
         self._watch.rest()
         # Battles: the samples of each player, and their episodes.
         batches = data[0] if isinstance(data, tuple) else [data]
-        self._tell(Collected, sample_count=sum(map(len, batches)))
+        self._notify(Collected, sample_count=sum(map(len, batches)))
         return data
 
     def learn(self, batch: Any) -> None:
@@ -196,7 +196,7 @@ class SerialRun:
                 f"resumed at iteration {parts.learner.train_iter}, "
                 f"environment step {parts.collector.envstep}"
             )
-        self._tell(RunStarted, config=parts.cfg)
+        self._notify(RunStarted, config=parts.cfg)
 
     def _note_inexact(self) -> None:
         """Say where a run with this seed, or one that is resumed, is not the same run again."""
@@ -217,7 +217,7 @@ class SerialRun:
         ]
         if unsaved:
             self._inexact.append(
-                f"collecting envs {unsaved}: random numbers of their own, if they have any, are "
+                f"collecting envs {unsaved}: their random generators, if they have any, are "
                 "not in the state (no state_dict, and no generator was found)"
             )
             self._log.note(resume_inexact="; ".join(self._inexact))
@@ -255,8 +255,8 @@ class SerialRun:
             other_seed = next((change for change in changed if change.startswith("seed: ")), None)
             if other_seed is not None:
                 raise ConfigError(
-                    f"{other_seed}: a run that is resumed goes on with its own random numbers; "
-                    "give it the seed that it has, or begin another run"
+                    f"{other_seed}: a resumed run continues its own random numbers; "
+                    "give it the seed that it has, or start another run"
                 )
             self._evaluated_iter = parts.evaluator.last_eval_iter
         load_best_result(parts, self.warn)
@@ -264,9 +264,9 @@ class SerialRun:
 
     # ------------------------------------------------------------------ rounds
 
-    def _tell(self, kind: type[RunMoment], **facts: Any) -> None:
+    def _notify(self, kind: type[RunMoment], **facts: Any) -> None:
         if self._callbacks and not get_rank():
-            self._callbacks.tell(kind(*self._now, **facts))
+            self._callbacks.notify(kind(*self._now, **facts))
 
     @property
     def _now(self) -> tuple[str, int, int]:
@@ -278,7 +278,7 @@ class SerialRun:
     ) -> None:
         self._log.episode(source, env_id, returned, length, env_step, train_iter)
         run = self._parts.cfg.exp_name, env_step, train_iter
-        self._callbacks.tell(EpisodeDone(*run, source, env_id, float(returned), length))
+        self._callbacks.notify(EpisodeDone(*run, source, env_id, float(returned), length))
 
     def _agree(self) -> None:
         """Read what callbacks have asked for; all ranks call it at the same place."""
@@ -339,7 +339,7 @@ class SerialRun:
         self._show()
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
-        self._tell(
+        self._notify(
             Evaluated,
             result=parts.evaluator.last,
             returns=tuple(episode_returns(info)),

@@ -105,7 +105,7 @@ def _running(status: Mapping[str, Any]) -> list[str]:
         lines.append(f"  policy {name}: iter {iters}, {age} s old, collectors lag {lag} iters")
     tasks = ", ".join(f"{count} {state}" for state, count in (get("tasks") or {}).items() if count)
     lines += [f"  {name}: {trouble}" for name, trouble in (get("troubles") or {}).items()]
-    lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'nobody'}", ""]
+    lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'none'}", ""]
     rows = [_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())]
     lines += [f"  {line}" for line in table(rows)]
     failures = get("failures") or []
@@ -158,7 +158,7 @@ def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[
     On this machine plain HTTP is enough; one elsewhere needs the key of the run's folder.
 
     Raises:
-        RunError: There is no answer, or it is none of a coordinator.
+        RunError: There is no answer, or a coordinator did not send it.
     """
     where = f"{address.get('host')}:{address.get('port')}"
     try:

@@ -1,4 +1,4 @@
-"""Commanders: what tells the other parts how to go on."""
+"""The coordinator of a parallel run, and the commanders that create the tasks of its workers."""
 
 import lazy_loader
 

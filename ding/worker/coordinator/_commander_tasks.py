@@ -92,7 +92,7 @@ def command_settings(cfg: Config) -> tuple[Settings, Settings]:
     if not str(policy_cfg.type).endswith("_command"):
         policy_cfg.type = f"{policy_cfg.type}_command"
     policy_cfg.cuda = policy_cfg.multi_gpu = False
-    # No network is needed to tell settings.
+    # The settings do not depend on a network.
     policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
     mode = policy.command_mode
     return mode.get_setting_collect, mode.get_setting_eval

@@ -155,7 +155,7 @@ class PolicyCommander(BaseCommander):
         return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
 
     def _task_settings(self, job: OpenTask) -> dict[str, object]:
-        """What a collector's task says of its own."""
+        """The fields that this commander adds to a collector's task."""
         settings: dict[str, object] = {
             "eval_flag": job.is_eval,
             "policy_update_path": job.trainee.policy_id,

@@ -1,4 +1,4 @@
-"""Names for what has no type of its own."""
+"""Aliases for types that have no class."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias

@@ -107,8 +107,8 @@ class ChunkBuffer:
             )
         facts = cast("dict[str, Json]", {k: v for k, v in meta.items() if k != "data_id"})
         if "sample_num" in meta:
-            told = {name: _json(columns[name]) for name in _TOLD if name in columns}
-            facts = {"sample_num": rows, **told}
+            reported = {name: _json(columns[name]) for name in _REPORTED if name in columns}
+            facts = {"sample_num": rows, **reported}
         if data_id in self._chunks or self._closed:
             return
         chunk = self._chunks.add(data_id, rows, size, facts)
@@ -180,11 +180,11 @@ class ChunkBuffer:
         return count
 
     def holds_learner(self, batch_size: int) -> bool:
-        """Whether a batch that is there may not be drawn until collectors have brought more."""
+        """Whether an available batch may only be drawn after collectors have sent more samples."""
         return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
 
     def _has_enough(self, batch_size: int) -> bool:
-        """Whether there are samples for a batch, as far as their number tells."""
+        """Whether there are enough samples for a batch, judging by their number."""
         least = min(batch_size * self._least_part, self.capacity)
         # A buffer that refused will do so again until there is more.
         is_refused = self.push_count == self._refused_at
@@ -327,7 +327,7 @@ class ChunkBuffer:
 
 
 #: What learners need to know of the samples of a chunk.
-_TOLD = ("collect_iter", "priority")
+_REPORTED = ("collect_iter", "priority")
 
 
 def _json(column: np.ndarray) -> Json:

@@ -136,12 +136,12 @@ class ChunkStore:
         """The chunks that a replay buffer needs, the oldest first."""
         return [chunk for chunk in self._chunks.values() if chunk.is_live]
 
-    def size_of(self, data_id: str, told: object) -> int:
+    def size_of(self, data_id: str, reported: object) -> int:
         """Bytes of a chunk; what its writer reported if it cannot be looked up."""
         found = None if self._store is None else self._store.size(data_id)
         if found is not None:
-            return found  # else a learner that needs it will find out, and say so
-        return told if isinstance(told, int) and told >= 0 else 0
+            return found  # else a learner that needs it will report the chunk as bad
+        return reported if isinstance(reported, int) and reported >= 0 else 0
 
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether a chunk is in the store, with the size it had."""

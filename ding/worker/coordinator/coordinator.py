@@ -166,7 +166,7 @@ class Coordinator(RunEvents, Configurable):
             if self._comm.address is not None:
                 self._address_file = write_address(self.exp_name, self._comm.address)
                 self.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
-            self.tell(RunStarted, config=self._main)
+            self.notify(RunStarted, config=self._main)
             loop = threading.Thread(target=self._loop, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:
@@ -236,11 +236,11 @@ class Coordinator(RunEvents, Configurable):
         state = {**self.state_dict(), "buffers": {}}
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
-        # Workers have told of more meanwhile, and a learner's own state has it.
+        # Workers have reported more since then, which a learner's own state contains.
         self._state.save(lambda: {**state, "facts": self.facts.state_dict()})
 
     def __del__(self) -> None:
-        # The run is told to end; letting workers go and joining threads is for `close`.
+        # Only ask the run to end; `close` releases workers and joins threads.
         with contextlib.suppress(Exception):
             if not self._closed:
                 self.stop("the coordinator was deleted")

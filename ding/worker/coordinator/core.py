@@ -152,11 +152,11 @@ class Core:
         self.gather = min(span, durations.MESSAGE_GATHER_MOST)
         beyond = max(0, present - self._configured)
         more, self._extra = beyond - self._extra, beyond
-        tell = self.events.deal_with_increase_collector
+        report = self.events.deal_with_increase_collector
         if more < 0:
-            tell = self.events.deal_with_decrease_collector
+            report = self.events.deal_with_decrease_collector
         for _ in range(0 if self.is_closing else abs(more)):
-            tell()
+            report()
 
     def _live(self, worker: WorkerSession) -> Steps[str | None]:
         """Give it tasks until it is lost or shall end; returns the cause to release it for."""

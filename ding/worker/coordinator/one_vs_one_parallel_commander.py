@@ -175,7 +175,7 @@ def _trainee(player: ActivePlayer) -> Trainee:
 
 
 def _game(league_job: LeagueJob) -> dict[str, object]:
-    """What a collector is told about the players."""
+    """The fields of a collector's task that describe the players."""
     return {
         "agent_num": league_job["agent_num"],
         "policy_update_path": [os.path.basename(p) for p in league_job["checkpoint_path"]],

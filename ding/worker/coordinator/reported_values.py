@@ -1,4 +1,4 @@
-"""Numbers and texts that somebody else reported, made safe to count with and to show."""
+"""Numbers and texts that workers reported, made safe to count with and to show."""
 
 import math
 
@@ -33,8 +33,8 @@ def mean_return(info: CollectorReport, is_eval: bool) -> float | None:
 
 def one_line(text: object, most: int = 600) -> str:
     """A text fit for a terminal: no control characters, and not too long."""
-    words = " ".join(str(text).split())
-    return "".join(letter for letter in words if letter.isprintable())[:most]
+    line = " ".join(str(text).split())
+    return "".join(letter for letter in line if letter.isprintable())[:most]
 
 
 def error_line(error: BaseException) -> str:

@@ -70,10 +70,10 @@ class RowServer:
         self._in_flight[batch_id] = chunks
         rows: list[dict[str, Json]] = []
         for chunk, row in itertools.islice(itertools.cycle(whole), len(drawn)):
-            # Of our own collectors' chunks a learner needs no more than name and row.
+            # For chunks of ding's collectors, a learner needs only their names and rows.
             facts = {} if "sample_num" in chunk.facts else chunk.facts
-            told = {name: value for name, value in row.items() if name not in _NOT_SENT}
-            rows.append({"data_id": chunk.data_id, **facts, **told, "batch_id": batch_id})
+            sent = {name: value for name, value in row.items() if name not in _NOT_SENT}
+            rows.append({"data_id": chunk.data_id, **facts, **sent, "batch_id": batch_id})
         return rows
 
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:

@@ -133,7 +133,7 @@ class Run:
         """Show a line of something that went wrong."""
         self.view.log(s, warning=True)
 
-    def tell(self, moment: Callable[..., RunMoment], **facts: object) -> None:
+    def notify(self, moment: Callable[..., RunMoment], **facts: object) -> None:
         """Call the callbacks after this turn; the run ends if they ask for that, or raise.
 
         Args:
@@ -141,11 +141,11 @@ class Run:
         """
         if self.callbacks:
             with self.turn:
-                self.turn.later(partial(self._tell, moment(*self.moment(), **facts)))
+                self.turn.later(partial(self._notify, moment(*self.moment(), **facts)))
 
-    def _tell(self, moment: RunMoment) -> None:
+    def _notify(self, moment: RunMoment) -> None:
         try:
-            self.callbacks.tell(moment)
+            self.callbacks.notify(moment)
         except CallbackError as error:
             self.stop(f"{type(error).__name__}: {error}", "failed")
         if self.callbacks.request:

@@ -59,7 +59,7 @@ class RunEvents(Run):
             for policy_id in state.weights_names:
                 self.facts.used(policy_id, data["policy_iter"])
         self.retries.progress("collector")
-        self.tell(Collected, sample_count=samples)
+        self.notify(Collected, sample_count=samples)
 
     @in_turn
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
@@ -89,11 +89,11 @@ class RunEvents(Run):
         is_eval = state.is_eval
         returns = self._take_episodes(state, info)
         if self.files.take_evaluated(info, is_eval and is_best):
-            self.tell(CheckpointSaved, path=os.path.join(self.exp_name, "ckpt", BEST_NAME))
+            self.notify(CheckpointSaved, path=os.path.join(self.exp_name, "ckpt", BEST_NAME))
         reward = mean_return(info, is_eval)
         if is_eval and reward is not None:
             self.view.evaluated(reward)
-            self.tell(Evaluated, result=reward, returns=returns, is_best=is_best)
+            self.notify(Evaluated, result=reward, returns=returns, is_best=is_best)
         if converged:
             said = f"the commander says so after task {state.task_id}"
             self.stop(self.commander.converged_reason or said, "converged")
@@ -112,11 +112,11 @@ class RunEvents(Run):
                     counts = self.facts.envstep, self.facts.train_iter
                     self.log.episode(source, env_id, episode_return, length, *counts)
                 facts = {"env_id": env_id, "episode_return": returns[-1], "length": length}
-                self.tell(EpisodeDone, source=source, **facts)
+                self.notify(EpisodeDone, source=source, **facts)
         return tuple(returns)
 
     def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
-        """Counts that a collector told."""
+        """Add the counts that a collector reported."""
         state = self.table.get(task_id, "collector")
         if state is not None and state.stage in LIVE:
             self._count_steps(state, info)
@@ -145,11 +145,11 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
-        """What a learner tells of its training."""
+        """Process a learner's report on its training."""
         state = self._learner_task(task_id)
         worker, buffer = str(state.worker), self.learner_buffer(buffer_id)
         if buffer is not None:
-            # Learners tell of priorities whether or not the config wants them to be used.
+            # Learners report priorities whether or not the config uses them.
             priorities = info.get("priority_info")
             if isinstance(priorities, Mapping) and state.has_priorities:
                 buffer.update(priorities)
@@ -166,7 +166,7 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
-        """Whether a learner's task shall be closed, by what it tells."""
+        """Whether a learner's task shall be closed, according to its report."""
         self._learner_task(task_id)
         return bool(self.ask(self.commander.judge_learner_finish, task_id, info))
 
@@ -176,7 +176,7 @@ class RunEvents(Run):
         state = self._learner_task(task_id)
         if not self._done(state):
             return
-        # An update may have come after the last that it told of while it trained.
+        # The task may have ended with updates after its last report.
         self.facts.trained(state.policy_id, finished_task)
         unused = self.ask(self.commander.finish_learner_task, task_id, finished_task)
         self.stop_at_goal()

@@ -14,7 +14,7 @@ from ._types import StateDict
 from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
-#: A cause that a worker reported so often within so many seconds is there to stay, progress or not.
+#: A cause that a worker reports this often in a short time is permanent, despite any progress.
 SAME_CAUSE_LIMIT = 10
 #: What another coordinator needs to go on.
 _SAVED = (

@@ -154,12 +154,12 @@ class CoordinatorState:
                 raise CheckpointError(f"{self.path} is a state of another version of ding")
         except CheckpointNotFoundError:
             if wanted:
-                self._warn(f"the run begins anew: there is no {self.path}")
+                self._warn(f"the run starts from the beginning: there is no {self.path}")
             return None
         except CheckpointError as err:
             if wanted:
                 raise
-            self._warn(f"the run begins anew: {err}")
+            self._warn(f"the run starts from the beginning: {err}")
             return None
         return saved["state"] if wanted or saved["run"] == self._run else None
 

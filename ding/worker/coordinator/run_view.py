@@ -141,7 +141,7 @@ class RunView:
 
 
 def write_address(exp_name: str, address: tuple[str, int]) -> str:
-    """Tell ``ding status`` where the coordinator is; returns the file."""
+    """Write the coordinator's address for ``ding status``; returns the file."""
     host, port = address
     facts = {"host": host, "port": port, "pid": os.getpid(), "process": process_identity()}
     path = os.path.join(exp_name, "coordinator.json")

@@ -146,7 +146,7 @@ def test_folders_in_which_something_is_kept_are_refused(key, value, words):
     with pytest.raises(ConfigError, match=words) as caught:
         run.prepare()
     assert f"system_config.{key} is {value!r}, which" in str(caught.value)
-    assert "give it a folder of its own" in str(caught.value)
+    assert "give it a separate folder" in str(caught.value)
     run.clean()
     assert files() == before
 

@@ -35,7 +35,8 @@ def test_a_state_of_another_version_is_not_resumed(make, warned, change):
     state.save(lambda: {"tasks": 3})
     save_file(state.path, {**read_file(state.path), **change})
     assert make().load(None) is None
-    assert warned == [f"the run begins anew: {state.path} is a state of another version of ding"]
+    cause = f"{state.path} is a state of another version of ding"
+    assert warned == [f"the run starts from the beginning: {cause}"]
     with pytest.raises(CheckpointError, match="another version"):
         make().load(True)
 
