@@ -15,7 +15,7 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")
-#: Replay buffers that know no priorities.
+#: Replay buffers without priorities.
 UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
 # Twins that are written even where the config had no value.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")

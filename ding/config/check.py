@@ -59,7 +59,7 @@ class Notes:
         """One block for the start of a run; empty if there is nothing to say."""
         lines = []
         if self.unknown:
-            lines.append("config: unknown keys, kept for whoever reads them:")
+            lines.append("config: unknown keys, kept for custom code:")
             lines += [
                 f"  {path}" + (f" (nearest known key: {near})" if near else "")
                 for path, near in self.unknown.items()
@@ -230,7 +230,7 @@ def is_number(value: Any) -> bool:
     return is_int(value) or isinstance(value, float | np.floating)
 
 
-#: Kinds of defaults, in words, with the types that a value of each may have; the first one counts.
+#: Kinds of defaults: names, and the types that a value of each may have; the first match counts.
 _KINDS: tuple[tuple[Any, str, Any], ...] = (
     (bool, "True or False", bool | np.bool_),
     (int | np.integer, "an integer", int | np.integer),
@@ -241,7 +241,7 @@ _KINDS: tuple[tuple[Any, str, Any], ...] = (
 
 
 def _kind(default: Any) -> tuple[str, Any]:
-    """What a value in place of ``default`` has to be, in words and as types."""
+    """What may replace ``default``: the name of the kind, and its types."""
     found = ((words, types) for kind, words, types in _KINDS if isinstance(default, kind))
     return next(found, ("", object))
 

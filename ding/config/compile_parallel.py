@@ -147,7 +147,7 @@ def complete_parallel(
 ) -> EasyDict:
     """Check and complete the three parts; no entries for single workers yet.
 
-    What is noted also stands in the result, for the run's record.
+    The result also contains the notes, for the run's record.
     """
     notes = Notes() if notes is None else notes
     request = Request(notes=notes, seed=seed, strict=strict, parallel=True, command=True)

@@ -258,7 +258,7 @@ def copied(cfg: Any, name: str) -> EasyDict:
 
 def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:
     suits = bool(cfg.policy.get("on_policy", False)) == on_policy
-    # A user's policy may be on-policy without a word; one that is off-policy needs its buffer.
+    # A user's policy may be on-policy without `on_policy`; an off-policy one needs its buffer.
     if suits or (on_policy and not is_ours(parts.policy)):
         return
     source, other = (

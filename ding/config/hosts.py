@@ -38,7 +38,7 @@ def set_host_port(
 ) -> EasyDict:
     """Give every part its host and port; free ports where the host is this machine.
 
-    A part with a port of its own in the config keeps it; on other machines one without stays on
+    A part whose port is set in the config keeps it; on other machines one without stays on
     ``'auto'``, and takes a free port when it starts.
 
     Args:

@@ -81,7 +81,7 @@ def test_slip_is_refused_unless_the_sibling_is_set(main, create, path, sibling):
     if sibling != "policy":
         assert f"unknown key {path}: did you mean {known}?" in message(main, create)
     put(main, known, value)
-    if "hook" not in path:  # hooks have names of their own
+    if "hook" not in path:  # names of hooks are free
         cfg, notes = noted(main, create)
         assert notes.unknown == {path: known}
         assert at(cfg, path) == value
@@ -392,7 +392,7 @@ def test_environments_of_a_collection_that_is_not_installed(main, create):
     text = message(main, create)
     assert "'dizoo' is not part of this package" in text
     assert "type='gymnasium'" in text
-    # Whoever brings environments does not need them.
+    # A caller who passes environments does not need them.
     compile_run_config(main, create, env_setting=[object, [], []])
 
 
@@ -408,7 +408,7 @@ def test_modules_of_built_in_types(main, create, module):
 
 
 def test_each_policy_has_a_module_of_its_name():
-    # Other tests register policies of their own.
+    # Other tests register further policies.
     for name in BUILTIN_TYPES["policy"]:
         import_module([f"ding.policy.{name.removesuffix('_command')}"])
 

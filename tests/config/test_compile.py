@@ -303,7 +303,7 @@ def test_own_classes_may_have_keys_of_their_own(main, create):
     main["policy"]["learn"]["batchsize"] = main["policy"]["learn"].pop("batch_size")
     with pytest.raises(ConfigError, match=r"did you mean policy\.learn\.batch_size"):
         compiled(main, create)
-    main["policy"]["learn"]["batch_size"] = 32  # beside it, it is a key of its own
+    main["policy"]["learn"]["batch_size"] = 32  # next to it, it is a separate key
     assert compiled(main, create).policy.learn.batchsize == 64
 
 

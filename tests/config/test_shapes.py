@@ -85,7 +85,7 @@ def test_the_kind_of_actions_comes_along():
         "policy.model.obs_shape = 3, policy.model.action_shape = 1, "
         "policy.action_space = 'continuous': from the environment"
     )
-    # What somebody has written stays, and is wrong before anything is learned.
+    # A value in the config is kept, and refused before training if it is wrong.
     main, create = configs("ppo", "Pendulum-v1")
     main["policy"]["action_space"] = "discrete"
     cfg = compile_run_config(main, create)

@@ -35,7 +35,7 @@ RECURRENT = dict(
 DEMONSTRATIONS = dict(
     lambda1=1.0, lambda2=1.0, lambda3=1e-5, lambda_one_step_td=1.0, per_train_iter_k=8
 )
-# What each policy's configs set beside the above.
+# What each policy's configs set in addition to the above.
 KEYS = {
     "rainbow": dict(
         priority_IS_weight=True,

@@ -84,7 +84,7 @@ class TestFiles:
             infos_qpos=np.zeros((3, 3)),
         )
         read = transitions_of(create_dataset(cfg))
-        # What comes after the cut, and after the last one, nobody knows.
+        # What follows the cut, and the last row, is unknown.
         assert read.column("reward").tolist() == [0, 1, 2, 3, 5]
         assert read.column("obs")[:, 0].tolist() == [0, 1, 2, 3, 5]
         alive = ~read.column("done")
@@ -93,7 +93,7 @@ class TestFiles:
 
     def glued(self, form, **collect):
         """Steps of episodes of at most 3: one of 3 that is cut off, one of 2 that terminates, and
-        4 rows of which nobody knows."""
+        4 rows whose end is unknown."""
         fields = dict(
             observations=np.arange(9.0)[:, None],
             actions=np.zeros((9, 1)),

@@ -34,7 +34,7 @@ LAYOUT = {"names": [("x",)], "columns": [np.zeros((0, 2))]}
     [
         ({"items": {}}, "not that of a replay buffer of this version: KeyError: 'slots'"),
         ({"items": {"slots": 7}}, "not that of a replay buffer of this version"),
-        ({"items": {**RING, "layout": LAYOUT, "journal": 5}}, "of their own|this version"),
+        ({"items": {**RING, "layout": LAYOUT, "journal": 5}}, "separate files|this version"),
         ({"obs": np.array(["a", "b"]), "action": np.zeros(2)}, "'obs' holds <U1, expected num"),
         ({"obs": np.array([{}, {}]), "action": np.zeros(2)}, "'obs' holds object, expected num"),
         ({"obs": np.zeros((2, 1)), "action": np.array(5.0)}, "'action' is one value"),

@@ -1,4 +1,4 @@
-"""Columns given as numbers of another array's rows are what they stand for, to everybody."""
+"""Columns of indices into another array's rows read like the rows themselves."""
 
 import copy
 import pickle

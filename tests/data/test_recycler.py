@@ -1,4 +1,4 @@
-"""Memory is used again only when nobody can see it any more."""
+"""Memory is reused only when it has no other references."""
 
 import numpy as np
 import torch

@@ -107,7 +107,7 @@ def test_trained_enough(arena):
     player.total_agent_step = 99
     assert not player.is_trained_enough()
     player.total_agent_step = 150
-    assert not player.is_trained_enough(), "there is nobody whom it beats"
+    assert not player.is_trained_enough(), "there is no opponent that it beats"
     frozen = arena.freeze(player)
     arena.play(player, frozen, 6, 4)
     assert not player.is_trained_enough()

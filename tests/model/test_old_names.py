@@ -301,7 +301,7 @@ def test_a_wqmix_mixes_freely_as_it_did():
     torch.testing.assert_close(output["free_q"], (mixed + value).squeeze(-1))
 
 
-#: Networks that compute in a form of their own here, and their outputs.
+#: Networks that compute in another form here, and their outputs.
 @pytest.mark.parametrize("make", [lambda: IQN(4, 3), lambda: BDQ(4, 2, 3), lambda: BDQ(4, 1, 2, 0)])
 class TestTwoForms:
     def test_own_states_load_as_they_are(self, make):

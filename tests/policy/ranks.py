@@ -1,4 +1,4 @@
-"""One of several learner processes: trains policies on data of its own, tells their weights.
+"""One of several learner processes: trains policies on separate data, reports their weights.
 
 python ranks.py FOLDER RANK WORLD_SIZE
 """

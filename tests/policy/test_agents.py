@@ -20,8 +20,8 @@ AGENTS, STEPS = 3, 8
 class EchoAgents(BaseEnv):
     """Each agent sees its own bit and its neighbour's, and is to say the latter.
 
-    The state that the critics see is told from each agent's point of view. The reward, the share of
-    right answers, is the team's.
+    The critics' state is given from each agent's point of view. The reward, the share of right
+    answers, is the team's.
     """
 
     def __init__(self, cfg):

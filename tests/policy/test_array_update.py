@@ -21,7 +21,7 @@ class ByAutograd(DQNPolicy):
 
 
 def pair(make_dqn, **cfg):
-    """Two policies with the same weights, online and target ones, that are not alike."""
+    """Two policies with the same weights; online and target ones differ."""
     policies = make_dqn(**copy.deepcopy(cfg)), make_dqn(cls=ByAutograd, **copy.deepcopy(cfg))
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():

@@ -73,7 +73,7 @@ def losses(**learn):
 def test_penalty_is_the_integral_over_actions():
     plain, *_ = losses(min_q_weight=0.0, num_actions=1, with_q_entropy=False)
     loss, network, data, _ = losses(min_q_weight=2.0)
-    # The TD part draws the next action anew: with discount 0 it would be exact.
+    # The TD part draws another next action: with discount 0 it would be exact.
     loss0, network, data, _ = losses(min_q_weight=2.0, discount_factor=0.0)
     plain0, *_ = losses(min_q_weight=0.0, discount_factor=0.0, num_actions=1)
     expected = 2 * by_quadrature(network.c.tolist(), data)

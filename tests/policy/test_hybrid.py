@@ -146,7 +146,7 @@ def test_collecting(manager, way):
     envs = manager([Aim] * 2, manager.default_config())
     envs.seed(0)
     if way == "rows":
-        envs.step = envs.step  # one that somebody else wrote
+        envs.step = envs.step  # a custom method
     cfg = SampleSerialCollector.default_config()
     mode = policy.collect_mode
     collector = SampleSerialCollector(cfg, envs, mode, exp_name="run")

@@ -94,7 +94,7 @@ def test_networks_of_teams_are_as_declared(type_, action_space):
 
 
 class Voices(nn.Module):
-    """A network for a team, whose critic says what it is told to."""
+    """A network for a team, whose critic returns a given value."""
 
     def __init__(self, value):
         super().__init__()
@@ -147,7 +147,7 @@ def test_observations_of_several_arrays_are_tried():
 
 
 class Memory(nn.Module):
-    """A recurrent network that returns what it is told to, one step or several."""
+    """A recurrent network that returns given outputs, for one step or several."""
 
     def __init__(self, **outputs):
         super().__init__()
@@ -184,7 +184,7 @@ def build(cls, model, **overrides):
 
 
 class Net(nn.Module):
-    """Returns what it is told to, by mode."""
+    """Returns given outputs, by mode."""
 
     def __init__(self, **outputs):
         super().__init__()

@@ -202,7 +202,7 @@ def test_iql_by_hand():
     log = policy.learn_mode.forward(data)
     # V(s') = 2, targets 1 + 0.5 * 2 and 1. Q = 1.6, 1.3 and -1, 0.
     errors = np.array([[1.6 - 2, -1 - 1], [1.3 - 2, 0 - 1]])
-    # The lesser Q less V = 0.5: 0.8 and -1.5, which weigh 0.8 and 0.2.
+    # The minimum of Q minus V = 0.5: 0.8 and -1.5, which weigh 0.8 and 0.2.
     value_loss = (0.8 * 0.8**2 + 0.2 * 1.5**2) / 2
     losses = (errors**2).mean(1)
     assert [log["critic_loss"], log["critic_twin_loss"]] == pytest.approx(losses, rel=1e-5)

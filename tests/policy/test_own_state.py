@@ -21,7 +21,7 @@ OBS = torch.ones(2, 3)
 
 
 class Mine(DQNPolicy):
-    """Has one attribute of its own, that `begin` makes and `go_on` changes."""
+    """Has one additional attribute, that `begin` makes and `go_on` changes."""
 
     begin = staticmethod(lambda policy: None)
 
@@ -32,7 +32,7 @@ class Mine(DQNPolicy):
 
 @pytest.fixture
 def resumed(make_dqn, tmp_path):
-    """``resumed(begin, go_on)``: a policy that was gone on with, and another one with its state."""
+    """``resumed(begin, go_on)``: a policy after `go_on`, and another one with its state."""
 
     def resumed_(begin, go_on=lambda policy: None, mode="learn_mode", into=Mine):
         Mine.begin = staticmethod(begin)

@@ -27,7 +27,7 @@ class FixedActorCritic(nn.Module):
 
 
 def collect(policy, lengths, ends="terminated", seed=0, obs_dim=3):
-    """Trajectories through the batched core; ``ends`` tells how each of them ends."""
+    """Trajectories through the batched core; ``ends`` is how each of them ends."""
     rng = np.random.default_rng(seed)
     n = sum(lengths)
     obs = rng.normal(size=(n, obs_dim)).astype(np.float32)

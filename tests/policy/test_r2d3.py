@@ -14,7 +14,7 @@ NONE = dict(lambda_one_step_td=0.0, lambda1=0.0, lambda2=0.0, lambda3=0.0)
 
 
 def losses(**weights):
-    """The log of a sequence of an expert's and one of its own, and what they are made of."""
+    """The log of one sequence of an expert and one of the policy, and their inputs."""
     set_pkg_seed(0, use_cuda=False)
     own = dict(burnin_step=0, learn_unroll_len=4, nstep=3, discount_factor=0.9)
     learn = dict(NONE, value_rescale=False, **weights)

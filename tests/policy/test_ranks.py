@@ -78,7 +78,7 @@ def test_buckets_are_sent_from_the_last_layer_on(messages, model):
             assert torch.equal(parameter.grad, 3 * grad)
     del overlap
     gradients(model, inputs)
-    assert len(messages.sizes) == 6  # nobody watches any more
+    assert len(messages.sizes) == 6  # no watcher is left
 
 
 def test_what_is_added_later_is_sent_again(messages, model):

@@ -368,8 +368,8 @@ def test_alone_values_and_what_others_add():
     alone, _, _ = model._q_alone_network.unroll(
         obs["agent_alone_state"], model._q_alone_network.initial_state(1, 2)
     )
-    nobody = {**obs, "agent_state": obs["agent_alone_padding_state"]}
-    padded = model.unroll(nobody, model.initial_state(1))
+    alone_obs = {**obs, "agent_state": obs["agent_alone_padding_state"]}
+    padded = model.unroll(alone_obs, model.initial_state(1))
     assert torch.allclose(padded["logit"] - alone, out["nobody_logit"], atol=1e-6)
 
 
@@ -532,7 +532,7 @@ class TestFamily:
             build(cls, nn.Linear(2, 2))
         cfg = cls.default_config()
         cfg.cuda = False
-        cls(cfg, model=nn.Identity(), enable_field=[])  # nobody acts or learns
+        cls(cfg, model=nn.Identity(), enable_field=[])  # no mode is enabled
 
     def test_command_mode(self, cls):
         twin = POLICY_REGISTRY.get(f"{cls.config['type']}_command")

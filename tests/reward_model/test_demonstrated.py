@@ -140,7 +140,7 @@ def test_snippets_are_of_their_trajectories_and_the_better_one_begins_no_earlier
 
 
 def pwil(**changes):
-    """PWIL with two steps of an expert, at (0, 0) and (4, 0), whose actions are alike."""
+    """PWIL with two steps of an expert, at (0, 0) and (4, 0), with equal actions."""
     mine = model("pwil", Shapes(2, 1, False), subsample=1, **changes)
     mine.demonstrate(transitions([[0, 0], [4, 0]], np.zeros((2, 1), np.float32)), np.array([2]))
     return mine

@@ -213,7 +213,7 @@ def test_a_checkpoint_brings_its_reward_model():
     assert loaded["networks"]["moments"]["count"] == saved["networks"]["moments"]["count"]
     weights, before = (one["networks"]["network"] for one in (loaded, saved))
     assert all(torch.equal(weights[name], before[name]) for name in before)
-    # Whoever evaluates the policy does not need it.
+    # Evaluation does not need it.
     evaluated = ding.entry.eval(config(**settings), 0, walk_envs(), load_path=path)
     assert np.isfinite(evaluated)
 

@@ -82,7 +82,7 @@ _QUANTILES = {"q": _value(B, N, ATOMS), "next_n_q": _value(B, N, ATOMS), **_NSTE
 _DIST = {name: _atoms() for name in ("dist", "next_dist", "next_n_dist")}
 _TRACE = {"value": _value(T + 1, B), "action": _index(T, B), **_NSTEP}
 
-#: Function, name of its tuple, its special fields, its positional arguments beside the data.
+#: Function, name of its tuple, its special fields, its positional arguments after the data.
 CALLS = [
     ("a2c_error", "a2c_data", {}, ()),
     ("a2c_error_continuous", "a2c_data", _MU, ()),

@@ -9,7 +9,7 @@ END = RunFinished("run", 1, 1, "finished", "limit", None)
 
 
 class Noted(RunCallback):
-    """Notes what it was told."""
+    """Records the events that it receives."""
 
     def __init__(self, above=0):
         self.above = above

@@ -26,7 +26,7 @@ PLAIN = {
     "ordered": OrderedDict(b=1, a=2),
     "set": {1, 2},
     "easy": EasyDict(a={"b": 1}),
-    "__ding__": "a key of our own",
+    "__ding__": "a custom key",
 }
 
 

@@ -71,7 +71,7 @@ def test_ids_are_read_from_text():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"kind": "c"}, "'kind': .*a or b"),
         ({"kind": None}, "'kind' is missing"),
@@ -90,8 +90,8 @@ def test_ids_are_read_from_text():
         ({"pair": "ab"}, "'pair': .*a list of 2"),
     ],
 )
-def test_nonsense_is_told_by_its_field(changes, told):
-    with pytest.raises(BadMessageError, match=told):
+def test_an_error_names_the_field(changes, message):
+    with pytest.raises(BadMessageError, match=message):
         from_json(Message, {**to_json(FULL), **changes})
 
 

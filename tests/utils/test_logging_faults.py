@@ -1,4 +1,4 @@
-"""Whatever becomes of a log file, whoever logs goes on."""
+"""A fault of a log file never stops the code that logs."""
 
 import errno
 import io
@@ -36,12 +36,12 @@ def no_descriptors():
     except OSError:
         pass
 
-    def mend():
+    def repair():
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
         for fd in held:
             os.close(fd)
 
-    return mend
+    return repair
 
 
 def no_folder():
@@ -63,10 +63,10 @@ def a_full_disk():
 
     log_file.os.write = fail
 
-    def mend():
+    def repair():
         log_file.os.write = write
 
-    return mend
+    return repair
 
 
 FAULTS = [no_folder, a_file_for_a_folder, no_descriptors, a_full_disk]
@@ -76,12 +76,12 @@ FAULTS = [no_folder, a_file_for_a_folder, no_descriptors, a_full_disk]
 def test_the_log_of_a_part(fault, root):
     set_logs({}, "run/log/coordinator/output.txt")
     logging.getLogger("ding.first").warning("before")
-    mend = fault()
+    repair = fault()
     try:
         logging.getLogger("ding.any").warning("meanwhile")
         logging.getLogger("ding.other").error("and so on", exc_info=ValueError("x"))
     finally:
-        mend()
+        repair()
     logging.getLogger("ding.any").warning("afterwards")
     assert "afterwards" in Path("run/log/coordinator/output.txt").read_text()
 
@@ -91,7 +91,7 @@ def test_text_logs_and_the_run_log(fault):
     text = LoggerFactory.create_logger("run/log/learner", "learner")
     log = RunLog("run")
     text.warning("before")
-    mend = fault()
+    repair = fault()
     try:
         text.warning("meanwhile")
         log.episode("collector", 0, 1.0, 2, 3, 4)
@@ -99,7 +99,7 @@ def test_text_logs_and_the_run_log(fault):
         log.note(best_return=3.0)
         log.flush()
     finally:
-        mend()
+        repair()
     text.warning("afterwards")
     log.finish("finished", "done")
     assert "afterwards" in Path("run/log/learner/learner_logger.txt").read_text()
@@ -117,9 +117,9 @@ def test_a_terminal_that_is_gone(stream, root, monkeypatch):
     set_logs({})
     monkeypatch.setattr(sys, "stdout", gone)
     monkeypatch.setattr(sys, "stderr", gone)
-    text.error("nobody reads this")
+    text.error("a lost line")
     logging.getLogger("ding").error("nor this")
-    assert "nobody" in Path("log/some_logger.txt").read_text()
+    assert "a lost line" in Path("log/some_logger.txt").read_text()
 
 
 def test_lines_that_repeat_are_counted(root):

@@ -9,7 +9,7 @@ import pytest
 import ding
 from ding.utils.system_helper import ReportingThread
 
-#: Where a thread catches everything itself, and hands it on in a form of its own.
+#: Where a thread catches every exception itself, and reports it in another form.
 OWN_EDGES = {
     "board/server.py": "each look at a run has a `try`",
     "data/buffer/used_data.py": "errors are kept in a list",
@@ -55,23 +55,23 @@ def raising(error):
     ],
 )
 def test_what_a_thread_raises_is_reported_in_one_line(work, cause, caplog):
-    told = []
-    thread = ReportingThread(work, "worker", told.append)
+    reported = []
+    thread = ReportingThread(work, "worker", reported.append)
     thread.start()
     thread.join(10)
-    assert len(told) == 1
-    assert told[0].startswith(f"the thread worker failed: {cause}")
-    assert "\n" not in told[0]
+    assert len(reported) == 1
+    assert reported[0].startswith(f"the thread worker failed: {cause}")
+    assert "\n" not in reported[0]
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
 def test_a_thread_that_works_reports_nothing():
-    told, done = [], []
-    thread = ReportingThread(done.append, "worker", told.append, (1,))
+    reported, done = [], []
+    thread = ReportingThread(done.append, "worker", reported.append, (1,))
     assert thread.daemon
     thread.start()
     thread.join(10)
-    assert (told, done) == ([], [1])
+    assert (reported, done) == ([], [1])
     assert not isinstance(threading.current_thread(), ReportingThread)
 
 

@@ -193,10 +193,10 @@ class _Box(_Other):
         if len(self.bounds) <= _SMALL:
             for value, (low, high) in zip(array.ravel().tolist(), self.bounds):
                 if not low <= value <= high:  # not: NaN compares false
-                    array = self.mend(action, array)
+                    array = self.clipped(action, array)
                     break
         elif not ((array >= self.low).all() and (array <= self.high).all()):
-            array = self.mend(action, array)
+            array = self.clipped(action, array)
         if self.scales:
             # Not RescaleAction of gymnasium: rounding in float32, it differs in the last bits.
             return (self.middle + array * self.half).astype(self.dtype)
@@ -213,12 +213,12 @@ class _Box(_Other):
             raise self.refuse(action, f"its shape is {array.shape}, expected {self.shape}")
         return array.reshape(self.shape).astype(self.dtype)
 
-    def mend(self, action: Action, array: np.ndarray) -> np.ndarray:
-        """The action clipped to the bounds, if that is asked for or rounding led beyond them."""
+    def clipped(self, action: Action, array: np.ndarray) -> np.ndarray:
+        """The action clipped to the bounds, if `clips` is set or rounding exceeded them."""
         if np.isnan(array).any():
             raise self.refuse(action, "it holds NaN")
         if not self.clips:
-            with np.errstate(over="ignore", invalid="ignore"):  # bounds that stand for infinity
+            with np.errstate(over="ignore", invalid="ignore"):  # bounds that represent infinity
                 slack = _TOLERANCE * (self.high - self.low)
                 beyond = (array < self.low - slack) | (array > self.high + slack)
             if (beyond | np.isinf(array)).any():

@@ -326,7 +326,7 @@ class DingEnvWrapper(BaseEnv):
         inner = self._cfg.get("env_id") if self._given_env is None else env_name(self._given_env)
         return f"{type(self).__name__}({inner})"
 
-    __str__ = __repr__  # gymnasium.Env has one of its own
+    __str__ = __repr__  # gymnasium.Env defines another one
 
     # ---- inside -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Environments that envpool steps in threads of its own."""
+"""Environments that envpool steps in its threads."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence

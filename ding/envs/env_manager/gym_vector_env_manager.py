@@ -36,7 +36,7 @@ class GymVectorEnvManager(BaseEnvManager):
     that got no action before they are used again. Where members reset themselves in the step after
     an episode's end, that step of theirs is not reported. A native version takes the seed of
     environment 0; ``dynamic_seed=False`` does not make its episodes equal. A
-    ``gymnasium.vector.VectorEnv`` of your own is used where its id is registered with it:
+    custom ``gymnasium.vector.VectorEnv`` is used if its id is registered with it:
     ``gymnasium.register(env_id, vector_entry_point=...)``.
 
     Config keys, in addition to ``episode_num``, ``step_timeout`` and ``reset_timeout``:

@@ -107,7 +107,7 @@ WRAPPER_KEYS: dict[str, Any] = {
 def config_wrappers(cfg: Settings, caller: str) -> list[Any]:
     """``env_wrapper`` and what other keys ask for around it, the innermost first.
 
-    A key for which ``env_wrapper`` has a wrapper of its own adds none.
+    A key adds no wrapper if ``env_wrapper`` already has one for it.
 
     - ``rew_clip``: collectors' rewards below -10 become -10.
     - ``delay_reward_step``: that many steps' rewards come at once.

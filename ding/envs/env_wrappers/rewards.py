@@ -18,7 +18,7 @@ class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
     """Puts the return of the game itself in ``info['eval_episode_return']`` at the end.
 
     That is the sum of the rewards before wrappers clip, scale or shape them, wherever this one is;
-    an environment that reports a return of its own keeps it.
+    a return that the environment itself reports is kept.
     """
 
     keeps_return = True

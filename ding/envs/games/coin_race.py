@@ -157,7 +157,7 @@ class CoinRaceEnv(SeededEnv):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._size}x{self._size})"
 
-    __str__ = __repr__  # gymnasium.Env has one of its own
+    __str__ = __repr__  # gymnasium.Env defines another one
 
 
 def _straight_to_coin(x: float, y: float) -> int:

@@ -220,7 +220,7 @@ _GAMES: dict[str, tuple[Sequence[Sequence[float]], ...]] = {
     "two_step": (((7, 7), (7, 7)), ((0, 1), (1, 8))),
     # Claus and Boutilier 1998: one who leaves the best pair alone pays for it.
     "climbing": (((11, -30, 0), (-30, 7, 6), (0, 0, 5)),),
-    # Son et al. 2019, table 1a: a sum of values, or a monotonic mix, cannot tell the best pair.
+    # Son et al. 2019, table 1a: a sum or a monotonic mix of values cannot represent the best pair.
     "nonmonotonic": (((8, -12, -12), (-12, 0, 0), (-12, 0, 0)),),
 }
 
@@ -234,7 +234,7 @@ class MatrixGameEnv(CooperativeGame):
 
     Config keys:
         game: ``'two_step'`` (best return 8), ``'climbing'`` (11) or ``'nonmonotonic'`` (8).
-        payoff: A table of your own, ``[actions][actions]``, instead of `game`.
+        payoff: A custom table, ``[actions][actions]``, instead of `game`.
     """
 
     config: Config = dict(agent_num=2, game="two_step", payoff=None)

@@ -30,7 +30,7 @@ class MovingTask(gymnasium.Env):
     'action_args': float32 [2]}``; arguments of other types than the one chosen do nothing.
 
     The observation is float32 ``[10]``: position (x, y), velocity (x, y), heading (cosine, sine),
-    the way to the target (x, y), whether it stands in the target, and the share of steps used.
+    the vector to the target (x, y), whether it is in the target, and the share of steps used.
 
     A step is rewarded by how much closer it came, less 0.001. Stopping in the target adds 1 and
     leaving the square takes 1, and both end the episode; it is truncated after 200 steps.
@@ -135,7 +135,7 @@ _TASKS: dict[str, type[MovingTask]] = {
 
 @ENV_REGISTRY.register("gym_hybrid")
 class GymHybridEnv(DingEnvWrapper):
-    """Tasks of our own with the ids, spaces and keys of ``gym_hybrid``, not with its dynamics.
+    """Tasks with the ids, spaces and keys of ``gym_hybrid``, but different dynamics.
 
     Config keys:
         env_id: ``Moving-v0``, ``Sliding-v0`` or ``HardMove-v0``.

@@ -14,7 +14,7 @@ from ding.envs.vector_step import Action, Config, Obs, Settings
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
 
-#: PettingZoo's families; MPE has become a package of its own.
+#: PettingZoo's families; MPE has become a separate package.
 _MPE = Simulator("mpe2", "pettingzoo mpe2", "pettingzoo")
 _OTHERS = Simulator("pettingzoo", "pettingzoo", "pettingzoo")
 _SPREAD = "simple_spread"
@@ -161,8 +161,8 @@ class PettingZooEnv(CooperativeGame):
                 np.arange(agents.shape[1]) < alone, agents, np.float32(0)
             )
         if self._cfg["agent_specific_global_state"]:
-            told = np.broadcast_to(state, (self.agent_num, len(state)))
-            state = np.concatenate([agents, told], axis=1)
+            shared = np.broadcast_to(state, (self.agent_num, len(state)))
+            state = np.concatenate([agents, shared], axis=1)
         out["global_state"] = state
         if isinstance(self._action, spaces.Discrete):
             out["action_mask"] = np.ones((self.agent_num, int(self._action.n)), np.float32)

@@ -201,7 +201,7 @@ class TestSeeds:
         assert len({tuple(start) for start in before}) == 3
         state = env.state_dict()
         after = starts(env)
-        twin.close()  # and is made anew, as for a video
+        twin.close()  # and is re-created, as for a video
         assert starts(twin) == after
         for other in (DingEnvWrapper(cfg={"env_id": "CartPole-v1"}), twin):
             other.load_state_dict(state)

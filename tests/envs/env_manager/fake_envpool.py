@@ -37,7 +37,7 @@ class PicturesEnv(ShortEnv):
         return self._dict(obs), *rest
 
 
-#: Tasks beside those of gymnasium's registry; member i of these has episodes of i + 2 steps.
+#: Tasks that gymnasium's registry does not have; member i of these has episodes of i + 2 steps.
 TASKS = {
     "Count-v0": lambda i: ShortEnv(length=i + 2, truncate=i == 1),
     "Pictures-v0": lambda i: PicturesEnv(length=i + 2, truncate=i == 1),
@@ -76,7 +76,7 @@ class FakePool:
         if self.batch == len(self.envs):  # such a pool takes the actions of all at once
             assert sorted(ids.tolist()) == list(range(len(self.envs)))
         assert not {answer[0] for answer in self.answers} & set(ids.tolist())
-        # They answer in an order that nobody can rely on.
+        # They answer in arbitrary order.
         for position in self.rng.permutation(len(ids)):
             i, action = int(ids[position]), actions[position]
             if self.ended[i]:

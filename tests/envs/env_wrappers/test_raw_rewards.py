@@ -20,7 +20,7 @@ class Halved(gymnasium.RewardWrapper):
 
 
 class Own(CountEnv):
-    """Reports a return of its own."""
+    """Reports a return itself."""
 
     def step(self, action):
         obs, reward, terminated, truncated, info = super().step(action)

@@ -1,4 +1,4 @@
-"""The type ``petting_zoo``, in a package that stands in for PettingZoo's, and in the real one."""
+"""The type ``petting_zoo``, with a fake of PettingZoo's package, and with the real one."""
 
 import importlib.util
 import sys

@@ -303,7 +303,7 @@ def test_what_evaluations_of_a_game_see():
 
 @ALE
 def test_starts_of_a_game():
-    """They are random, settled by the seed, and the game is not loaded anew for each."""
+    """They are random, determined by the seed, and the game is not reloaded for each."""
     env = make("atari", "evaluator", env_id="PongNoFrameskip-v4")
     game, loads = env._built().unwrapped, []
     load = game.load_game
