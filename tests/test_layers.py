@@ -1,4 +1,4 @@
-"""Who may import whom: a layer knows those before it, and nothing of those after it."""
+"""Import rules: a layer may import earlier layers, and none of the later ones."""
 
 import ast
 import graphlib

@@ -1,4 +1,4 @@
-"""What users' code imports is there, or says that it is not."""
+"""Names that users' code imports exist, or raise an error that says otherwise."""
 
 import importlib
 import importlib.util

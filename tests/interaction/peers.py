@@ -170,7 +170,7 @@ class Relay:
 
 
 def flipped(piece: bytes) -> bytes:
-    """With another bit in the middle, which is within encrypted content."""
+    """Flips a bit in the middle, which is within encrypted content."""
     changed = bytearray(piece)
     changed[len(piece) // 2] ^= 1
     return bytes(changed)

@@ -1,4 +1,4 @@
-"""Peers that die, stop, or are slow: every open task ends with a cause, and work goes on."""
+"""Peers that die, stop, or are slow: every open task ends with a cause, and work continues."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TOLERANCE = MASTER["heartbeat_tolerance"]
 
 
 class NotingMaster(Master):
-    """Notes the slaves it has lost."""
+    """Records the slaves that it has lost."""
 
     def __init__(self, **kwargs) -> None:
         super().__init__(**{**MASTER, **kwargs})
@@ -31,7 +31,7 @@ class NotingMaster(Master):
 
 
 def stop(child: subprocess.Popen) -> None:
-    """Stop a process, and wait until all of its threads are."""
+    """Stop a process, and wait until all of its threads have stopped."""
     child.send_signal(signal.SIGSTOP)
     os.waitpid(child.pid, os.WUNTRACED)
 
@@ -95,7 +95,7 @@ def test_a_stopped_slave_is_lost_and_comes_back():
 
 
 def works(connection) -> bool:
-    """Whether a task is done; the one of before may still be worked on."""
+    """Whether a task is done; its predecessor may still be running."""
     try:
         return connection.new_task().start().join(30).status is TaskStatus.COMPLETED
     except ResponseException:
@@ -159,7 +159,7 @@ def test_a_stopped_master_keeps_its_slaves():
 
 
 class SilentConnection:
-    """A connected slave that says nothing."""
+    """A connected slave that sends nothing."""
 
     name, known_as, is_connected, tolerance = "silent", "silent", True, None
 

@@ -1,4 +1,4 @@
-"""A coordinator and its workers go on working while strangers flood them."""
+"""A coordinator and its workers keep working while strangers flood them."""
 
 import os
 import subprocess

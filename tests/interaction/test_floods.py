@@ -1,4 +1,4 @@
-"""Strangers that take connections, threads, memory or time: those who are known go on working."""
+"""Strangers that take connections, threads, memory or time do not stop known peers."""
 
 import contextlib
 import socket
@@ -23,7 +23,7 @@ KEYS = {"key": "the key of the run"}
 
 @contextlib.contextmanager
 def half_open(port: int, count: int, content: bytes = b"") -> Iterator[list[socket.socket]]:
-    """Connections that say this and nothing more."""
+    """Connections that send this and nothing more."""
     clients = []
     try:
         for _ in range(count):

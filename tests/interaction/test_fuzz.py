@@ -54,7 +54,7 @@ class Fuzzer:
         return response.status
 
     def send_noise(self) -> None:
-        """What is no HTTP at all gets no answer, or one that blames the sender."""
+        """Bytes that are not HTTP get no answer, or one that blames the sender."""
         address = self._client.host, self._client.port
         with socket.create_connection(address, timeout=20) as client:
             noise = self._random.randbytes(self._random.randrange(500))

@@ -1,4 +1,4 @@
-"""What a master keeps of tasks and slaves that are gone: nothing."""
+"""A master keeps nothing of tasks and slaves that are gone."""
 
 import gc
 import json
@@ -31,7 +31,7 @@ class Engine:
 
 
 class Batch(dict):
-    """A dict that can be waited for to be gone."""
+    """A dict whose deletion a test can wait for."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Messages as masters and slaves of DI-engine 0.5.3 were seen to send them, played again."""
+"""Replays messages recorded from masters and slaves of DI-engine 0.5.3."""
 
 import json
 import threading
@@ -31,7 +31,7 @@ PROGRESS = {
 
 
 class RecordedMaster(BaseHTTPRequestHandler):
-    """Takes what a slave sends as that master does: one answer for a connection, data ``null``."""
+    """Answers a slave as DI-engine's master does: one answer per connection, data ``null``."""
 
     received: list[tuple[str, str, str]]
 

@@ -1,4 +1,4 @@
-"""Beginning and end of masters and slaves, and the server below them."""
+"""Start and end of masters and slaves, and their server."""
 
 import http.client
 import socket
@@ -132,7 +132,7 @@ def test_master_shut_down_lets_slaves_go_and_fails_tasks(monkeypatch):
 
 
 class TestRequests:
-    """What is not quite HTTP."""
+    """Requests that are not quite HTTP."""
 
     @pytest.fixture
     def port(self):

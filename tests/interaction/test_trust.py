@@ -1,4 +1,4 @@
-"""What a stranger can do who hears everything, answers in place of a peer, or stands between."""
+"""Attacks by a stranger that eavesdrops, impersonates a peer, or is a man in the middle."""
 
 import contextlib
 import socket
@@ -34,7 +34,7 @@ def slave() -> Iterator[DoingSlave]:
 
 @contextlib.contextmanager
 def relayed(slave: DoingSlave) -> Iterator[tuple]:
-    """A master and its connection to a slave, with a stranger between."""
+    """A master and its connection to a slave, with a stranger between them."""
     with Relay(slave.port) as relay, Master(**{**MASTER, "key": KEY}) as master:
         yield relay, master, master.new_connection("worker", relay.host, relay.port)
 
@@ -50,7 +50,7 @@ def dialled(port: int, context: ssl.SSLContext, name: str = "") -> Iterator[ssl.
 
 
 def asked(connection: socket.socket, path: str = "/ping") -> bytes:
-    """What a server answers to a request; nothing if it ends the connection."""
+    """A server's answer to a request; empty if it ends the connection."""
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {text}" for name, text in HEADERS.items())]
     with contextlib.suppress(ConnectionError):
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
@@ -59,7 +59,7 @@ def asked(connection: socket.socket, path: str = "/ping") -> bytes:
 
 
 def careless(certificate: tuple[bytes, bytes] | None = None) -> ssl.SSLContext:
-    """A client's that trusts any server, and shows that certificate."""
+    """TLS context of a client that trusts any server, and shows that certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if certificate is not None:
@@ -191,7 +191,7 @@ def test_who_listens_in_place_of_a_worker_gets_nothing(stranger):
 
 
 def own_certificate() -> tuple[bytes, bytes]:
-    """A stranger's, of an authority that has the same name as a run's."""
+    """A stranger's certificate, of an authority with the same name as a run's."""
     return Authority(OTHER_KEY).issue(())
 
 
@@ -200,7 +200,7 @@ def expired_certificate() -> tuple[bytes, bytes]:
 
 
 def servers_certificate() -> tuple[bytes, bytes]:
-    """One of the run's, which is not for clients."""
+    """A certificate of the run that is not for clients."""
     return Authority(KEY).issue(("slave-1.ding.invalid",))
 
 

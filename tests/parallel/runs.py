@@ -168,7 +168,7 @@ class ParallelRun:
         return self.status()["workers"][name]["pid"]
 
     def pid_in_team(self, name: str) -> int:
-        """A process of a learner of several: it is known by what it writes to."""
+        """A process of a multi-process learner, identified by the file that it writes to."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 target = os.readlink(f"/proc/{pid}/fd/1")
@@ -182,7 +182,7 @@ class ParallelRun:
         return pid
 
     def end(self, timeout: float = 60) -> int:
-        """Wait for the run's end; its exit status."""
+        """Wait for the run's end; returns its exit status."""
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -191,7 +191,7 @@ class ParallelRun:
             ) from None
 
     def processes(self) -> list[int]:
-        """Those of the run's session that are alive."""
+        """The living processes of the run's session."""
         alive = []
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -228,7 +228,7 @@ class ParallelRun:
 
 @contextlib.contextmanager
 def parallel_run(folder: Path, **settings: Any) -> Iterator[ParallelRun]:
-    """A run that is no more when the context ends."""
+    """A run that is killed when the context ends."""
     run = ParallelRun(folder, **settings)
     try:
         yield run

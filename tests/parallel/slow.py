@@ -1,4 +1,4 @@
-"""Every answer of every server of this process, and of those it forks, takes half a second more."""
+"""Delays each answer of all servers in this process and its forks by half a second."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""However a parallel run ends, nothing of it is left, and it says why it ended."""
+"""A parallel run leaves nothing behind and reports why it ended, however it ends."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Whatever of a parallel run is killed or stopped, the run recovers and converges."""
+"""A parallel run recovers and converges whichever part of it is killed or stopped."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def _failures(run: ParallelRun, worker: str) -> list[str]:
     """The causes that were reported to the operator, one line each."""
     failures = [failure for failure in run.status()["failures"] if failure["worker"] == worker]
     for failure in failures:
-        # The line says who got the task, and waits for that.
+        # The line names the worker that got the task, and is written after that.
         run.wait_for("line", lambda s, cause=failure["cause"]: cause in run.output, RECOVERY)
         lines = [line for line in run.output.splitlines() if failure["cause"] in line]
         assert len(lines) == 1, (failure, run.output)

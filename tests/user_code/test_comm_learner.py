@@ -1,4 +1,4 @@
-"""Base classes of comm learners that users wrote, and those who build on ours."""
+"""Comm learners that users wrote: custom base classes, and subclasses of ours."""
 
 from abc import ABC, abstractmethod
 from typing import Any

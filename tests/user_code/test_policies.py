@@ -1,4 +1,4 @@
-"""Policies that users wrote row by row train in the pipelines as they are."""
+"""Policies that users wrote row by row train unchanged in the pipelines."""
 
 import json
 from pathlib import Path

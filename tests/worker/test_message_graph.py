@@ -1,4 +1,4 @@
-"""The graph of messages is what a run really says, and what the page draws."""
+"""The graph of messages matches a real run, and the drawing on the page."""
 
 import functools
 import runpy

@@ -1,4 +1,4 @@
-"""A whole run whose samples and weights travel by comm types of a user's own."""
+"""A whole run whose samples and weights travel by a user's comm types."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A comm type of a user's own without a coordinator: everything stays in one process."""
+"""A user's comm type without a coordinator: everything stays in one process."""
 
 import queue
 

@@ -108,7 +108,7 @@ class Team:
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory):
-    """Two learners, their aggregator, and who asks it; importing torch takes long, so but once."""
+    """Two learners, their aggregator, and its client; made once, as importing torch takes long."""
     team = Team(tmp_path_factory.mktemp("team"))
     try:
         for rank in range(2):

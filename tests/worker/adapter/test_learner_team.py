@@ -1,4 +1,4 @@
-"""A team of learners without anything that carries its requests."""
+"""A team of learners without a transport."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""On-policy collection: no step is lost, none comes twice, and advantages are right at cuts."""
+"""On-policy collection: no step is lost or repeated, and advantages are right at cuts."""
 
 import itertools
 import sys

@@ -316,7 +316,7 @@ def test_a_raising_environment_ends_it(link):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Starts a collector in a thread, and asks until it has ended or is overdue."""
+    """Starts a collector in a thread, and polls it until it has ended or is overdue."""
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
     monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
     tasks.RELEASE.clear()

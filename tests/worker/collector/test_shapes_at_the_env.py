@@ -1,4 +1,4 @@
-"""What environments are handed as actions and what rows hold, the same on both paths."""
+"""Shapes of actions that environments receive and of rows; both paths agree."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Observations keep their numbers, whatever the dtype of the first one was."""
+"""Observations keep their values, whatever the dtype of the first one was."""
 
 from functools import partial
 

@@ -82,11 +82,11 @@ class FakeWorker(Slave):
         return fail
 
     def fall_silent(self) -> None:
-        """Neither beat nor answer any more, as if the process was stopped."""
+        """Send no heartbeat and no answer, as if the process was stopped."""
         self._session.close()
 
     def die(self) -> None:
-        """Be gone for good, as a process that was killed."""
+        """Disappear for good, like a process that was killed."""
         if self.joiner is not None:
             self.joiner.close()
         self.fall_silent()
@@ -346,7 +346,7 @@ class Run:
 
 
 def fail_task(text: str) -> Callable[[Any], Any]:
-    """What a worker does that fails its task on purpose."""
+    """An answer of a worker that fails its task on purpose."""
 
     def fail(task: Any) -> Any:
         raise TaskFail({"type": "EnvError", "message": text}, text)

@@ -1,4 +1,4 @@
-"""A collector and a learner that know the protocol, and nothing of this library.
+"""A collector and a learner that use the protocol, but not this library.
 
 They use HTTP from the standard library, store one sample per file, answer one request at a time,
 name files with a leading ``./``, and do not support ``collector_close_task``.
@@ -17,7 +17,7 @@ EPISODE_STEPS = 10
 
 
 class ForeignSlave:
-    """Connects to one master, works on its tasks, and beats.
+    """Connects to one master, works on its tasks, and sends heartbeats.
 
     Attributes:
         port: Where it listens.

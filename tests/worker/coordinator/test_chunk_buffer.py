@@ -48,7 +48,7 @@ def make(
 
 
 def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -> dict:
-    """Write a file; its metadata. Sample i of chunk k has x = 1000 k + i."""
+    """Write a file; returns its metadata. Sample i of chunk k has x = 1000 k + i."""
     name = chunk_name(NAME, worker, str(serial))
     data = Columns({"x": torch.arange(n) + 1000 * serial, "obs": torch.randn(n, 4)})
     size = write_chunk(folder, name, data)
@@ -883,7 +883,7 @@ def test_a_file_that_cannot_be_removed_is_tried_again(folder, monkeypatch, caplo
 
 
 def steps_of(call) -> int:
-    """How many bytecodes a call runs, in all functions of this thread."""
+    """The number of bytecodes that a call runs, in all functions of this thread."""
     count = 0
 
     def trace(frame, event, arg):
@@ -925,7 +925,7 @@ def test_a_message_costs_the_same_however_many_chunks_there_are():
 
 
 def test_a_learner_is_permitted_many_batches_at_one_go():
-    """A thousand collectors' threads take turns wherever the lock is asked for."""
+    """A thousand collectors' threads switch wherever the lock is requested."""
     buffer = make(None)
     for number in range(2):
         buffer.push({"data_id": f"c{number}", "sample_num": 8}, 0)

@@ -1,4 +1,4 @@
-"""The comm part by itself: it needs the callbacks of the contract, and nothing else."""
+"""The comm part alone: it needs only the callbacks of the contract."""
 
 import logging
 import threading
@@ -160,7 +160,7 @@ class Peer:
 
 
 class FakeControl:
-    """Notes who was let go."""
+    """Records which workers were released."""
 
     address = None
 
@@ -238,5 +238,5 @@ def test_many_collectors_are_asked_less_often(comm):
 
     assert add(0, 2) == 0.02
     assert add(2, 38) == pytest.approx(0.08)
-    # All together ask as often as before.
+    # All of them together ask as often as before.
     assert 40 / comm.core.gather == pytest.approx(500)

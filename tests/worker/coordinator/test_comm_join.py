@@ -118,7 +118,7 @@ NONSENSE = [
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("answer", NONSENSE)
 def test_it_outlives_what_another_program_answers(make_joiner, status, key, answer):
-    """Of a server that is no coordinator, or a hostile one: the worker gives up, or asks again."""
+    """The server is not a coordinator, or is hostile: the worker gives up, or asks again."""
     asked = threading.Event()
 
     def app(environ, start_response):

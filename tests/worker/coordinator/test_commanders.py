@@ -328,7 +328,7 @@ def test_a_share_of_the_collectors_explores_little():
     commander.get_learner_task()
     tasks = [collect(commander) for _ in range(4)]
     assert [eps for _, eps in tasks] == [pytest.approx(0.95), LEAST_EPS] * 2
-    # Who comes for one that is done takes its place.
+    # A new task takes the place of a finished one.
     for task_id, eps in tasks:
         commander.finish_collector_task(task_id, {"step_count": 10, "real_episode_count": 1})
         assert collect(commander)[1] == pytest.approx(eps, rel=0.01)
@@ -704,7 +704,7 @@ def test_goes_on_from_its_state(commander):
     other.load_state_dict(state)
     assert counts(other) == counts(commander)
     assert other.weights_files() == commander.weights_files()
-    # Till a learner goes on, collectors may work for the same policy.
+    # Until a learner continues, collectors may work for the same policy.
     task = other.get_collector_task()
     assert task["task_id"] != open_task["task_id"]
     assert task["collector_cfg"]["seed"] != open_task["collector_cfg"]["seed"]

@@ -1,4 +1,4 @@
-"""Runs of a coordinator with workers that do what they should, and with others."""
+"""Runs of a coordinator with workers that behave well, and with others."""
 
 import contextlib
 import json
@@ -252,7 +252,7 @@ def test_silent_worker_is_lost_and_its_task_given_to_another():
         worker.fall_silent()
         eventually(lambda: other.info)
         assert "no sign of life" in run.commander.failed[0]["message"]
-        # It listens still; as soon as it can work again, it is taken again.
+        # It still listens; the coordinator uses it again as soon as it can work.
         worker.on.clear()
         worker.released.set()
         eventually(lambda: sum(w["state"] == "idle" for w in run.status()["workers"].values()) == 1)
@@ -318,7 +318,7 @@ def test_endless_step_loses_the_worker():
     with Run({"c0": bad, "c1": good}, commander={"collectors": 2}, step_timeout=1.0) as run:
         eventually(lambda: any("no answer" in task["message"] for task in run.commander.failed))
         eventually(lambda: good.asked.count("data") > 3)
-        # It is connected again, but works on the task of before: it gets none.
+        # It is connected again, but still works on its previous task: it gets no task.
         eventually(lambda: run.status()["workers"]["c0"]["state"] == "connecting")
         bad.on.clear()
         bad.released.set()
@@ -485,7 +485,7 @@ def test_worker_that_hangs_is_asked_to_end(monkeypatch):
         causes = run.add("c0", worker, KEY)
         eventually(lambda: causes)
         assert "still works on a task of before" in causes[0]
-        # Started again, it is another one.
+        # After a restart, it is another worker.
         fresh = endless(key=KEY)
         run.add("c0", fresh, KEY)
         eventually(lambda: fresh.sent > 1)
@@ -582,7 +582,7 @@ def test_killed_coordinator_is_started_again(monkeypatch):
         eventually(lambda: os.path.exists("exp/ckpt/coordinator_state.pth.tar"))
         run.coordinator._state.save(run.coordinator.state_dict)
         count = run.status()["buffers"][BUFFER]["count"]
-        # What a kill leaves: files, and workers that hear nothing.
+        # What a kill leaves: files, and workers that receive nothing.
         monkeypatch.setattr(run.coordinator, "_remove_files", lambda: None)
         monkeypatch.setattr(run.coordinator._state, "save", lambda collect: None)
         run.coordinator.close()
@@ -762,7 +762,7 @@ def test_worker_that_joins_twice_at_once_works_once():
         run.workers["c0"] = worker
         eventually(lambda: worker.sent > 5)
         try:
-            # Between its two sessions it is not there.
+            # It is absent between its two sessions.
             eventually(lambda: run.status()["workers"].get("c0", {}).get("state") == "running")
             assert causes == [[], []]
         finally:

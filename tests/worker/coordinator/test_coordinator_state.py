@@ -1,4 +1,4 @@
-"""The coordinator's state on disk: whose it is, and what is made of one that does not fit."""
+"""The coordinator's state on disk: its owner, and the handling of one that does not fit."""
 
 import pytest
 

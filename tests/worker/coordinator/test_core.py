@@ -1,4 +1,4 @@
-"""The core by itself: a fake clock, and workers that are lost, late or mad."""
+"""The core alone: a fake clock, and workers that are lost, late or faulty."""
 
 import contextlib
 import dataclasses
@@ -44,7 +44,7 @@ KINDS = ("collector", "learner")
 
 
 class Buffer:
-    """Lets as many batches be drawn as chunks came."""
+    """Permits as many batches as chunks were pushed."""
 
     def __init__(self):
         self.chunks = 0
@@ -74,7 +74,7 @@ class Driver:
         self.moves, self.now = {}, 0.0
 
     def come(self, kind, name):
-        """A worker comes, or comes again."""
+        """A worker joins, or joins again."""
         with self.turn:
             worker = self.core.came(Arrival(kind, name, None, "here"), self.now)
         self.step(worker)
@@ -96,7 +96,7 @@ class Driver:
                 self.step(worker)
 
     def pass_time(self, seconds):
-        """The clock goes on, and wakes those whose time has come."""
+        """Advances the clock, and wakes workers whose time has come."""
         end = self.now + seconds
         while due := [
             worker
@@ -170,7 +170,7 @@ class Run(Driver):
         raise AssertionError(cause)
 
     def send(self, kind):
-        """Send a new task; whether a worker took it."""
+        """Send a new task; returns whether a worker took it."""
         task_id = f"{kind}_{self.tasks}"
         if not self.core.send(kind, {"task_id": task_id, "buffer_id": "b"}):
             return False
@@ -326,7 +326,7 @@ def test_whatever_workers_do_no_task_is_forgotten_and_none_ends_twice(seed, step
 
 
 class WholeRun(Driver):
-    """All that decides in a run: scheduler, tasks, retries, buffers and a commander."""
+    """The deciding parts of a run: scheduler, tasks, retries, buffers and a commander."""
 
     def __init__(self):
         config = make_config({}, commander={"collectors": 2, "learners": 1})
@@ -352,7 +352,7 @@ class WholeRun(Driver):
         self.wake()
 
     def answer(self, worker, chance):
-        """What a worker may answer, mad ones too."""
+        """Possible answers of a worker, also of a faulty one."""
         request = self.asked(worker)
         good = answer_to(request, worker.task_id)
         if isinstance(request, SamplesRequest):

@@ -1,4 +1,4 @@
-"""What a learner is sent while it trains on what it was sent before."""
+"""Chunks that a learner receives while it trains on earlier ones."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ class Learner:
         self.job = LearnerJob({"task_id": "t", "buffer_id": "b"}, self.session, events)
 
     def work(self):
-        """A step of its job; whether that is done."""
+        """Does a step of its job; returns whether the job is done."""
         steps, answer = self.job.work(), None
         while True:
             try:

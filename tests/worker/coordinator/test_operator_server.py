@@ -14,7 +14,7 @@ LONG = 20
 
 
 class FakeOperator:
-    """Serves lists of workers, and notes what it is asked."""
+    """Serves lists of workers, and records its requests."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, dict]] = []

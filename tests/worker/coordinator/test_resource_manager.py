@@ -1,4 +1,4 @@
-"""Workers are given out in order, once."""
+"""Workers are assigned in order, once."""
 
 import pytest
 

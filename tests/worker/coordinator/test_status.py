@@ -1,4 +1,4 @@
-"""What the operator is shown."""
+"""The status that the operator sees."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Tasks go the ways that are allowed, and only those."""
+"""Tasks make only the transitions that are allowed."""
 
 import pytest
 

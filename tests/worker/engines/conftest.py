@@ -1,4 +1,4 @@
-"""A Ray for the tests of a module, which takes longer to come up than most of them do."""
+"""A Ray for the tests of a module; it takes longer to start than most of them run."""
 
 import pytest
 

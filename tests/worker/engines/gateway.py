@@ -26,7 +26,7 @@ class Gateway:
         self._start(self._accept, self._listener)
 
     def cut(self):
-        """Refuse connections, and break those that there are."""
+        """Refuse new connections, and break the existing ones."""
         for one in (self._listener, *self._sockets):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

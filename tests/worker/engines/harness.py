@@ -1,4 +1,4 @@
-"""Each engine in the same hands, so that one suite of tests holds for all."""
+"""One interface to each engine, so that one suite of tests covers all of them."""
 
 import atexit
 import functools

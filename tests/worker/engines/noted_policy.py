@@ -1,4 +1,4 @@
-"""A policy that writes down its first weights and its first actions."""
+"""A policy that records its first weights and its first actions."""
 
 import os
 

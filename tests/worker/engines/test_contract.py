@@ -1,4 +1,4 @@
-"""What holds for every engine: stores, workers that come, fail and die, and the end."""
+"""The contract of every engine: stores, workers that join, fail and die, and the end."""
 
 import re
 import threading

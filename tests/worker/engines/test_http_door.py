@@ -1,4 +1,4 @@
-"""Workers come by HTTP, are asked, let go, and come again."""
+"""Workers join over HTTP, answer requests, are released, and join again."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""What the Ray engine does beyond what every engine does."""
+"""Features of the Ray engine that other engines do not have."""
 
 import time
 

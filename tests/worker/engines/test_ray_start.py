@@ -1,4 +1,4 @@
-"""A signal while Ray starts: Ray itself may not come back for long."""
+"""A signal while Ray starts: the call to Ray may block for long."""
 
 import ctypes
 import functools

@@ -1,4 +1,4 @@
-"""Stores that are folders: what is put in comes out, whole, and nothing leads out of them."""
+"""Stores that are folders: entries are read back whole, and no name leads out of them."""
 
 import os
 import re

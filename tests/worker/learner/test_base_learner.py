@@ -16,7 +16,7 @@ from ding.worker.learner import LearnerHook
 
 
 class Policy:
-    """Answers with what it was given, one after the other; then with the last one."""
+    """Returns the given answers one after the other, then repeats the last one."""
 
     def __init__(self, *answers, names=("cur_lr", "total_loss")):
         self.answers = list(answers) or [{"cur_lr": 0.1, "total_loss": 1.0}]

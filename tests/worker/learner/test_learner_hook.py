@@ -29,7 +29,7 @@ from ding.worker.learner.learner_hook import simplified_hook_mapping
 
 
 class Note(LearnerHook):
-    """Notes in ``engine.calls`` that it was called."""
+    """Records its call in ``engine.calls``."""
 
     def __init__(self, *args, ext_args=EasyDict(), **kwargs):
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The monitor that takes up whatever numbers come."""
+"""The monitor that records any number that it receives."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""The stand-in for a collector worker."""
+"""The naive collector worker."""
 
 from contextlib import ExitStack, contextmanager
 

@@ -20,7 +20,7 @@ OWN_THREADS = ("train-", "policy-publisher", "join-")
 
 
 class Failed(Exception):
-    """A task failed; carries what the slave said."""
+    """A task failed; holds the result that the slave reported."""
 
     def __init__(self, cause, result):
         super().__init__(cause)
@@ -151,13 +151,13 @@ class Rig(Asker):
         return self.ask("learner_start_task", task_info=task_info(**kwargs))
 
     def chunk(self, name="c0", n=32, **kwargs):
-        """Write a chunk; the learner is named it with the next request."""
+        """Write a chunk; the next request names it to the learner."""
         write_chunk(self.data, name, rows(n, **kwargs))
         self.unnamed.append(report(name, n))
         return name
 
     def learn(self, draws=0, data=None, **kwargs):
-        """Permit batches, and name what was not named yet; the info."""
+        """Permit batches, and name the chunks that are new; returns the info."""
         chunks, self.unnamed = self.unnamed, []
         data = {"draws": draws, "chunks": chunks, **(data or {})}
         answer = self.ask("learner_learn_task", data=data, **kwargs)
@@ -175,7 +175,7 @@ class Rig(Asker):
         return info
 
     def replay(self, name="buffer_1"):
-        """What a replay buffer knows of its samples."""
+        """The state of one of the replay buffers of the learner."""
         return self.learner.replays[name].state_dict()
 
     def close_task(self):

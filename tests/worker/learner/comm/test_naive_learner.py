@@ -1,4 +1,4 @@
-"""The stand-in learner for tests of coordinators."""
+"""The naive learner for tests of coordinators."""
 
 import pytest
 
