@@ -34,7 +34,7 @@ class CommWorker(ABC):
 
     Args:
         cfg: The worker's config.
-        name: Of the worker.
+        name: The worker's name.
     """
 
     kind: Kind
@@ -86,7 +86,7 @@ class CommWorker(ABC):
         """End the task; how it ended."""
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
-        """Answer a request that only this kind of worker knows."""
+        """Answer a request that only this kind of worker supports."""
         text = f"a {self.kind} does not support {type(request).__name__}"
         raise ErrorReport("UnknownTask", text).task_fail()
 
@@ -108,7 +108,7 @@ class CommWorker(ABC):
             self._http.start()
 
     def _listener(self) -> HttpWorker | None:
-        """What lets requests come over HTTP, if they do."""
+        """The HTTP server for requests, if they arrive over HTTP."""
         if self.slave_type is not None:
             return HttpWorker(self, self._cfg, self._fail, self.slave_type.of)
         return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
@@ -154,13 +154,13 @@ class CommWorker(ABC):
         """Ask the task to end, if there is one; does not wait."""
 
     def _fail(self, cause: str) -> None:
-        """Note why it cannot go on; the first cause counts."""
+        """Record why it cannot continue; the first cause counts."""
         self._failed = self._failed or cause
         self._ended.set()
 
     @property
     def failed(self) -> str | None:
-        """Why it cannot go on, if it cannot."""
+        """The cause if it cannot continue."""
         return self._failed
 
     @property

@@ -33,7 +33,7 @@ Message: TypeAlias = Callable[..., Any] | type[Request[Any]]
 
 @dataclass(frozen=True)
 class Arrow:
-    """One part speaks to another."""
+    """One component sends messages to another."""
 
     source: str
     target: str

@@ -1,6 +1,6 @@
 """The messages of a parallel run: what a coordinator asks of its workers, and what they answer.
 
-A collector knows four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
+A collector has four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
 learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Workers ask nothing,
 they report in their answers. How messages travel is the carrier's matter (`ding.worker.seams`);
 over HTTP they are the JSON objects that DI-engine's workers know.
@@ -43,7 +43,7 @@ class Resources(Reported):
     """What a worker has; in tasks, ``resource_info``.
 
     Attributes:
-        ours: Whether it speaks all of these messages, or takes and returns one sample or batch at a
+        ours: Whether it supports all these messages, or takes and returns one sample or batch at a
             time.
         others: What else it reported.
     """

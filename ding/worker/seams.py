@@ -86,7 +86,7 @@ class WorkerService(Protocol):
 
     @property
     def failed(self) -> str | None:
-        """Why it cannot go on, if it cannot."""
+        """The cause if it cannot continue."""
 
 
 class Peer(Protocol):
@@ -144,7 +144,7 @@ class Arrivals(Protocol):
         """Something that the operator should know."""
 
     def fatal(self, cause: str) -> None:
-        """No worker can be reached any more: the run cannot go on."""
+        """No worker can be reached any more: the run cannot continue."""
 
 
 class Control(Protocol):

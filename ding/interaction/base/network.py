@@ -130,7 +130,7 @@ class HttpEngine:
         timeout: Seconds that the peer may take for one answer, however slowly it comes.
         retries: How often a request is tried again.
         retry_waiting: Seconds between the tries.
-        headers: Of each request; without those that are ``None``.
+        headers: Headers of each request; ``None`` values are left out.
         process_data: Applied to each body.
         error_of: Makes what is raised for an answer that is an error; `HTTPError` itself without.
     """

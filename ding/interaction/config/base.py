@@ -1,4 +1,4 @@
-"""Hosts, ports, spans in seconds, and what a server lets its clients take."""
+"""Hosts, ports, spans in seconds, and the limits that a server sets for its clients."""
 
 from ding.utils import durations
 

@@ -47,7 +47,7 @@ class SlaveConnection(ControllableContext):
         request_retry_waiting: Seconds between the tries.
         key: The run's key, which the slave has to have, too; then ``https`` has no meaning.
         request_timeout: Seconds that the slave may take for an answer.
-        name: What its master knows the slave by.
+        name: The master's name for the slave.
         on_open: Called before it is connected; what it raises keeps it from being so.
         on_end: Called when it was disconnected or lost.
 
@@ -135,7 +135,7 @@ class SlaveConnection(ControllableContext):
                 self._is_connected, self.last_seen = True, time.monotonic()
 
     def disconnect(self) -> None:
-        """Let the slave go; its open tasks fail. A slave that does not answer is let go, too.
+        """Release the slave, even if it does not answer; its open tasks fail.
 
         Raises:
             SlaveSlaveDisconnectionRefused: The slave wants to stay, and stays.

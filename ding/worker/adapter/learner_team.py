@@ -58,7 +58,7 @@ class LearnerTeam(CommWorker):
         names: The learners.
         release: Releases a learner at the control that reaches it; called with its arrival and the
             cause.
-        name: Of the worker.
+        name: The worker's name.
         cfg: The worker's config.
     """
 
@@ -292,7 +292,7 @@ class LearnerTeam(CommWorker):
     def _root_cause(
         self, failure: TaskFail, failed: Future[Answer], asked: Mapping[str, Future[Answer]]
     ) -> TaskFail:
-        """Of learners that wait for each other, the failure of the one that failed first."""
+        """The first failure among learners that wait for each other."""
         if not _is_of_group(failure):
             return failure
         for name, future in asked.items():

@@ -17,7 +17,7 @@ INF = float("inf")
 
 
 class ISerialCollector(ISerialPart):
-    """Lets policies act in environments and returns training data."""
+    """Collects training data with policies that act in environments."""
 
     @abstractmethod
     def collect(self, per_collect_target: Any) -> Any:

@@ -30,7 +30,7 @@ class CollectorLink:
 
     Args:
         uid: Unlike that of any other link of the run.
-        name: Of the worker; its environments' seeds depend on it.
+        name: The worker's name; its environments' seeds depend on it.
     """
 
     #: The published state of a policy, by its name, with ``iter`` of its training; ``None`` if

@@ -68,7 +68,7 @@ class PartsCache:
         Args:
             cfg: The env config, with ``manager``.
             evaluate: Evaluators' environments have the same seeds in all workers, every time.
-            seed: Of the task; without one, existing environments keep their seeds.
+            seed: The task's seed; without one, existing environments keep their seeds.
         """
         key = _key(cfg, evaluate)
         known_key, manager = self._envs.pop(evaluate, ("", None))

@@ -33,7 +33,7 @@ INF = float("inf")
 
 
 class Rollout:
-    """Lets players act in one env manager, and keeps account of trajectories and episodes.
+    """Steps players in one env manager, and tracks trajectories and episodes.
 
     Args:
         envs: A launched env manager.

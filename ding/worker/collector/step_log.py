@@ -23,7 +23,7 @@ class Ended(NamedTuple):
     """Trajectories that ended, in the order in which they did.
 
     Attributes:
-        cells: Of their transitions, one trajectory after the other, int64 ``[N]``.
+        cells: Cells of their transitions, one trajectory after the other, int64 ``[N]``.
         following: Those of the next observations, int64 ``[N]``.
         lengths: Transitions of each trajectory, int64 ``[M]``.
         env_ids: Environment of each trajectory, int64 ``[M]``.
@@ -57,7 +57,7 @@ class StepLog:
         self._numbers = np.zeros(0, np.int64)  # of each cell's trajectory; 0: of none
         self._running = np.arange(env_num) + 1  # number of each environment's trajectory
         self._next_number = env_num + 1
-        # Of ended trajectories, in their order: environments, numbers, final cells and names.
+        # Ended trajectories, in order: their environments, numbers, final cells and names.
         self._ended: list[tuple[np.ndarray, ...]] = []
         self._begun = np.full(env_num, -1)  # names of what running trajectories began with
         self._next_name = next(_logs) << _LOG_BITS

@@ -85,7 +85,7 @@ class BaseCommander(Configurable, ABC):
         return []
 
     def state_dict(self) -> StateDict:
-        """What another commander needs to go on as this one would; plain data."""
+        """State that makes another commander continue like this one; plain data."""
         return {}
 
     def load_state_dict(self, state_dict: StateDict) -> None:

@@ -5,5 +5,5 @@ from typing import Any, TypeAlias
 
 #: A config, or a part of one, whose keys others define.
 Config: TypeAlias = Mapping[str, Any]
-#: What a part of the coordinator needs to go on where it stood; plain data.
+#: The state from which a part of the coordinator is restored; plain data.
 StateDict: TypeAlias = dict[str, Any]

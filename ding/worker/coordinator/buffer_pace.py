@@ -160,7 +160,7 @@ class BufferPace:
             self._limiter.starve()
 
     def has_room(self) -> bool:
-        """Whether collectors may go on, or the learner is behind them."""
+        """Whether collectors may continue, or have to wait for the learner."""
         limiter = self._limiter
         return limiter is None or limiter.room >= max(1, int(_WORTHWHILE * limiter.span))
 

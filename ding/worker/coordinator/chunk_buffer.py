@@ -287,7 +287,7 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ state and end
 
     def state_dict(self) -> StateDict:
-        """All that goes on where this one stopped, with the files that are there then."""
+        """State from which another buffer continues, with the chunk files that exist then."""
         return {
             "chunks": self._chunks.state_dict(),
             "rows": self._rows.state_dict(),

@@ -156,7 +156,7 @@ class Coordinator(RunEvents, Configurable):
 
         Raises:
             PortTakenError: Another program listens on the port.
-            CheckpointError: The state to go on from cannot be read.
+            CheckpointError: The state to resume from cannot be read.
         """
         try:
             saved = self._state.load(self._resume)
@@ -226,7 +226,7 @@ class Coordinator(RunEvents, Configurable):
                 self.log.note(reason=f"{self.verdict.reason}; {problem}")
 
     def _close_tasks(self) -> None:
-        """Let the tasks end, and keep what is to be gone on from."""
+        """End the tasks, and save the state to resume from."""
         if self._at_goal:
             self.files.remove(self._state.path, self._state.remove)
             self._comm.close_tasks(durations.LOOP_CLOSE)
@@ -313,7 +313,7 @@ class Coordinator(RunEvents, Configurable):
 
     @in_turn
     def state_dict(self) -> StateDict:
-        """What another coordinator needs to go on: buffers, tasks and counters."""
+        """State for another coordinator to resume the run: buffers, tasks and counters."""
         return {
             "commander": self.commander.state_dict(),
             "facts": self.facts.state_dict(),

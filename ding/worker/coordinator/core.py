@@ -27,7 +27,7 @@ _JOBS: Mapping[Kind, type[Job]] = {"collector": CollectorJob, "learner": Learner
 
 
 class SideFailed(WorkerFailed):
-    """The coordinator itself could not go on with a worker's task."""
+    """The coordinator itself failed while it processed a worker's task."""
 
 
 class Core:
@@ -241,7 +241,7 @@ class Core:
 
     def _fail(self, worker: WorkerSession, err: WorkerFailed) -> Steps[str | None]:
         is_lost = isinstance(err, WorkerLost)
-        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker knows of no end yet
+        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker is not aware of the end
             is_lost = not (yield from self._close_quietly(worker))
         ids = worker.name, err.cause, worker.task_id
         self.events.task_failed(TaskFailure(*ids, is_lost, err.by_worker))

@@ -38,7 +38,7 @@ def one_line(text: object, most: int = 600) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """An error in one line; with its type, unless it is one of ours, which speak for themselves."""
+    """An error in one line; with its type, unless it is a `DingError`."""
     if isinstance(error, DingError):
         return one_line(error)
     return one_line(f"{type(error).__name__}: {error}").removesuffix(":")

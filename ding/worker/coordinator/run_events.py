@@ -262,7 +262,7 @@ class RunEvents(Run):
         self.error(f"{worker}: {text}")
 
     def fatal(self, cause: str) -> None:
-        """The run cannot go on."""
+        """The run cannot continue."""
         self.stop(cause, "failed")
 
     # ------------------------------------------------------------------ small things

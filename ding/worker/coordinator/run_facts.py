@@ -1,4 +1,4 @@
-"""What is known of a parallel run while it goes on: counters, rates and failures."""
+"""Facts of a running parallel run: counters, rates and failures."""
 
 import time
 from collections import Counter, defaultdict, deque
@@ -16,7 +16,7 @@ from .reported_values import as_count, mean_return, one_line
 KEPT_FAILURES = 10
 #: A cause that a worker reports this often in a short time is permanent, despite any progress.
 SAME_CAUSE_LIMIT = 10
-#: What another coordinator needs to go on.
+#: The state that another coordinator needs to resume the run.
 _SAVED = (
     *("envstep", "episodes", "train_iter", "episode_return", "last_eval_return"),
     *("best_return", "env_statistics"),

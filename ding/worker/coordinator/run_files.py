@@ -19,7 +19,7 @@ from .reported_values import as_count
 
 BEST_NAME = "ckpt_best.pth.tar"
 STATE_NAME = "coordinator_state.pth.tar"
-#: Another one when a state of before cannot be gone on from.
+#: Changes when earlier states cannot be resumed.
 FORMAT = 3
 #: Share of the time that saving the state may take.
 MAX_SHARE = 0.05
@@ -136,7 +136,7 @@ class CoordinatorState:
         )
 
     def load(self, wanted: bool | None) -> StateDict | None:
-        """The state to go on from, if there is one.
+        """The state to resume from, if there is one.
 
         Args:
             wanted: ``None``: if it is this run's and the run has not reached its end.
@@ -173,7 +173,7 @@ class CoordinatorState:
         self._saver.save()
 
     def remove(self) -> None:
-        """The run has reached its end; there is nothing to go on from."""
+        """The run has ended: remove its state, which must not be resumed."""
         remove_file(self.path)
 
     def _write(self, state: StateDict) -> None:

@@ -127,7 +127,7 @@ class WorkerSession:
 
     @property
     def waits_for(self) -> str | None:
-        """What it needs to go on, ``None`` if it goes on."""
+        """What it needs to continue; ``None`` if nothing blocks it."""
         return self.waits.what
 
     @waits_for.setter

@@ -81,7 +81,7 @@ class WorkerSpec:
         name: Such as ``collector0``.
         build: Makes its service, where it lives; a function at the top of a module.
         entry: The worker's part of the compiled config.
-        seed: Of its draws: workers differ in theirs, and draw the same in each run.
+        seed: Seed of its random numbers; it differs between workers, but not between runs.
         environ: What has to be in its environment.
         output: File for what its process prints and logs; ``None``: where that goes anyway.
         logs: What it logs; see `ding.utils.log_helper.set_logs`.
@@ -104,7 +104,7 @@ class WorkerSpec:
 
     @property
     def place_in_team(self) -> tuple[int, int]:
-        """Which process of its learner it is, and how many there are."""
+        """The rank of its process within its learner, and the number of processes."""
         return int(self.environ.get("RANK", 0)), int(self.environ.get("WORLD_SIZE", 1))
 
     def settle_process(self) -> None:
@@ -161,7 +161,7 @@ class WorkerTable(Protocol):
     """What a control has called when workers come by themselves, and when they go."""
 
     def names(self) -> Iterable[str]:
-        """Of all workers, also of those that have not come."""
+        """The names of all workers, including those that have not joined yet."""
 
     def adopt(self, kind: Kind, name: str, handle: Any) -> bool:
         """A worker has come, perhaps again; whether it is wanted."""
@@ -456,13 +456,13 @@ class Worker:
                 self.ended.set()
 
     def join(self) -> str | None:
-        """Wait for its end; returns why it cannot go on, if it has ended by itself."""
+        """Wait for its end; returns the cause if it has failed."""
         self._service.join()
         return self._service.failed
 
     @property
     def failed(self) -> str | None:
-        """Why it cannot go on, if it has ended by itself."""
+        """The cause if it has failed."""
         return self._service.failed
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class RunControl:
 
     Args:
         workers: What starts and reaches them.
-        specs: Which there are to be.
+        specs: Specifications of the workers to start.
         max_restart: How often each may be started again.
         starter: Starts their processes, if they join by themselves and this run starts them.
     """
@@ -105,7 +105,7 @@ class RunControl:
             self.look_after(life)
 
     def names(self) -> list[str]:
-        """Of all workers, also of those that have not come."""
+        """The names of all workers, including those that have not joined yet."""
         with self._lock:
             return list(self._lives)
 

@@ -73,7 +73,7 @@ class HttpWorkers(Workers[Remote]):
     Args:
         cfg: ``system.coordinator``: host, port, ``run_key``, ``channel``, the tables ``collector``
             and ``learner`` of workers, and the spans in seconds.
-        entry_of: Gives the config of a worker of a kind and a name, for those that come without.
+        entry_of: Returns the config for a kind and a name, for workers that join without one.
 
     Raises:
         ConfigError: A table has an entry that is no address.

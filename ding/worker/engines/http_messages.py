@@ -51,7 +51,7 @@ _TASK_FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "learner": (),
 }
 
-#: The requests that a worker of a kind knows, by their names.
+#: The requests that a worker of a kind supports, by name.
 _REQUESTS: Mapping[Kind, Mapping[str, type[Request[Any]]]] = {
     "collector": {
         "resource": ResourceRequest,

@@ -42,7 +42,7 @@ _OPTIONS = ("quota", "wait", "gather", "ours")
 
 
 class CallbackSlave(Slave):
-    """Lets functions answer the coordinator's requests, by their names, as DI-engine's slaves do.
+    """A slave whose requests are answered by functions of their names, as in DI-engine.
 
     Args:
         callback_fn: Those that a subclass names; perhaps ``deal_with_left()``, called when the
@@ -106,7 +106,7 @@ class CallbackSlave(Slave):
 
 
 def _options(callback: Callable[..., Any]) -> list[str]:
-    """Which of the options a callback takes."""
+    """The options that a callback accepts."""
     try:
         parameters = inspect.signature(callback).parameters
     except (TypeError, ValueError):
@@ -140,7 +140,7 @@ class ServiceSlave(CallbackSlave):
 
 
 class HttpWorker:
-    """Lets a coordinator reach a service.
+    """Makes a service reachable for a coordinator.
 
     Args:
         service: The worker.
@@ -231,7 +231,7 @@ class Joiner:
         coordinator: Host (``None``: this one) and port.
         kind: ``collector`` or ``learner``.
         name: The worker's name in the run.
-        address_fn: Gives where the worker listens, as ``host:port`` (its slave's ``my_address``).
+        address_fn: Returns the worker's address, as ``host:port`` (its slave's ``my_address``).
         key: The run's key.
         channel: Number that both sides have to agree on.
         on_give_up: Called with the cause, in the joiner's thread, when it cannot join.
@@ -336,7 +336,7 @@ def ask_for_entry(
     """The part of a run's compiled config that a worker needs; waits for the coordinator.
 
     Args:
-        name: Of the worker; ``None``: the coordinator chooses one.
+        name: The worker's name; ``None``: the coordinator chooses one.
 
     Returns:
         ``main`` and ``system``, with one worker's entry.

@@ -1,4 +1,4 @@
-"""The coordinator's master: workers join at it, and anybody may ask it for the run's status."""
+"""The coordinator's master: workers join at it, and any client may request the run's status."""
 
 import logging
 import re
@@ -31,10 +31,10 @@ STATUS_PATH = "/status"
 
 
 class StatusService(HttpService):
-    """A service that anybody may ask for a run's facts: JSON under ``GET /status``, and its page.
+    """A service that serves a run's facts to any client: JSON under ``GET /status``, and a page.
 
     Attributes:
-        status: Gives the facts.
+        status: Returns the facts.
     """
 
     status: Callable[[], Mapping[str, object]]
@@ -126,8 +126,8 @@ class RunMaster(Master, StatusService):
     Args:
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
         on_lost: Called with the name of a slave that was lost, and the cause.
-        status: Gives the facts of the run, JSON.
-        on_entry: Gives the config of a worker that is going to join, JSON; may refuse it, too.
+        status: Returns the facts of the run, JSON.
+        on_entry: Returns the config of a worker that is going to join, JSON; may refuse it, too.
         on_warning: Called with each problem, and once per host that tried without the run's key.
     """
 

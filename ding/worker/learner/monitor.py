@@ -129,7 +129,7 @@ class _FedMonitor(TickMonitor):
 
 
 def _number(value: Any) -> float:
-    # Of the values of a batch, as some policies log them, the mean.
+    # Some policies log the values of a whole batch: use their mean.
     return value.float().mean().item() if isinstance(value, torch.Tensor) else float(np.mean(value))
 
 

@@ -314,7 +314,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     """Iterations since those; -1 where they are unknown."""
     staleness = cur_iter - iters
-    # Of few numbers `argmin` is several times faster than a reduction.
+    # For few numbers `argmin` is several times faster than a reduction.
     if len(iters) and iters[iters.argmin()] < 0:
         staleness[iters < 0] = -1
     return staleness

@@ -24,7 +24,7 @@ from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
 from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 from ding.worker.seams import Samples
 
-#: Which chunks have left is looked up when this part of the rows has left since the last time.
+#: Look up which chunks were evicted after this share of the rows has been evicted.
 _LOOK_AFTER = 1 / 32
 #: Reads the samples of a chunk, as many as its metadata say.
 ReadChunk = Callable[[ChunkReport], Samples]
@@ -78,7 +78,7 @@ class ChunkReplay:
         cfg: Config of the replay buffer; ``type`` names any registered one. A class that derives
             from none of ours is taken to let its oldest items leave first.
         exp_name: The run's folder.
-        name: Of the buffer in logs and tags.
+        name: The buffer's name in logs and tags.
         tb_logger: Where the buffer writes scalars.
 
     Raises:
@@ -206,7 +206,7 @@ class ChunkReplay:
                 self._left.append(one.name)
 
     def _facts(self) -> Mapping[str, np.ndarray]:
-        """Of the items that are there, by age: ``number``; perhaps ``priority`` and ``use``."""
+        """Columns of the stored items, by age: ``number``; perhaps ``priority`` and ``use``."""
         if isinstance(self.buffer, RingBuffer):
             return self.buffer.item_facts()
         return {"number": np.arange(self._pushed - int(self.buffer.count()), self._pushed)}
@@ -220,7 +220,7 @@ class ChunkReplay:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> State:
-        """Which samples of which chunks there are, with priorities and uses; not the samples."""
+        """The stored rows of each chunk, with priorities and uses, but without the samples."""
         with self._changed:
             facts = self._facts()
             numbers = facts["number"]

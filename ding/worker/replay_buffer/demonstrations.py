@@ -24,7 +24,7 @@ class DemonstrationBuffer(IBuffer):
     Args:
         own: Buffer of own experience, of the type ``advanced``.
         demonstrations: That of the expert's, likewise.
-        share: Of a batch, the expert's part.
+        share: The expert's share of a batch.
     """
 
     def __init__(

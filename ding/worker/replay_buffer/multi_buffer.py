@@ -15,7 +15,7 @@ from ding.worker.replay_buffer.base_buffer import IBuffer
 
 @BUFFER_REGISTRY.register("multi")
 class MultiBuffer(IBuffer):
-    """Gives every buffer all data, and draws a batch from each.
+    """Adds all data to every buffer, and draws a batch from each.
 
     Args:
         cfg: The settings of all buffers, ``type`` among them, and under the name of each its own.
@@ -38,7 +38,7 @@ class MultiBuffer(IBuffer):
 
     @property
     def replay_buffer_size(self) -> int:
-        """Of the largest."""
+        """The size of the largest buffer."""
         return max(buffer.replay_buffer_size for buffer in self._buffers.values())
 
     @property
@@ -61,7 +61,7 @@ class MultiBuffer(IBuffer):
         """A batch of each buffer by its name; ``None`` when one of them has too few items.
 
         Args:
-            batch_size: Of all, or of each.
+            batch_size: One size for all buffers, or the size for each.
         """
         one = None if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         sizes = one or batch_size
@@ -71,7 +71,7 @@ class MultiBuffer(IBuffer):
         return {n: buffer.sample(sizes[n], cur_learner_iter) for n, buffer in self._buffers.items()}
 
     def count(self) -> int:
-        """Of the buffer that has least."""
+        """The count of the buffer with the fewest items."""
         return min(buffer.count() for buffer in self._buffers.values())
 
     def save_data(self, file_name: str) -> None:

@@ -117,7 +117,7 @@ class CollectTask:
         """Write a chunk when there is room for it, and try again while the disk is full.
 
         Args:
-            name: Of the chunk.
+            name: The chunk's name.
             size: Its approximate bytes.
             write: Writes it; returns its bytes.
 
