@@ -195,7 +195,7 @@ def test_run_is_followed_to_its_end(page, runs, url):
     expect(card.locator(".last")).to_have_text("44")
 
 
-def test_truncated_metrics_begin_anew(page, runs, url):
+def test_truncated_metrics_restart(page, runs, url):
     folder = make_run(runs / "run", status="running")
     page.goto(f"{url}#/runs/run")
     card = page.locator("figure", has_text="Return in evaluations")

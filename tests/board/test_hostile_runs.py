@@ -1,4 +1,4 @@
-"""Runs whose files are damaged or hostile: they are shown so, and the others as ever."""
+"""Runs whose files are damaged or hostile: they are marked as such, the others are unaffected."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The page beside a parallel run, from its start until after its end."""
+"""The page of a parallel run, from its start until after its end."""
 
 import os
 import signal

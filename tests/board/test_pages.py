@@ -1,4 +1,4 @@
-"""The addresses of the page: what they tell, and to whom."""
+"""The addresses of the page: their answers, and which clients get them."""
 
 import flask
 import numpy as np
@@ -71,7 +71,7 @@ def test_names_are_data_not_markup(runs, name):
     assert name in [run["reason"] for run in answer.json["runs"]]
 
 
-def test_run_tells_record_config_and_files(runs):
+def test_run_contains_record_config_and_files(runs):
     answer = client_of(runs).get("/api/run?id=run&config=1").json
     assert answer["record"]["status"] == "converged"
     assert answer["config"]["policy.learn.learning_rate"] == "0.001"

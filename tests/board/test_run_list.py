@@ -41,7 +41,7 @@ def test_links_are_not_followed(tmp_path):
     assert RunList(str(tmp_path / "inside")).summaries() == []
 
 
-def test_summary_tells_what_a_list_shows(tmp_path):
+def test_summary_contains_what_a_list_shows(tmp_path):
     make_run(tmp_path / "run_seed3", seed=3)
     (row,) = RunList(str(tmp_path)).summaries()
     assert (row["name"], row["seed"], row["status"]) == ("run", 3, "converged")
@@ -109,7 +109,7 @@ def test_last_return_is_that_of_the_last_evaluations(tmp_path):
     assert rows == {"run": 3.0, "without": None}
 
 
-def test_curve_begins_anew_where_the_file_was_truncated(tmp_path):
+def test_curve_restarts_where_the_file_was_truncated(tmp_path):
     folder = make_run(tmp_path / "run")
     curve = Curve(str(folder))
     assert curve.read(time.monotonic() + 10)

@@ -183,14 +183,14 @@ def test_shapes_are_those_of_an_environment_that_is_named(main, create, auto):
     assert "obs_shape" not in cfg.policy.model
 
 
-def test_shapes_that_nobody_says_are_named_by_the_policy(main):
+def test_missing_shapes_are_named_by_the_policy(main):
     del main["policy"]["model"]
     cfg = compile_config(main, policy=DQNPolicy, save_cfg=False)
     with pytest.raises(ConfigError, match=r"model lacks obs_shape and action_shape, .*create_cfg"):
         DQNPolicy(cfg.policy)
 
 
-def test_how_much_to_collect_may_be_told_later(main):
+def test_how_much_to_collect_may_be_given_later(main):
     del main["policy"]["collect"]
     cfg = compile_config(EasyDict(main), BaseEnvManager, PPOPolicy, save_cfg=False)
     assert cfg.policy.collect.get("n_sample") is None
@@ -437,7 +437,7 @@ def test_saved_config_of_classes_compiles(main):
     assert again.policy == cfg.policy
 
 
-def test_saved_config_begins_anew(main, create):
+def test_saved_config_starts_a_new_run(main, create):
     main["policy"]["learn"]["resume_training"] = True
     compile_config(EasyDict(main), auto=True, create_cfg=create)
     saved, _ = read_config("run/formatted_total_config.py")

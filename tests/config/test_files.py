@@ -73,7 +73,7 @@ def test_yaml_round_trip(tmp_path):
     assert read.nested.deeper.list[0].a == 1
 
 
-def test_formatted_is_written_beside(tmp_path):
+def test_formatted_is_written_next_to_it(tmp_path):
     save_config(dict(seed=3, policy=dict(on_policy=True)), str(tmp_path / "c.py"), "py", True)
     main, create = read_config(str(tmp_path / "formatted_c.py"))
     assert main.seed == 3

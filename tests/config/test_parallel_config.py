@@ -179,7 +179,7 @@ def test_a_folder_that_exists_gets_another_name_and_its_data_too(configs):
         ("2.collector0", "prt", "port"),
     ],
 )
-def test_misspelt_keys_are_told_with_their_path(configs, where, key, nearest):
+def test_misspelt_keys_are_reported_with_their_path(configs, where, key, nearest):
     number, *way = where.split(".")
     section = configs[int(number)]
     for name in way:
@@ -210,7 +210,7 @@ def test_unknown_keys_are_noted_and_kept(configs):
         compile_joining(*configs)
 
 
-def test_a_slip_at_a_wrong_place_is_told_with_the_right_one(configs):
+def test_a_slip_at_a_wrong_place_is_reported_with_the_right_one(configs):
     main, _, _ = configs
     main.policy.learn.nsetp = 3
     main.policy.learn.eval_frq = 10
@@ -351,7 +351,7 @@ def test_the_serial_form(configs):
         ("buffer", "learner", "in the learner's process"),
     ],
 )
-def test_keys_without_a_meaning_are_told(configs, key, value, reason):
+def test_keys_without_a_meaning_are_reported(configs, key, value, reason):
     main, create, system = configs
     system.setdefault("coordinator", {})[key] = value
     notes = Notes()

@@ -56,11 +56,11 @@ class TestPathsBesideNames:
 
     def test_a_path_that_is_not_there_gives_way_to_the_environments_id(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "minari", None)
-        words = self.wanted("d4rl/hopper_medium/data.pkl", "hopper-medium-v2")
-        assert "mujoco/hopper/medium-v0" in words
+        text = self.wanted("d4rl/hopper_medium/data.pkl", "hopper-medium-v2")
+        assert "mujoco/hopper/medium-v0" in text
         assert "mujoco/hopper/expert-v0" in self.wanted("hopper-expert-v2", "hopper-medium-v2")
-        words = self.wanted("d4rl/data.pkl", "CartPole-v1")
-        assert "no data set of Minari is near 'd4rl/data.pkl'" in words
+        text = self.wanted("d4rl/data.pkl", "CartPole-v1")
+        assert "no data set of Minari is near 'd4rl/data.pkl'" in text
 
     def test_a_file_counts(self):
         save_file("data.pkl", [{"obs": torch.zeros(2)}] * 3)
@@ -69,8 +69,8 @@ class TestPathsBesideNames:
 
 def test_without_minari(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
-    words = r'pip install "ding\[minari\]", then minari download mujoco/hopper/expert-v0'
-    with pytest.raises(ConfigError, match=words):
+    text = r'pip install "ding\[minari\]", then minari download mujoco/hopper/expert-v0'
+    with pytest.raises(ConfigError, match=text):
         create_dataset(config("d4rl", env_id="hopper-expert-v2"))
 
 
@@ -129,7 +129,7 @@ class TestDownloaded:
         with pytest.raises(ConfigError, match="minari download mujoco/hopper/expert-v0"):
             create_dataset(config("d4rl", env_id="hopper-medium-expert-v2"))
 
-    def test_a_name_of_d4rl_is_told(self):
+    def test_a_name_of_d4rl_is_reported(self):
         self.make("D4RL/pen/human-v2", "Pendulum-v1")
         dataset = create_dataset(config("d4rl", "pen-human-v1"))
         assert (

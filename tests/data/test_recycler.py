@@ -18,7 +18,7 @@ def test_dropped_arrays_are_used_again():
     assert address(recycler.empty(SHAPE, DTYPE)) == first
 
 
-def test_what_somebody_holds_is_not():
+def test_memory_in_use_is_not():
     recycler = Recycler()
     held = [
         recycler.empty(SHAPE, DTYPE),

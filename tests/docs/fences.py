@@ -1,4 +1,4 @@
-"""What stands in the fenced blocks of the repository's own pages."""
+"""The contents of the fenced blocks of the repository's own pages."""
 
 import re
 import shlex

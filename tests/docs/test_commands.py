@@ -1,4 +1,4 @@
-"""Every command of README, CONTRIBUTING and docs/ works as it stands, if shortened."""
+"""Every command of README, CONTRIBUTING and docs/ works unchanged, apart from shortening."""
 
 import itertools
 import os
@@ -22,26 +22,26 @@ SHORTER = {
     "ding -c my_config.py": ["--train-iter", "1"],
     "ding eval zoo:cartpole_dqn": ["--episodes", "1"],
 }
-COMMANDS = [(page, tuple(words)) for page, words in commands()]
-DING = [words for page, words in COMMANDS if words[0] == "ding" and page != FIRST_HOUR]
+COMMANDS = [(page, tuple(args)) for page, args in commands()]
+DING = [args for page, args in COMMANDS if args[0] == "ding" and page != FIRST_HOUR]
 # Processes, which are tried together below.
 TOGETHER = ("-m parallel", "-m dist", "status")
 # They take until Ctrl-C, or hours, or need a run; tests/board, tests/entry/test_sweep.py and
 # tests/parallel/test_joining.py try them.
 ENDLESS = ("ding board", "ding sweep", "ding worker")
 ALONE = sorted(
-    {words for words in DING if not any(one in " ".join(words) for one in TOGETHER + ENDLESS)}
+    {args for args in DING if not any(one in " ".join(args) for one in TOGETHER + ENDLESS)}
 )
 
 
-def shortened(words):
-    line = " ".join(words)
+def shortened(args):
+    line = " ".join(args)
     options = next((more for key, more in SHORTER.items() if key in line), [])
-    return [*words[1:], *options]
+    return [*args[1:], *options]
 
 
-def run(*args):
-    result = CliRunner().invoke(ding, list(args), catch_exceptions=False)
+def run(*options):
+    result = CliRunner().invoke(ding, list(options), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -68,25 +68,25 @@ def _environment(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
-def _slow_if_in_processes(words):
-    marks = [pytest.mark.slow] if "--jobs" in words else []
-    return pytest.param(words, id=" ".join(words), marks=marks)
+def _slow_if_in_processes(args):
+    marks = [pytest.mark.slow] if "--jobs" in args else []
+    return pytest.param(args, id=" ".join(args), marks=marks)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [_slow_if_in_processes(words) for words in ALONE])
-def test_command(words, workplace, monkeypatch):
-    if words[1] == "plot":
+@pytest.mark.parametrize("args", [_slow_if_in_processes(args) for args in ALONE])
+def test_command(args, workplace, monkeypatch):
+    if args[1] == "plot":
         pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
     monkeypatch.chdir(workplace)
-    run(*shortened(words))
-    if "--replay-path" in words:
-        assert os.listdir(words[words.index("--replay-path") + 1])
+    run(*shortened(args))
+    if "--replay-path" in args:
+        assert os.listdir(args[args.index("--replay-path") + 1])
 
 
-def start(folder, words):
+def start(folder, args):
     return subprocess.Popen(
-        [sys.executable, "-m", "ding.entry.cli", *words],
+        [sys.executable, "-m", "ding.entry.cli", *args],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -98,11 +98,11 @@ def start(folder, words):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_commands_of_parallel_mode(workplace):
-    lines = sorted({words for words in DING if "parallel" in words or words[1] == "status"})
-    lines.sort(key=lambda words: words[1] == "status")
+    lines = sorted({args for args in DING if "parallel" in args or args[1] == "status"})
+    lines.sort(key=lambda args: args[1] == "status")
     assert lines[-1] == ("ding", "status", "exp/cartpole_dqn_parallel")
-    for words in lines:
-        process = start(workplace, shortened(words))
+    for args in lines:
+        process = start(workplace, shortened(args))
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
     assert "finished" in output
@@ -111,7 +111,7 @@ def test_commands_of_parallel_mode(workplace):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_commands_of_dist_mode(workplace):
-    lines = [words for words in DING if "dist" in words]
+    lines = [args for args in DING if "dist" in args]
     config, *parts = lines
     assert len(parts) > 1
     process = start(workplace, config[1:])
@@ -119,8 +119,8 @@ def test_commands_of_dist_mode(workplace):
     assert process.returncode == 0, output
     exp = re.search(r"-c (\S+)/total_config.py", output)[1]
     processes = []
-    for words in parts:
-        processes.append(start(workplace, [word.replace("<exp>", exp) for word in words[1:]]))
+    for args in parts:
+        processes.append(start(workplace, [word.replace("<exp>", exp) for word in args[1:]]))
         deadline = time.monotonic() + 60
         while len(processes) == 1 and not (workplace / exp / "coordinator.json").exists():
             assert processes[0].poll() is None, processes[0].communicate()[0]
@@ -131,31 +131,31 @@ def test_commands_of_dist_mode(workplace):
         assert process.returncode == 0, output
 
 
-@pytest.mark.parametrize("words", sorted({tuple(w) for _, w in inline_commands()}), ids=" ".join)
-def test_command_within_the_text(words, workplace, monkeypatch):
+@pytest.mark.parametrize("args", sorted({tuple(w) for _, w in inline_commands()}), ids=" ".join)
+def test_command_within_the_text(args, workplace, monkeypatch):
     monkeypatch.chdir(workplace)
     exp = "exp/cartpole_dqn"
-    ding.make_context("ding", [word.replace("<exp>", exp) for word in words[1:]])
+    ding.make_context("ding", [word.replace("<exp>", exp) for word in args[1:]])
 
 
 def test_every_other_command_is_of_a_known_tool():
-    others = {words[0] for _, words in COMMANDS if words[0] != "ding"}
+    others = {args[0] for _, args in COMMANDS if args[0] != "ding"}
     assert others <= {"make", "pip", "tensorboard", "source", "python3", "python"}
 
 
-@pytest.mark.parametrize("words", sorted({w for _, w in COMMANDS if w[0] == "make"}), ids=" ".join)
-def test_make_target_exists(words):
-    done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, check=False)
+@pytest.mark.parametrize("args", sorted({w for _, w in COMMANDS if w[0] == "make"}), ids=" ".join)
+def test_make_target_exists(args):
+    done = subprocess.run(["make", "-n", *args[1:]], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_extras_that_are_to_be_installed_exist():
     known = set(re.findall(r'^        "(\w+)": \[', (ROOT / "setup.py").read_text(), re.M))
-    pip = [words for _, words in COMMANDS if words[0] == "pip"]
+    pip = [args for _, args in COMMANDS if args[0] == "pip"]
     assert pip
-    for words in pip:
-        options = dict(itertools.pairwise(words))
+    for args in pip:
+        options = dict(itertools.pairwise(args))
         assert (ROOT / options["-c"]).exists()
         (extras,) = re.findall(r"^\.(?:\[(.*)\])?$", options["-e"])
         assert set(filter(None, extras.split(","))) <= known
-    assert any("tensorboard" in words[-1] for words in pip), "before the line with tensorboard"
+    assert any("tensorboard" in args[-1] for args in pip), "before the line with tensorboard"

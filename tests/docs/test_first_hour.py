@@ -49,12 +49,12 @@ def test_every_block_in_its_order():
             command = line.split("  #")[0].strip()
             if not command.startswith(SET_UP):
                 outputs[command] = pasted(command)
-    trained = [words for words in outputs if "-c line_" in words and "--train-iter" not in words]
+    trained = [line for line in outputs if "-c line_" in line and "--train-iter" not in line]
     assert len(trained) == 4
-    for words in trained:
-        assert outputs[words].count("converged: mean return") == (3 if "0-2" in words else 1), words
+    for line in trained:
+        assert outputs[line].count("converged: mean return") == (3 if "0-2" in line else 1), line
     assert "policy.model.obs_shape = 2" in outputs["ding -m serial -c line_dqn.py -s 0"]
-    resumed = next(output for words, output in outputs.items() if "--resume" in words)
+    resumed = next(output for line, output in outputs.items() if "--resume" in line)
     assert "resumed at iteration 200" in resumed
     assert Path("returns.png").stat().st_size > 10_000
     assert float(outputs["python act.py"].split()[-1]) > 0.5

@@ -1,4 +1,4 @@
-"""Every Python block of README, CONTRIBUTING and docs/ runs as it stands."""
+"""Every Python block of README, CONTRIBUTING and docs/ runs unchanged."""
 
 import functools
 import importlib.util

@@ -1,6 +1,6 @@
-"""A coordinator and workers that do nothing but live, for tests of what watches over processes.
+"""A coordinator and workers that only stay alive, for tests of the supervision of processes.
 
-They obey ``exp_name/<name>.order``, a file with one word, and tell of themselves in
+They obey ``exp_name/<name>.order``, a file with one word, and report their state in
 ``exp_name/<name>.pid`` and ``exp_name/<name>.said``.
 """
 
@@ -78,7 +78,7 @@ class FakeCoordinator(_Part):
         self._control.start(self)
         super().start()
 
-    # ------------------------------------------------------------------ what the control tells
+    # ------------------------------------------------------------------ events of the control
 
     def came(self, arrival) -> None:
         self.say(f"{arrival.name} came")
@@ -154,7 +154,7 @@ class FakeWorker(_Part):
             self.ended.set()
 
     def join(self) -> None:
-        self.watcher.start()  # it obeys when it has told that it works
+        self.watcher.start()  # it obeys once it has reported that it works
         self.ended.wait()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from ding.utils.callbacks import RunCallback
 
 
 class Diary(RunCallback):
-    """Writes down in ``diary.txt`` what it is told."""
+    """Writes the names of called methods to ``diary.txt``."""
 
     def __getattribute__(self, name):
         if name.startswith("on_"):
@@ -23,12 +23,12 @@ class Diary(RunCallback):
 
 def assert_all_was_told(path="diary.txt"):
     with open(path) as file:
-        told = file.read().split()
-    assert (told[0], told[-1]) == ("on_start", "on_end")
-    assert set(told) == {
+        called = file.read().split()
+    assert (called[0], called[-1]) == ("on_start", "on_end")
+    assert set(called) == {
         *("on_start", "on_collect", "on_episode", "on_evaluation", "on_checkpoint", "on_end")
     }
-    assert told.count("on_end") == 1
+    assert called.count("on_end") == 1
 
 
 def small_configs(exp_name="run", stop_value=5, **system):

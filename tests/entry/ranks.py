@@ -51,7 +51,7 @@ def main(folder, rank, world_size):
     create_config = dict(
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="sac")
     )
-    # Each process has environments of its own.
+    # Each process has its own environments.
     policy = serial_pipeline(
         (main_config, create_config),
         seed=rank,

@@ -1,4 +1,4 @@
-"""What callbacks of a run are told, and what they can do to it."""
+"""Which events the callbacks of a run receive, and how they can change the run."""
 
 import os
 
@@ -18,13 +18,13 @@ from tests.entry.runs import episodes, run_json, walk_config, walk_envs
 
 
 class Diary(RunCallback):
-    """Keeps all that it is told; ``do`` is called with what it is told at ``where``."""
+    """Records every event; ``do`` is called with the event of the method ``where``."""
 
     def __init__(self, where="", do=None):
         self.events = []
         self._where, self._do = where, do
 
-    def told(self, name):
+    def received(self, name):
         return [event for called, event in self.events if called == name]
 
     def _keep(self, name, event):
@@ -52,7 +52,7 @@ class Diary(RunCallback):
 
 
 class Named(Diary):
-    """One that a config names; it is there for the tests once it was made."""
+    """Named by a config; instances are kept in ``made`` for the tests."""
 
     made = []
 
@@ -65,42 +65,42 @@ def fail(event):
     raise ZeroDivisionError("of its own making")
 
 
-def test_a_run_tells_what_it_does():
+def test_a_run_reports_its_events():
     diary = Diary()
     serial_pipeline(walk_config(), 0, walk_envs(), max_train_iter=40, callbacks=[diary])
     last = run_json()["train_iter"]
     names = [name for name, _ in diary.events]
     assert names[0] == "on_start"
     assert names[-1] == "on_end"
-    (start,) = diary.told("on_start")
+    (start,) = diary.received("on_start")
     assert (start.exp_name, start.env_step, start.train_iter) == ("run", 0, 0)
     assert start.config.policy.learn.batch_size == 8
 
-    collected = diary.told("on_collect")
+    collected = diary.received("on_collect")
     assert sum(event.sample_count for event in collected) == 8 * len(collected)
     assert [event.env_step for event in collected] == sorted(e.env_step for e in collected)
 
     rows = [(row["source"], float(row["return"]), int(row["envstep"])) for row in episodes()]
-    told = diary.told("on_episode")
-    assert [(e.source, e.episode_return, e.env_step) for e in told] == rows
-    assert {event.source for event in told} == {"collector", "evaluator"}
-    assert all(event.length == 10 for event in told)
+    ends = diary.received("on_episode")
+    assert [(e.source, e.episode_return, e.env_step) for e in ends] == rows
+    assert {event.source for event in ends} == {"collector", "evaluator"}
+    assert all(event.length == 10 for event in ends)
 
-    judged = diary.told("on_evaluation")
+    judged = diary.received("on_evaluation")
     assert [event.train_iter for event in judged] == [0, 30, last]
     assert judged[0].is_best
     assert all(len(e.returns) == 2 and e.result == sum(e.returns) / 2 for e in judged)
     best = [event.result for event in judged if event.is_best]
     assert best == sorted(set(best))
 
-    saved = [os.path.basename(event.path) for event in diary.told("on_checkpoint")]
+    saved = [os.path.basename(event.path) for event in diary.received("on_checkpoint")]
     assert saved.count("ckpt_best.pth.tar") == len(best)
     assert {"iteration_0.pth.tar", "iteration_20.pth.tar", f"iteration_{last}.pth.tar"} <= set(
         saved
     )
-    assert all(os.path.exists(event.path) for event in diary.told("on_checkpoint"))
+    assert all(os.path.exists(event.path) for event in diary.received("on_checkpoint"))
 
-    (end,) = diary.told("on_end")
+    (end,) = diary.received("on_end")
     assert (end.status, end.reason) == ("finished", "reached max_train_iter 40")
     assert (end.train_iter, end.best_return) == (last, max(best))
     assert diary.record["status"] == "finished"  # the folder was complete by then
@@ -117,7 +117,7 @@ def test_true_ends_the_run_in_good_order(where):
     )
     assert record["train_iter"] < 30
     assert os.path.exists(state_path("run"))
-    assert diary.told("on_end")[0].reason == record["reason"]
+    assert diary.received("on_end")[0].reason == record["reason"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_error_ends_the_run_with_its_cause_and_saves_the_state(where):
     assert run_json()["status"] == "failed"
     assert words in run_json()["reason"]
     assert os.path.exists(state_path("run"))
-    (end,) = diary.told("on_end")
+    (end,) = diary.received("on_end")
     assert end.status == "failed"
     assert words in end.reason
 
@@ -144,7 +144,7 @@ def test_an_error_at_the_last_checkpoint_counts_as_well():
     assert run_json()["status"] == "failed"
 
 
-def test_an_error_of_the_end_is_told_and_changes_nothing_else():
+def test_an_error_in_on_end_is_reported_and_changes_nothing_else():
     diary = Diary("on_end", fail)
     serial_pipeline(walk_config(), 0, walk_envs(), max_train_iter=10, callbacks=[diary])
     assert run_json()["status"] == "finished"
@@ -153,13 +153,13 @@ def test_an_error_of_the_end_is_told_and_changes_nothing_else():
     )
 
 
-def test_other_ends_are_told_too():
+def test_other_ends_are_reported_too():
     diary = Diary()
     config = walk_config(policy="faulty_dqn")
     config[0].policy.other.fault = "nan_loss"
     with pytest.raises(Exception, match="NaN"):
         serial_pipeline(config, 0, walk_envs(), max_train_iter=500, callbacks=[diary])
-    (end,) = diary.told("on_end")
+    (end,) = diary.received("on_end")
     assert end.status == "failed"
     assert "NaN" in end.reason
     assert run_json()["reason"] == end.reason
@@ -170,7 +170,7 @@ def test_configs_name_them():
     Named.made.clear()
     serial_pipeline(config, 0, walk_envs(), max_train_iter=10)
     (diary,) = Named.made
-    assert diary.told("on_end")
+    assert diary.received("on_end")
 
 
 def test_configs_hold_classes_which_saved_configs_name():
@@ -194,7 +194,7 @@ def test_a_resumed_run_begins_where_it_was():
     config[0].policy.learn.resume_training = True
     diary = Diary()
     serial_pipeline(config, 0, walk_envs(), max_train_iter=30, callbacks=[diary])
-    (start,) = diary.told("on_start")
+    (start,) = diary.received("on_start")
     assert (start.train_iter, start.env_step) == (before["train_iter"], before["envstep"])
 
 
@@ -202,8 +202,8 @@ def test_on_policy_runs():
     diary = Diary()
     config = walk_config(policy="ppo")
     serial_pipeline_onpolicy(config, 0, walk_envs(), max_train_iter=8, callbacks=[diary])
-    assert diary.told("on_collect")[0].sample_count == 64
-    assert diary.told("on_end")
+    assert diary.received("on_collect")[0].sample_count == 64
+    assert diary.received("on_end")
 
 
 def test_runs_on_a_data_set():
@@ -215,9 +215,9 @@ def test_runs_on_a_data_set():
         config[0].policy.learn.train_epoch = 1
         diary = Diary()
         pipeline(config, 0, env_setting=walk_envs(), callbacks=[diary])
-        assert not diary.told("on_collect")
-        assert diary.told("on_evaluation")
-        assert diary.told("on_end")[0].env_step == 0
+        assert not diary.received("on_collect")
+        assert diary.received("on_evaluation")
+        assert diary.received("on_end")[0].env_step == 0
 
 
 def _weights():

@@ -45,7 +45,7 @@ def prepare(hosts=(None, None, None), ports=(None, None, None), platform="local"
 
 
 class Parts:
-    """Parts of a run in processes of their own, with a file for the output of each."""
+    """Parts of a run in separate processes, with a file for the output of each."""
 
     def __init__(self):
         self.processes = {}
@@ -81,8 +81,8 @@ def parts():
 def test_parts_in_any_order(parts, capsys):
     path = prepare()
     assert path == "run/total_config.py"
-    told = capsys.readouterr().out
-    assert f"ding -m dist -c {path} -s 0 -M learner --module-name learner0" in told
+    printed = capsys.readouterr().out
+    assert f"ding -m dist -c {path} -s 0 -M learner --module-name learner0" in printed
     assert oct(os.stat("run/run.key").st_mode)[-3:] == "600"
     parts.start("learner", dist_launch_learner, path, 0, None)
     parts.start("collector", dist_launch_collector, path, 0, None, name="collector0")
@@ -211,9 +211,9 @@ def test_a_worker_that_the_config_does_not_have(parts):
 
 def test_an_engine_that_starts_workers_itself(parts, capsys):
     path = prepare(engine=dict(type="local"))
-    told = capsys.readouterr().out
-    assert "-M coordinator" in told
-    assert "-M learner" not in told
+    printed = capsys.readouterr().out
+    assert "-M coordinator" in printed
+    assert "-M learner" not in printed
     with pytest.raises(ConfigError, match="'local' starts workers itself"):
         dist_launch_collector(path, 0, None)
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)

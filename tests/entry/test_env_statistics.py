@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def pendulum(manager="base", env_type="gymnasium", **env):
-    """PPO on observations that only their normalised form tells apart."""
+    """PPO on observations that are distinguishable only when normalised."""
     main = dict(
         exp_name="run",
         env=dict(

@@ -158,7 +158,7 @@ class TestDisk:
         monkeypatch.setattr(os, "replace", full)
         return disk
 
-    def test_failed_periodic_checkpoint_is_told_and_the_run_goes_on(self, disk, capsys):
+    def test_failed_periodic_checkpoint_is_reported_and_the_run_continues(self, disk, capsys):
         disk.full_for = "iteration_20.pth.tar"
         train(limit=60)
         (line,) = [line for line in capsys.readouterr().out.splitlines() if "No space" in line]
@@ -169,7 +169,7 @@ class TestDisk:
         assert not [name for name in os.listdir("run/ckpt") if name.startswith(".")]
 
     @pytest.mark.parametrize("name", ["resume.pth.tar", "iteration_60.pth.tar"])
-    def test_failed_last_save_is_told_and_the_policy_returned(
+    def test_failed_last_save_is_reported_and_the_policy_returned(
         self, disk, name, capsys, monkeypatch
     ):
         monkeypatch.setenv("DING_CONSOLE", "plain")
@@ -286,7 +286,7 @@ def test_components_are_closed_when_one_cannot_be_built():
     config = walk_config(manager="subprocess")
     config[0].policy.eval.evaluator.type = "battle_interaction"
     config[1].evaluator = dict(type="battle_interaction")
-    config[0].policy.eval.evaluator.opponent = "nobody"
+    config[0].policy.eval.evaluator.opponent = "unknown"
     with pytest.raises(ConfigError, match="opponent"):
         serial_pipeline(config, env_setting=walk_envs(), max_train_iter=60)
 

@@ -1,4 +1,4 @@
-"""What hangs is told, and ends a run with its state saved: an env, an update, code in C."""
+"""What hangs is reported and ends a run with its state saved: an env, an update, code in C."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def wait_for(condition, seconds=60.0):
 
 
 class Run:
-    """A run in another process that has come to the place where it hangs."""
+    """A run in another process that has reached the place where it hangs."""
 
     def __init__(self, manager="base", **options):
         self.process = start_python(SCRIPT, json.dumps({"manager": manager, **options}))
@@ -166,12 +166,12 @@ def test_hang_while_environments_are_made_does_not_hold_up_a_signal():
         pytest.param("gym_vector", "step", "loop", marks=pytest.mark.slow),
     ],
 )
-def test_env_that_never_returns_is_told_and_ends_the_run(manager, where, how):
+def test_env_that_never_returns_is_reported_and_ends_the_run(manager, where, how):
     run = Run(manager, limit=2.0, hang=dict(where=where, how=how, at=60))
     code, output = run.end(within=20)
     assert code == 1, output
-    told = re.search(r"env(s 0,)? 1 .*: no answer for \d s; after 2 s the run ends", output)
-    assert told, output
+    warned = re.search(r"env(s 0,)? 1 .*: no answer for \d s; after 2 s the run ends", output)
+    assert warned, output
     record = run_json()
     assert record["status"] == "failed"
     assert re.match(r"EnvTimeoutError: env(s 0,)? 1 .*no answer for 2 s", record["reason"])

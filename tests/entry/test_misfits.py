@@ -1,4 +1,4 @@
-"""Networks and environments that do not fit each other are told before anything is learned."""
+"""Networks and environments that do not fit are reported before anything is learned."""
 
 import numpy as np
 import pytest

@@ -78,7 +78,7 @@ def test_callbacks_are_called_by_the_coordinator(by_config):
     assert_all_was_told()
 
 
-def test_wrong_callbacks_are_told_before_anything_is_started():
+def test_wrong_callbacks_are_reported_before_anything_is_started():
     with pytest.raises(ConfigError, match="expected 'module:Name'"):
         parallel_pipeline(small_configs(), 0, callbacks=["Judge"])
     assert not os.path.exists("run")
@@ -174,7 +174,7 @@ def test_children_do_not_outlive_a_killed_parent():
     assert not [path for path in files if path.name in ("run.key", "coordinator.json")]
 
 
-def test_what_is_wrong_with_the_config_is_told_before_anything_starts():
+def test_config_errors_are_reported_before_anything_starts():
     main, create, system = small_configs()
     with pytest.raises(ConfigError, match="got 1 of them"):
         parallel_pipeline((main,), 0)
@@ -249,7 +249,7 @@ def test_parts_that_the_config_does_not_have():
 
 def test_a_coordinator_whose_worker_does_not_start():
     config = compile_config_parallel(*small_configs())
-    config.system.learner0.type = "nobody"
+    config.system.learner0.type = "unknown"
     learner = launch_learner(0, config)
     with pytest.raises(RunError, match="learner0 ended before it listened"):
         launch_coordinator(0, config, learner_handle=[learner])

@@ -86,7 +86,7 @@ WAYS = {
 
 
 def shell(*args):
-    """A command line of ``ding`` in a process of its own; what it printed."""
+    """Run a command line of ``ding`` in a separate process; return what it printed."""
     child = start_ding(*args)
     printed, _ = child.communicate(timeout=100)
     assert child.returncode == 0, printed

@@ -142,7 +142,7 @@ def test_record_says_where_a_resume_is_not_exact(monkeypatch):
     assert "envs [0, 1]" in run_json()["resume_inexact"]
 
 
-def test_manager_that_does_not_make_the_same_run_again_is_told(capsys):
+def test_manager_that_cannot_reproduce_the_run_is_reported(capsys):
     run(limit=10, manager="async_subprocess")
     assert "seed 0 does not make the same run again" in capsys.readouterr().out
     (warning,) = run_json()["warnings"]

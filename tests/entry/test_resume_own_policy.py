@@ -1,4 +1,4 @@
-"""A run of a user's policy that is resumed goes on with all of the state of the policy."""
+"""A resumed run of a user's policy restores the policy's whole state."""
 
 import importlib
 import re
@@ -65,7 +65,7 @@ def register():
 
 
 class SteadyEnv(WalkEnv):
-    """All episodes begin alike: one more reset, as at a resume, changes nothing."""
+    """All episodes begin in the same state: one more reset, as at a resume, changes nothing."""
 
     def reset(self):
         super().reset()

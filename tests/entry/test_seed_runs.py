@@ -1,4 +1,4 @@
-"""Several seeds: in turn or side by side, and what is told at the end."""
+"""Several seeds: in turn or side by side, and the summary at the end."""
 
 import contextlib
 import os

@@ -70,7 +70,7 @@ def run_facts():
 @pytest.mark.usefixtures("demo")
 class TestPipeline:
     @pytest.mark.slow
-    def test_trains_for_so_many_epochs_and_tells_whether_it_converged(self):
+    def test_trains_for_n_epochs_and_reports_whether_it_converged(self):
         policy, converged = serial_pipeline_bc(configs(), 0, "demo.pkl")
         assert converged is False
         assert run_facts()["train_iter"] == 14

@@ -46,7 +46,7 @@ def test_trains_and_saves_what_it_found_in_the_data(tmp_path):
 
 
 def test_older_configs_and_n_step_settings(tmp_path):
-    """Keys beside the model, and ``nstep`` of the policies that share a config."""
+    """Keys outside the model, and ``nstep`` of the policies that share a config."""
     main, create = config(tmp_path / "run", rows(), nstep=3, batch_size=16, context_len=4)
     main.policy.update(
         env_name="CartPole-v1", max_eval_ep_len=1000, num_eval_ep=10, wt_decay=1e-4, n_blocks=2

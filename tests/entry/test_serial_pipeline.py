@@ -187,13 +187,13 @@ def test_newest_checkpoints_are_kept():
 def test_closing_words_name_result_folder_and_next_commands(capsys, monkeypatch):
     monkeypatch.setenv("DING_CONSOLE", "plain")
     train(exp_name="my run", seed=3)
-    words = capsys.readouterr().out.partition("finished: ")[2]
-    assert "reached max_train_iter 60; best mean return" in words
-    assert "run folder  my run" in words
+    text = capsys.readouterr().out.partition("finished: ")[2]
+    assert "reached max_train_iter 60; best mean return" in text
+    assert "run folder  my run" in text
     # No command has the environments that this run was given.
     load = "env_setting=env_setting, load_path='my run/ckpt/ckpt_best.pth.tar')"
-    assert f"ding.entry.eval('my run/formatted_total_config.py', seed=3, {load}" in words
-    assert "the same call, with exp_name='my run' and policy.learn.resume_training=True" in words
+    assert f"ding.entry.eval('my run/formatted_total_config.py', seed=3, {load}" in text
+    assert "the same call, with exp_name='my run' and policy.learn.resume_training=True" in text
 
 
 def test_random_collection_comes_first():
@@ -211,7 +211,7 @@ def test_wrong_input_is_refused():
 
 
 @pytest.mark.parametrize("policy", ["dqn", "ppo"])
-def test_unknown_keys_are_told_once_and_kept(capsys, monkeypatch, policy):
+def test_unknown_keys_are_reported_once_and_kept(capsys, monkeypatch, policy):
     monkeypatch.setenv("DING_CONSOLE", "plain")
     train(policy, limits=dict(max_train_iter=3), zebra=1)
     assert capsys.readouterr().out.count("zebra") == 1

@@ -37,7 +37,7 @@ NAMES = ("coordinator", "learner0", "collector0", "collector1")
 
 
 class Run:
-    """A run of fake parts in a folder ``run`` of its own."""
+    """A run of fake parts in its own folder ``run``."""
 
     def __init__(self, orders=None, wait=True, **options):
         os.makedirs("run", exist_ok=True)

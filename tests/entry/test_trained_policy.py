@@ -1,4 +1,4 @@
-"""``ding.load``: a trained policy in a loop of one's own, and exported."""
+"""``ding.load``: a trained policy in a custom loop, and exported."""
 
 import os
 
@@ -77,7 +77,7 @@ def test_missing_run_and_missing_weights_are_said(policy):
     ("env_id", "kind"), [("CartPole-v1", "dqn"), ("CartPole-v1", "ppo"), ("Pendulum-v1", "sac")]
 )
 @pytest.mark.parametrize("ending", [".pt", ".onnx"])
-def test_exported_policy_acts_alike(env_id, kind, ending):
+def test_exported_policy_acts_in_the_same_way(env_id, kind, ending):
     if ending == ".onnx":
         reference = pytest.importorskip("onnx.reference", reason="the extra 'onnx' is missing")
     policy = train(env_id, kind)

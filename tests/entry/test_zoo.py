@@ -56,7 +56,7 @@ def test_each_is_small_and_known(name):
 
 
 def assert_returns_what_it_should(name, episodes):
-    """No less than it has when it was judged, as far as so many episodes can tell."""
+    """Not less than the recorded return, within the error of `episodes` episodes."""
     status, output = run(f"zoo:{name}", "--episodes", episodes, "-s", 3)
     assert status == 0
     assert f"over {episodes} episodes" in output
@@ -76,7 +76,7 @@ def test_each_is_good(name):
     assert_returns_what_it_should(name, 50)
 
 
-def test_the_list_tells_what_each_returns():
+def test_the_list_shows_the_returns():
     status, output = run("zoo:")
     assert status == 0
     head, *lines = output.splitlines()
@@ -84,7 +84,7 @@ def test_the_list_tells_what_each_returns():
     assert [line.split()[0] for line in lines] == [f"zoo:{name}" for name in NAMES]
 
 
-def test_a_wrong_name_is_told_the_nearest():
+def test_a_wrong_name_gets_the_nearest_one():
     status, output = run("zoo:carpole_dqn")
     assert status == 1
     assert "did you mean zoo:cartpole_dqn?" in output
@@ -127,7 +127,7 @@ def test_what_is_no_run_is_said():
         assert find_trained("run").weights
 
 
-def test_videos_tell_the_return(tmp_path):
+def test_videos_report_the_return(tmp_path):
     pytest.importorskip("pygame", reason="the extra 'video' is not installed")
     pytest.importorskip("PIL", reason="the extra 'video' is not installed")
     status, output = run("zoo:pendulum_sac", "--episodes", 1, "--replay-path", "video",

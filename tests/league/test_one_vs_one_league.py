@@ -172,7 +172,7 @@ def test_finished_games_change_payoff_and_ratings():
     [
         {"player_id": ["naive_sp_player_default_0"] * 2, "result": ["wins"]},
         {"agent_num": 1, "player_id": ["naive_sp_player_default_0"], "result": ["wins"]},
-        {"player_id": ["naive_sp_player_default_0", "nobody"], "result": ["wins"]},
+        {"player_id": ["naive_sp_player_default_0", "missing"], "result": ["wins"]},
         {
             "player_id": ["naive_sp_player_default_0", "naive_sp_player_default_1"],
             "result": ["wins", "?"],
@@ -180,7 +180,7 @@ def test_finished_games_change_payoff_and_ratings():
         {},
     ],
 )
-def test_games_that_tell_nothing_change_nothing(job_info):
+def test_games_without_results_change_nothing(job_info):
     league = two_players()
     before = league.state_dict()
     league.finish_job(job_info)
@@ -189,8 +189,8 @@ def test_games_that_tell_nothing_change_nothing(job_info):
 
 def test_unknown_players_are_named():
     league = make_league()
-    with pytest.raises(UnknownTypeError, match=r"nobody.*naive_sp_player_default_0"):
-        league.get_player_by_id("nobody")
+    with pytest.raises(UnknownTypeError, match=r"missing.*naive_sp_player_default_0"):
+        league.get_player_by_id("missing")
     (player,) = league.active_players
     learner_saves(player)
     league.judge_snapshot(player.player_id, force=True)
@@ -262,7 +262,7 @@ class TestPretrained:
         assert Path(resumed.historical_players[0].checkpoint_path).read_text() == "start"
         assert len(resumed.payoff.players) == len(league.payoff.players)
 
-    def test_exploiter_starts_anew_after_a_copy(self):
+    def test_exploiter_is_reset_after_a_copy(self):
         Path("start.pth").write_text("start")
         league = make_league(
             **self.CFG,

@@ -28,7 +28,7 @@ def test_states_are_kept_per_environment():
     assert "next_state" not in output
 
 
-def test_reset_begins_anew_where_asked():
+def test_reset_restarts_where_asked():
     wrapper = wrap()
     wrapper.forward({})
     wrapper.reset(data_id=[1])

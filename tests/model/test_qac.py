@@ -54,7 +54,7 @@ def test_hybrid_actions():
     assert [q.shape for q in q_value] == [(5,), (5,)]
 
 
-def test_the_critic_tells_the_actor_where_to_go():
+def test_the_critic_gives_the_actor_its_gradient():
     model = ContinuousQAC(4, 2, "regression")
     obs = torch.randn(5, 4)
     action = model(obs, mode="compute_actor")["action"]

@@ -45,7 +45,7 @@ def test_unknown_modes_are_refused(make_dqn, compiled):
         make_dqn(learn=dict(compile="fast"))
 
 
-def test_no_compiler_is_told(make_dqn, compiled, monkeypatch):
+def test_no_compiler_is_reported(make_dqn, compiled, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler.*set the key to None"):
         make_dqn(learn=dict(compile=True))

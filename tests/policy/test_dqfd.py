@@ -83,7 +83,7 @@ def test_the_margin_spares_what_is_best_by_far():
     assert policy.learn_mode.forward(data)["total_loss"] > 0
 
 
-def test_samples_have_the_next_step_beside_the_nth():
+def test_samples_have_the_next_step_and_the_nth():
     policy = build(nstep=3)
     columns = {
         "obs": np.arange(5, dtype=np.float32)[:, None],

@@ -35,7 +35,7 @@ def transitions(policy, n, truncated=False, terminated=True, reward=1.0):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to use")
-def test_a_missing_gpu_is_told(make_dqn, caplog):
+def test_a_missing_gpu_is_reported(make_dqn, caplog):
     assert make_dqn(cuda=True).learn_mode.get_attribute("device") == "cpu"
     assert "torch finds no CUDA device" in caplog.text
 
@@ -145,7 +145,7 @@ def test_policy_with_the_row_api_alone():
         policy.learn_mode.forward([])
 
 
-def test_resets_tells_whether_reset_does_anything(make_dqn):
+def test_resets_is_true_if_reset_does_anything(make_dqn):
     class Stateful(DQNCommandModePolicy):
         def _reset_collect(self, data_id=None):
             self.was_reset = data_id

@@ -119,7 +119,7 @@ def test_the_other_modes_take_it_too(make_dqn, old_dqn, mode):
     assert greedy(policy) == q_values(OBS, state).argmax(1).tolist()
 
 
-def test_weights_alone_start_target_and_optimizer_anew_and_say_so(make_dqn, old_dqn, caplog):
+def test_weights_alone_reset_target_and_optimizer_with_a_warning(make_dqn, old_dqn, caplog):
     policy = make_dqn(model=SMALL)
     with caplog.at_level(logging.WARNING):
         policy.learn_mode.load_state_dict({"model": old_dqn[1]})
@@ -128,7 +128,7 @@ def test_weights_alone_start_target_and_optimizer_anew_and_say_so(make_dqn, old_
     assert torch.equal(learned["target_model"]["head.A.1.0.bias"], old_dqn[1]["head.A.1.0.bias"])
 
 
-def test_an_optimizer_of_other_parameters_starts_anew_and_says_so(make_dqn, old_dqn, caplog):
+def test_an_optimizer_of_other_parameters_is_reset_with_a_warning(make_dqn, old_dqn, caplog):
     path, _ = old_dqn
     checkpoint = read_file(path)
     for change in ("shape", "number", "kind"):

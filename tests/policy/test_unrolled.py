@@ -236,14 +236,14 @@ class TestFamily:
                 expected = whole.columns[name][key] if key else whole.columns[name]
                 assert np.array_equal(np.asarray(part), np.asarray(expected)[2:]), name
 
-    def test_rows_and_columns_learn_alike(self, kind):
+    def test_rows_and_columns_learn_the_same(self, kind):
         policy, other = build(kind), build(kind)
         data = pieces(policy, kind)
         columns = Columns(dict(data.columns))
         log = policy.learn_mode.forward(columns)
         assert log["total_loss"] == other.learn_mode.forward(list(data))["total_loss"]
 
-    def test_rows_of_lists_learn_alike(self, kind):
+    def test_rows_of_lists_learn_the_same(self, kind):
         policy, other = build(kind), build(kind)
         data = transitions(kind)
         # Whole pieces, and one that is filled up after the episode's end.

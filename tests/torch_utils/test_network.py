@@ -63,7 +63,7 @@ def test_mlp() -> None:
         MLP(3, 8, 2, 0)
 
 
-def test_noise_is_drawn_anew_in_training_only() -> None:
+def test_noise_is_resampled_in_training_only() -> None:
     torch.manual_seed(0)
     layer = NoiseLinearLayer(4, 3)
     x = torch.randn(2, 4)

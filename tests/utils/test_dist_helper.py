@@ -58,7 +58,7 @@ def test_everything_is_a_no_op_when_alone():
 
 
 @pytest.mark.parametrize(("host", "elsewhere"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_the_store_listens_where_it_is_told_to(host, elsewhere):
+def test_the_store_listens_at_the_given_address(host, elsewhere):
     port = find_free_port("127.0.0.1")
     store = tcp_store(host, port, 0, 1, datetime.timedelta(seconds=10))
     store.set("a", "b")

@@ -132,7 +132,7 @@ def test_all_are_positive_and_in_seconds():
 WAITS = re.compile(r"\b(wait|wait_for|join|sleep|settimeout)\([^()]*\d")
 
 
-def test_nobody_waits_by_a_number_of_his_own():
+def test_no_wait_has_a_literal_number():
     root = pathlib.Path(ding.__file__).parent
     found = [
         f"{path.relative_to(root)}:{call.lineno}: {ast.unparse(call)}"

@@ -15,7 +15,7 @@ def test_facts_come_back_and_others_can_read_them(tmp_path):
     assert os.listdir(tmp_path) == ["x.json"]
 
 
-def test_what_somebody_wrote_by_hand_is_read(tmp_path, caplog):
+def test_what_is_written_by_hand_is_read(tmp_path, caplog):
     (tmp_path / "x.json").write_text(json.dumps(FACTS))
     assert read_facts(tmp_path / "x.json") == FACTS
     assert not caplog.records
@@ -47,7 +47,7 @@ def test_other_content_is_no_facts_and_named(tmp_path, caplog, content):
     assert "x.json" in caplog.text
 
 
-def test_a_fifo_holds_nobody_up(tmp_path, caplog):
+def test_a_fifo_does_not_block(tmp_path, caplog):
     os.mkfifo(tmp_path / "x.json")
     assert read_facts(tmp_path / "x.json") == {}
     assert "no regular file" in caplog.text

@@ -20,7 +20,7 @@ def test_imports_each(folder):
     assert "toy_import_a" in sys.modules
 
 
-def test_missing_module_is_told_from_missing_import_of_it(folder):
+def test_missing_module_differs_from_missing_import_of_it(folder):
     with pytest.raises(ModuleNotFoundError, match=r"no module 'toy_import_b'.*import_names"):
         import_module(["toy_import_b.sub"])
     (folder / "toy_import_c.py").write_text("import toy_import_gone")

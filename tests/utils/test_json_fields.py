@@ -102,7 +102,7 @@ def test_what_is_no_object_is_no_message(body):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000])
-def test_what_is_no_json_is_told(content):
+def test_invalid_json_is_reported(content):
     with pytest.raises(BadMessageError, match="not JSON"):
         parsed_json(content)
     with pytest.raises(BadMessageError):

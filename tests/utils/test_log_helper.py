@@ -94,7 +94,7 @@ def test_closing_a_shared_writer_takes_nothing_from_the_others(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_writer_that_nobody_holds_still_writes(tmp_path):
+def test_a_writer_without_references_still_writes(tmp_path):
     code = (
         "from ding.utils.log_helper import build_logger\n"
         "build_logger('log')[1].add_scalar('a', 1.0, 1)\n"

@@ -22,7 +22,7 @@ def test_a_process_of_another_host_is_not_known():
     assert still_runs({}) is None
 
 
-def test_a_process_that_has_ended_even_if_nobody_has_asked_how():
+def test_a_process_that_has_ended_without_being_waited_for():
     child = multiprocessing.get_context("fork").Process(target=signal.pause)
     child.start()
     found = process_identity(child.pid)

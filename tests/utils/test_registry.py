@@ -69,7 +69,7 @@ def test_a_module_may_be_executed_again(registry, tmp_path):
     assert registry.get("mine").__module__ == "my_types"
 
 
-def test_unknown_name_tells_registry_neighbours_and_cure(registry):
+def test_unknown_name_error_has_registry_neighbours_and_fix(registry):
     registry.register("cartpole", int)
     with pytest.raises(UnknownTypeError) as caught:
         registry.build("cartpol")

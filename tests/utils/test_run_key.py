@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_made():
         make_run_key("file/exp")
 
 
-def test_a_fifo_holds_nobody_up():
+def test_a_fifo_does_not_block():
     os.mkdir("run")
     os.mkfifo("run/run.key", 0o600)
     with pytest.raises(ConfigError, match="holds no run key"):

@@ -99,7 +99,7 @@ def test_columns_that_the_format_does_not_know_are_written_as_rows(folder):
 
 
 @pytest.mark.parametrize("padding", range(40))
-def test_columns_are_told_from_pickles_whatever_the_length_of_their_header(folder, padding):
+def test_columns_are_distinguished_from_pickles_at_any_header_length(folder, padding):
     write_chunk(folder, "c", Columns({"x" * 8 * padding: torch.ones(2)}))
     assert isinstance(read_chunk(folder, "c"), Columns)
 

@@ -184,7 +184,7 @@ def test_the_folder_of_a_run_that_was_killed_can_be_used_and_its_files_stay():
     assert len(files("data")) == 2  # the first may be resumed
 
 
-def test_of_a_run_on_another_host_nobody_knows():
+def test_a_run_on_another_host_is_unknown():
     first, second = folders("run1", data="data"), folders("run2", data="data")
     first.prepare()
     set_mark("data", host="elsewhere")
@@ -216,7 +216,7 @@ def test_a_mark_that_is_none(text):
     assert files() == ["run/data/notes.txt"]
 
 
-def test_the_address_of_a_dead_coordinator_stops_nobody():
+def test_the_address_of_a_dead_coordinator_blocks_no_run():
     os.mkdir("run")
     facts = {"host": "127.0.0.1", "port": 1, "pid": os.getpid(), "process": process_identity()}
     with open("run/coordinator.json", "w") as file:

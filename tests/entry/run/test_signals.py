@@ -163,7 +163,7 @@ class TestStopSignal:
             stop.patient = True
             stop.check(0)
             os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)  # the same request, forwarded by somebody
+            os.kill(os.getpid(), signal.SIGINT)  # the same request, forwarded again
             assert (stop.name, stop.ending.exit_status) == ("Ctrl-C", 130)
             stop.check(grace=60)
             with pytest.raises(Stopping):

@@ -34,7 +34,7 @@ class TestEpisodes:
         assert timestep.info["eval_episode_return"] == 3.0
         assert isinstance(timestep.info["eval_episode_return"], float)
 
-    def test_return_starts_anew(self):
+    def test_return_restarts(self):
         env = DingEnvWrapper(CountEnv(length=2))
         for _ in range(2):
             assert run_episode(env)[1].info["eval_episode_return"] == 3.0
@@ -310,7 +310,7 @@ class TestOldGym:
 
 
 class TestLifeCycle:
-    def test_close_twice_and_make_anew(self):
+    def test_close_twice_and_make_again(self):
         env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
         env.close()
         env.reset()

@@ -85,7 +85,7 @@ def test_columns_agree_with_dicts(launch):
         assert step.abnormal is None
 
 
-def test_truncated_episodes_are_told_apart(launch):
+def test_truncated_episodes_are_distinguished(launch):
     manager = launch(
         env_fns(CountEnv, count=1, length=1) + env_fns(CountEnv, 1, length=1, truncate=1)
     )

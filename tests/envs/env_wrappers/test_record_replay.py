@@ -137,7 +137,7 @@ def test_missing_drawing_library(monkeypatch, tmp_path):
     env.close()
 
 
-def test_id_is_made_anew_with_rendering(tmp_path):
+def test_id_is_made_again_with_rendering(tmp_path):
     env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
     env.reset()
     env.enable_save_replay(str(tmp_path))

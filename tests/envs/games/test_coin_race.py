@@ -75,7 +75,7 @@ def test_who_has_all_coins_wins():
     assert not first["truncated"]
 
 
-def test_nobody_wins_in_time():
+def test_no_player_wins_in_time():
     env = made(max_episode_steps=3)
     put(env, (0, 0), (6, 6), (3, 3))
     dones = [env.step([STAY, STAY]) for _ in range(3)]

@@ -102,7 +102,7 @@ def test_a_limit_truncates():
     assert step.info["truncated"]
 
 
-def test_a_saved_game_goes_on_alike():
+def test_a_saved_game_continues_in_the_same_way():
     one, other = begun(GridSpreadEnv), GridSpreadEnv({})
     other.load_state_dict(one.state_dict())
     expected = one.reset()
