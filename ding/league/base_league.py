@@ -25,7 +25,7 @@ from ding.utils.file_helper import open_regular, write_atomically
 
 
 class BaseLeague(ABC):
-    """Base of leagues; a subclass says in `_get_job_info` what a job is.
+    """Base of leagues; subclasses define the jobs in `_get_job_info`.
 
     Checkpoints are in ``cfg.path_policy``, which is made: that of an active player is written by
     its learner, its copies are made here.

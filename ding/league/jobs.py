@@ -35,7 +35,7 @@ class LeagueJobResult(LeagueJob, total=False):
 
 
 class PlayerInfo(TypedDict):
-    """How far the training of an active player is: its id, and updates so far."""
+    """Training progress of an active player: its id and number of updates."""
 
     player_id: str
     train_iteration: int

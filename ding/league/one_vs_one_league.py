@@ -10,7 +10,7 @@ from ding.utils import LEAGUE_REGISTRY
 
 @LEAGUE_REGISTRY.register("one_vs_one")
 class OneVsOneLeague(BaseLeague):
-    """Each job is a game of an active player against an opponent that it chooses."""
+    """League whose jobs are games of an active player against an opponent that it chooses."""
 
     config: dict[str, Any] = dict(
         BaseLeague.config,

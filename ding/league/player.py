@@ -238,7 +238,7 @@ class ActivePlayer(Player):
 
 @PLAYER_REGISTRY.register("naive_sp_player")
 class NaiveSpPlayer(ActivePlayer):
-    """Plays itself (``sp``), or a frozen copy that it finds hard (``pfsp``)."""
+    """Player with naive self-play (``sp``) and prioritised fictitious self-play (``pfsp``)."""
 
     def _pfsp_branch(self) -> Player:
         return self._pick(self._players(is_historical), default=self, weighting="squared")

@@ -14,7 +14,7 @@ def _is_main(player: Player) -> bool:
 
 @PLAYER_REGISTRY.register("main_player")
 class MainPlayer(ActivePlayer):
-    """Learns to beat all others; the league exists for it. It never restarts.
+    """Main agent of the league, trained to beat all others. It is never reset.
 
     ``cfg.min_valid_win_rate`` (0.3): an opponent that is beaten more rarely is too strong to learn
     from.
@@ -42,7 +42,7 @@ class MainPlayer(ActivePlayer):
 
 @PLAYER_REGISTRY.register("main_exploiter")
 class MainExploiter(ActivePlayer):
-    """Looks for weaknesses of the main players as they are now.
+    """Exploits weaknesses of the current main players.
 
     ``cfg.min_valid_win_rate`` (0.1): a main player that is beaten more rarely is too strong to
     learn from, and an earlier copy of it is met instead.
@@ -65,7 +65,7 @@ class MainExploiter(ActivePlayer):
 
 @PLAYER_REGISTRY.register("league_exploiter")
 class LeagueExploiter(ActivePlayer):
-    """Looks for weaknesses of the whole league.
+    """Exploits weaknesses of the whole league.
 
     ``cfg.mutate_prob`` (0.25): the chance that it restarts after a copy of it was kept.
     """

@@ -18,7 +18,7 @@ PRIORITY_FORMS = ("absolute", "squared")
 
 
 class ActingPolicy(Policy):
-    """A policy whose actions are what wrappers make of its network's output."""
+    """Base of policies whose actions wrappers select from the network's output."""
 
     #: The wrappers (`ding.model.model_wrap`) while collecting, and when evaluated.
     _explorer = "eps_greedy_sample"
@@ -49,7 +49,7 @@ class ActingPolicy(Policy):
 
 
 class NStepPolicy(ActingPolicy):
-    """A policy whose samples hold the rewards of ``nstep`` steps, and what they lead to."""
+    """Base of policies that learn from n-step transitions."""
 
     config = dict(
         # Draw samples with probabilities that follow their TD error.

@@ -20,9 +20,9 @@ from ding.utils.default_helper import RunningMeanStd
 
 
 class AdvantageActorCritic(PolicyGradient):
-    """An actor that learns from how much better an action was than its critic expected.
+    """Base of actor-critic policies with generalised advantage estimation.
 
-    With ``multi_agent`` all that the critic says is ``[B, agents]``, and so are advantages.
+    With ``multi_agent`` the critic's outputs and the advantages are ``[B, agents]``.
 
     Where ``learn.value_norm`` is set, the critic predicts returns divided by the standard
     deviation of the returns seen so far, each sample's counted once. That unit changes while the
@@ -173,7 +173,7 @@ def _trajectory_ends(
 
 
 class CountedSteps:
-    """The steps that some statistics have seen, so that each counts once however often it is drawn.
+    """Ids of the steps in running statistics, so that each step is counted only once.
 
     A step is forgotten when it has left the buffer for certain.
 

@@ -10,7 +10,7 @@ from ding.utils import POLICY_REGISTRY
 
 
 class EpsCommandModePolicy(CommandModePolicy):
-    """Explores with an ε that falls with the number of environment steps (``other.eps``).
+    """Command mode that sets ε by the number of environment steps (``other.eps``).
 
     Who collects for a command info with ``greedy`` explores with the ε that it falls to.
     """
@@ -25,7 +25,7 @@ class EpsCommandModePolicy(CommandModePolicy):
 
 
 class OpenCommandModePolicy(EpsCommandModePolicy):
-    """Explores with ε if its config says how it falls; without, nothing changes over time."""
+    """Command mode that sets ε if the config has a schedule (``other.eps``)."""
 
     def _init_command(self) -> None:
         if self._falls():
@@ -40,7 +40,7 @@ class OpenCommandModePolicy(EpsCommandModePolicy):
 
 
 class DummyCommandModePolicy(CommandModePolicy):
-    """Has no settings that change over time."""
+    """Command mode without settings that change over time."""
 
 
 def with_command_mode(policy: type[Policy]) -> type[Policy]:

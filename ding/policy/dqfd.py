@@ -19,7 +19,7 @@ _PRIORITY_BONUS = (0.001, 1.0)
 
 
 class DemonstrationPolicy(Policy):
-    """Adds to Q-learning that an expert's actions are to be the best ones, by a margin.
+    """Base of Q-learning with the large-margin loss on an expert's actions (Hester et al. 2018).
 
     To the n-step TD loss, ``lambda1`` times, come ``lambda_one_step_td`` times the one-step one,
     ``lambda2`` times the margin by which the expert's action falls short of being the best by

@@ -75,7 +75,7 @@ class ActForward(Protocol):
 
 
 class learn_function(NamedTuple):
-    """``policy.learn_mode``: train, say what is logged, save and load the training's state."""
+    """``policy.learn_mode``: train, list the logged names, save and load the training state."""
 
     forward: LearnForward
     reset: Callable[..., None]
@@ -121,7 +121,7 @@ class collect_function(_CollectFunctions):
 
 
 class eval_function(_EvalFunctions):
-    """``policy.eval_mode``: act as well as the policy can.
+    """``policy.eval_mode``: act without exploration.
 
     Attributes:
         batched: Its columnar side, if the policy has one.

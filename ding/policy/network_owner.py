@@ -19,7 +19,7 @@ from ding.utils.errors import ConfigError
 
 
 class NetworkOwner:
-    """What a policy says of its network, and does with it before anything is learned."""
+    """What a policy declares about its network, and how the network is built and checked."""
 
     #: Registered name of its network; also of that of a team (``policy.multi_agent``).
     _network = _team_network = ""

@@ -38,11 +38,11 @@ _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 class Unsaved(Exception):
-    """A value that cannot be stored or restored; the text says where it is and what."""
+    """A value cannot be stored or restored; the text names it and its place."""
 
 
 class Writer:
-    """Makes plain data of values.
+    """Converts values to plain data.
 
     Args:
         shared: Objects that others hold, by their path; they are referred to, not stored.
@@ -172,7 +172,7 @@ def _generator_state(value: object) -> Any:
 
 
 class Reader:
-    """Makes values of plain data, within those that are there where that can be.
+    """Restores values from plain data, in place where possible.
 
     Args:
         shared: As for `Writer`, of the object that is loaded into; so are the templates.

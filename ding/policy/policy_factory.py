@@ -17,7 +17,7 @@ from ding.utils.errors import ConfigError
 
 
 class PolicyFactory:
-    """Makes collect modes out of others."""
+    """Creates collect modes from other collect modes."""
 
     @staticmethod
     def get_random_policy(

@@ -34,7 +34,7 @@ BEST = {
 
 
 class PolicyGradient(ActingPolicy):
-    """An actor that does more often what turned out well.
+    """Base of policy gradient algorithms.
 
     With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
     ``[B, K]``; its ``logit`` in samples holds those of all choices side by side. With
@@ -168,7 +168,7 @@ class PolicyGradient(ActingPolicy):
 
 
 class MonteCarloPolicyGradient(PolicyGradient):
-    """Judges an action by the discounted return that followed it, and needs whole episodes.
+    """Policy gradient with Monte Carlo returns; needs whole episodes.
 
     Without a critic there is nothing to bootstrap from where a trajectory is cut. So collectors
     that take ``n_sample`` run the episodes that they have begun to their ends as well, and return

@@ -27,7 +27,7 @@ from ding.utils import POLICY_REGISTRY
 
 
 class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
-    """Both phases; an algorithm says on which data they work.
+    """Base of PPG: both phases; subclasses choose their data.
 
     ``value`` in samples is that of the value network.
     """
@@ -269,7 +269,7 @@ _MOST_BYTES = 1 << 26
 
 
 class AuxiliaryMemory:
-    """Observations, in the form in which they came, and their returns ``[N]``, on the CPU."""
+    """Observations in their original form and their returns ``[N]``, on the CPU."""
 
     def __init__(self) -> None:
         self._parts: list[Arrays] = []

@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Clipped(PolicyGradient):
-    """Keeps the policy near the one that collected the data (Schulman et al. 2017).
+    """Base of policies with the clipped surrogate objective (Schulman et al. 2017).
 
     A hybrid action's choice and its arguments have an objective each, which share the advantages
     (Fan et al. 2019, "Hybrid actor-critic reinforcement learning in parameterized action space").

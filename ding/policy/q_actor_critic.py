@@ -15,10 +15,10 @@ from ding.torch_utils import Adam
 
 
 class QActorCritic(NStepPolicy):
-    """Critics of actions, and an actor that learns what they like.
+    """Base of off-policy actor-critic policies with Q-value critics.
 
-    An algorithm says what the next state is worth (``_next_value``) and what the actor's loss is
-    (``_actor_loss``); it may add to the critics' loss (``_critic_loss``). With several agents
+    Subclasses define the value of the next state (``_next_value``) and the actor's loss
+    (``_actor_loss``); they may extend the critics' loss (``_critic_loss``). With several agents
     the values have one more dimension, ``[B, agents]``; reward and end are the team's.
     """
 

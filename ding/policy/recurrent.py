@@ -30,7 +30,7 @@ from ding.utils.errors import ConfigError, DataError
 
 
 class RecurrentPolicy(Policy):
-    """Learns from sequences of steps, with the network's state before each (``prev_state``).
+    """Base of policies that learn from sequences and the network's initial state (``prev_state``).
 
     Samples are as `sequences.sequence_columns` makes them: of ``_burnin_step`` steps, which bring
     the state up to date with the weights, and ``_learn_len`` that are learned from.
@@ -144,15 +144,14 @@ class RecurrentPolicy(Policy):
 
 
 class TeamPolicy(RecurrentPolicy):
-    """Agents who act at once, each on what it has seen, and are paid together.
+    """Base of cooperative multi-agent policies: simultaneous actions and a shared reward.
 
     Observations are dicts with ``agent_state`` ``[agents, n]``, ``global_state`` ``[m]`` and, if
     actions may be forbidden, ``action_mask`` ``[agents, actions]``; actions are int64
     ``[agents]``, the reward is the team's. Samples are sequences of ``collect.unroll_len`` steps
     with the network's state before them (``prev_state``).
 
-    A policy of a team says what its loss is (`_losses`) and which optimiser follows it
-    (`_make_optimizer`).
+    Subclasses define the loss (`_losses`) and its optimiser (`_make_optimizer`).
     """
 
     config = dict(

@@ -20,7 +20,7 @@ from ding.utils.errors import ConfigError
 
 
 class SoftQPolicy(DQNPolicy):
-    """Q-learning where the next state is worth ``alpha * logsumexp(Q / alpha)``.
+    """Base of soft Q-learning: the value of the next state is ``alpha * logsumexp(Q / alpha)``.
 
     That is the value of ``softmax(Q / alpha)`` with its entropy, ``E[Q - alpha * log π]``.
     """

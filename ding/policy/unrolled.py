@@ -15,10 +15,10 @@ from ding.utils.data import default_collate
 
 
 class UnrolledPolicy(ActingPolicy):
-    """A sample is a piece of a trajectory: ``T = unroll_len`` transitions, one after the other.
+    """Base of policies that learn from unrolls of ``T = unroll_len`` consecutive transitions.
 
     See `ding.policy.sequences` for its columns. ``collect.n_sample``, ``learn.batch_size`` and the
-    size of the buffer count pieces.
+    size of the buffer count unrolls.
     """
 
     config = dict(

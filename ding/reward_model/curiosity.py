@@ -29,7 +29,7 @@ _KINDS = ("add", "assign", "new")
 
 
 class CuriosityRewardModel(BaseRewardModel):
-    """Base class of models that pay for transitions that they cannot predict yet.
+    """Base class of curiosity models: the reward is a prediction error.
 
     A bonus is divided by the running standard deviation of the discounted sums of bonuses within
     a trajectory, multiplied by ``intrinsic_reward_weight``, and used as `intrinsic_reward_type`

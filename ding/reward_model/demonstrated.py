@@ -46,7 +46,7 @@ class RewardNetwork(nn.Module):
 
 
 class DemonstratedRewardModel(BaseRewardModel):
-    """Base class of models that a pipeline gives demonstrations before the first round."""
+    """Base class of models that receive demonstrations before the first round."""
 
     config: dict[str, Any] = dict(
         # Of observations and actions; None takes those of the environment.

@@ -14,7 +14,7 @@ _STRATEGIES = ("future", "final", "episode")
 
 @REWARD_MODEL_REGISTRY.register("her")
 class HerRewardModel(BaseRewardModel):
-    """Adds transitions whose goal is what their episode has achieved.
+    """Hindsight Experience Replay: adds transitions whose goal is one that the episode achieved.
 
     An observation is a vector that contains what is achieved and the goal. Each transition is
     added ``her_replay_k`` times, with the goal replaced by what was achieved at a step of the same

@@ -16,7 +16,7 @@ _OPEN = 1024
 
 @REWARD_MODEL_REGISTRY.register("pwil")
 class PWILRewardModel(DemonstratedRewardModel):
-    """Pays for steps that are close to those of an expert that the episode has not used up yet.
+    """Primal Wasserstein Imitation Learning: rewards steps close to unused steps of an expert.
 
     An episode's steps have the weight 1/T each, the D steps of the expert 1/D. A step is coupled
     greedily with the nearest steps of the expert that have weight left (algorithm 1 of the paper);

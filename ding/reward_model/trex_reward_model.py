@@ -15,7 +15,7 @@ from ding.utils.errors import DataError
 
 @REWARD_MODEL_REGISTRY.register("trex")
 class TrexRewardModel(DemonstratedRewardModel):
-    """T-REX: rewards by which better trajectories have more than worse ones.
+    """T-REX: learns rewards from ranked trajectories; better ones get higher returns.
 
     Trained once, on pairs of snippets of two trajectories of different returns: the
     cross-entropy of which is better, by the sums of their predicted rewards. The better one's

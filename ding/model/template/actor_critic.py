@@ -11,7 +11,7 @@ _TWO_ENCODERS = ("actor_encoder", "critic_encoder")
 
 
 class ByMode(nn.Module):
-    """A network with a method for each name in `mode`, which ``forward`` chooses by."""
+    """A network whose ``forward`` calls the method named by its argument, one of `mode`."""
 
     mode: list[str] = []
 
@@ -25,7 +25,7 @@ class ByMode(nn.Module):
 
 
 class ActorCritic(ByMode, OtherNames):
-    """An actor and a critic behind one encoder or two.
+    """An actor and a critic with a shared encoder or separate ones.
 
     Subclasses set ``actor_head`` and ``critic_head`` and have a method for each name in `mode`.
 
@@ -77,7 +77,7 @@ class ActorCritic(ByMode, OtherNames):
 
 
 class ValueActorCritic(ActorCritic):
-    """A policy and a value of states; kinds of it say what the encoders see, and the ``logit``."""
+    """Policy and state value; subclasses define the encoders' inputs and the ``logit``."""
 
     mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
 

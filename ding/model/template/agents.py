@@ -48,7 +48,7 @@ class AgentNetwork(DRQN):
 
 
 class AgentsModel(nn.Module):
-    """Base of models for teams: values of agents' actions, and perhaps of what all do together.
+    """Base of models for teams: values of agents' actions and, optionally, of joint actions.
 
     Subclasses say what agents' values are (`initial_state`, `unroll`); those that learn to judge
     joint actions add what they need.

@@ -14,7 +14,7 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 @MODEL_REGISTRY.register("bcq")
 class BCQ(ByMode):
-    """A generator of actions like those of the data, a net that changes them a little, two critics.
+    """Networks of BCQ (Fujimoto et al. 2019): a generative model, a perturbation, two critics.
 
     Fujimoto et al. 2019. Actions are in [-1, 1].
 

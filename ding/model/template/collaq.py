@@ -16,7 +16,7 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class AllyAttention(nn.Module):
-    """What an agent sees of the others as one vector, of those that matter to it most.
+    """Attention over the other agents in an observation: returns one vector.
 
     ``[..., n]`` to ``[..., n - ally features + attention_size]``.
 
@@ -53,7 +53,7 @@ class AllyAttention(nn.Module):
 
 @MODEL_REGISTRY.register("collaq")
 class CollaQ(AgentsModel):
-    """An agent's value is the sum of two: one of itself alone, and one of itself among others.
+    """CollaQ (Zhang et al. 2020): agent values with an independent and an interactive part.
 
     Observations have ``agent_alone_state`` ``[agents, k]`` without what an agent sees of others and
     ``agent_alone_padding_state`` ``[agents, n]`` with zeros there. A state has the parts

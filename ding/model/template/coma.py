@@ -19,7 +19,7 @@ _CRITIC_WIDTH = 128
 
 @MODEL_REGISTRY.register("coma")
 class COMA(AgentsModel):
-    """One recurrent actor for all agents, and one critic.
+    """COMA (Foerster et al. 2018): one recurrent actor for all agents, and one critic.
 
     Args:
         obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``, of one agent. Shapes may begin

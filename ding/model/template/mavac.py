@@ -21,7 +21,7 @@ _MASKED = -1e8
 
 
 class AgentActorCritic(ValueActorCritic):
-    """An actor of what an agent sees, and a critic of the state.
+    """An actor on an agent's observation, and a critic on the global state.
 
     Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
     zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
@@ -107,7 +107,7 @@ class MAVAC(AgentActorCritic):
 
 @MODEL_REGISTRY.register("havac")
 class HAVAC(nn.Module):
-    """Agents that share nothing (Kuba et al. 2022, HAPPO): an `AgentActorCritic` for each.
+    """Separate networks of agents (Kuba et al. 2022, HAPPO): an `AgentActorCritic` for each.
 
     Takes ``{'agent_state': [B, agents, n], 'global_state': [B, m] or [B, agents, m]}``, and
     ``action_mask`` ``[B, agents, N]``; outputs are those of all agents, ``[B, agents, ...]``.

@@ -266,7 +266,7 @@ class QRDQN(QNetwork):
 
 @MODEL_REGISTRY.register("iqn")
 class IQN(QNetwork):
-    """Q-values from quantiles at drawn shares of probability (Dabney et al. 2018b).
+    """Q-values from quantiles at randomly drawn fractions (Dabney et al. 2018b).
 
     ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
     [B, Q, 1]}``; see `ImplicitQuantileHead`.
@@ -302,7 +302,7 @@ class IQN(QNetwork):
 
 @MODEL_REGISTRY.register("fqf")
 class FQF(IQN):
-    """Q-values from quantiles at learned shares of probability; see `FractionProposalHead`."""
+    """Q-values from quantiles at learned fractions; see `FractionProposalHead`."""
 
     _head_cls = FractionProposalHead
 
@@ -316,7 +316,7 @@ class RainbowDQN(C51DQN):
 
 @MODEL_REGISTRY.register("sqn")
 class SQN(nn.Module):
-    """Two networks `DQN` of the same arguments, and the lower of their values.
+    """Two `DQN` networks with the same arguments, and the minimum of their values.
 
     ``[B, *obs_shape]`` to ``{'q_value': [two tensors [B, N]], 'logit': [B, N]}``.
     """

@@ -68,7 +68,7 @@ class _QAC(ActorCritic):
 
 @MODEL_REGISTRY.register("continuous_qac")
 class ContinuousQAC(_QAC):
-    """Continuous actions: an actor, and one or two critics that judge an action.
+    """Continuous actions: an actor, and one or two Q-value critics.
 
     Args:
         action_space: ``'regression'`` (DDPG, TD3: one action), ``'reparameterization'`` (SAC: a

@@ -18,7 +18,7 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class Mixer(nn.Module):
-    """Agents' values into one that grows with each of them, by weights that the state chooses.
+    """Monotonic mixing network of QMIX; a hypernetwork on the state generates its weights.
 
     Args:
         agent_num: Number of agents.
@@ -121,7 +121,7 @@ class QMix(AgentsModel):
 
 
 class FreeMixer(nn.Module):
-    """Agents' values and the state into one value, without the limit to monotonic ones.
+    """Mixing network of agents' values and the state, without the monotonicity constraint.
 
     A feed-forward network with three hidden layers of 256 units, as in the paper's experiments.
     """
@@ -261,7 +261,7 @@ def _value_network(size: int, width: int) -> nn.Sequential:
 
 @MODEL_REGISTRY.register("madqn")
 class MADQN(AgentsModel):
-    """Two recurrent networks: ``current`` acts on what agents see, ``cooperation`` teaches it.
+    """Two recurrent networks: ``current`` acts on local observations, ``cooperation`` sets targets.
 
     A state has the parts ``'current'`` and ``'cooperation'``. Arguments as of `QMix`, and:
 
