@@ -151,7 +151,7 @@ def dist_launch_learner(
         filename: What `dist_prepare_config` returned.
         seed: Seed of its draws.
         learner_port: Port instead of the config's.
-        name: Which one, such as ``learner1``; the first if not given.
+        name: Its name, such as ``learner1``; the first if not given.
         disable_flask_log: Whether the server keeps single requests out of the log.
 
     Raises:
@@ -224,7 +224,7 @@ def launch(
 
     Args:
         module: A kind of part, or ``spawn_learner``: all processes of a learner.
-        name: Which one. A worker that the config does not have is like the first of its kind.
+        name: Its name. A worker that the config does not list is like the first of its kind.
         host: Instead of the config's.
         port: Likewise.
 
@@ -332,8 +332,8 @@ def join(host: str, port: int, kind: Kind, name: str | None = None, folder: str 
     which this host has to share.
 
     Args:
-        host: Of the coordinator.
-        port: Of the coordinator.
+        host: The coordinator's host.
+        port: The coordinator's port.
         kind: ``collector`` or ``learner``.
         name: Such as ``collector7``; one that no other worker has if not given.
         folder: With the run's key, if that is not in ``DING_RUN_KEY``.

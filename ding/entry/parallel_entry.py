@@ -175,7 +175,7 @@ def launch_learner(
         seed: Seed of its draws.
         config: The learner's entry in a compiled config, or the whole one.
         filename: File with a compiled config, instead of ``config``.
-        name: Which learner of a whole config; the first one if not given.
+        name: The learner's name in a whole config; the first one if not given.
 
     Returns:
         The process, the event that is set as soon as it listens, and the event that ends it.

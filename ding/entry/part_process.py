@@ -42,7 +42,7 @@ class Up:
 
 @dataclass(frozen=True)
 class Ensure:
-    """Of the coordinator: a worker's process has to live, and joins at an address."""
+    """From the coordinator: a worker's process has to run, and join at an address."""
 
     name: str
     address: str
@@ -50,7 +50,7 @@ class Ensure:
 
 @dataclass(frozen=True)
 class Kill:
-    """Of the coordinator: a worker's process has to end at once."""
+    """From the coordinator: a worker's process has to end at once."""
 
     name: str
 

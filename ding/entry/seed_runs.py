@@ -22,7 +22,7 @@ from ding.utils.errors import ConfigError, DingError
 
 #: Options of the command line that each run gets a value of.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
-#: Of the output of a run that failed, what is shown.
+#: Characters of a failed run's output that are shown.
 _TAIL = 2000
 #: Seconds between looks at a run that may be ended early.
 _LOOK = 1.0

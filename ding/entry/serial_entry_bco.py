@@ -45,7 +45,7 @@ def serial_pipeline_bco(
     ``policy.learn.train_epoch`` epochs.
 
     Args:
-        input_cfg: Of the policy; its section ``bco`` is for the model. The expert's checkpoint is
+        input_cfg: The policy's config; section ``bco`` is for the model. The expert's checkpoint is
             ``policy.collect.model_path``, and it plays ``policy.expert_random_collect_size``
             steps; ``policy.collect.data_path`` is a file in its place, of which ``obs`` and
             ``next_obs`` are read.

@@ -40,10 +40,10 @@ def serial_pipeline_dqfd(
     updates are from them alone, later batches have ``policy.collect.pho`` of them.
 
     Args:
-        input_cfg: Of the policy that is trained; ``policy.collect.model_path`` is the expert's
+        input_cfg: Config of the trained policy; ``policy.collect.model_path`` is the expert's
             checkpoint, the folder of its run, or ``zoo:NAME``.
-        expert_cfg: Of the expert, of which the policy alone is used: of any type that chooses the
-            same actions. By default that of the run that the checkpoint belongs to.
+        expert_cfg: The expert's config; only its policy is used: of any type that chooses the
+            same actions. By default the config of the run that the checkpoint belongs to.
         expert_model: The expert's network; with it a checkpoint is not needed.
 
     The other arguments, the return value and the errors are those of

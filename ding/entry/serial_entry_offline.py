@@ -318,7 +318,7 @@ class Batches:
     Args:
         samples: Columns, or rows of one kind or another.
         batch_size: Samples of a batch; the last one of an epoch may have fewer.
-        seed: Of the order of the samples.
+        seed: Seed of the order of the samples.
 
     Raises:
         DataError: No samples.

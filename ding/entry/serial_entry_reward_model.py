@@ -80,8 +80,8 @@ def serial_pipeline_gail(
     The policy may be on-policy or off-policy; the rewards of the environments are not used.
 
     Args:
-        input_cfg: Of the policy that is trained, with ``reward_model.type='gail'``.
-        expert_cfg: Of the expert whose checkpoint is ``reward_model.expert_model_path`` (or
+        input_cfg: Config of the trained policy, with ``reward_model.type='gail'``.
+        expert_cfg: Config of the expert with checkpoint ``reward_model.expert_model_path`` (or
             ``policy.collect.model_path``); by default that of the run that the checkpoint
             belongs to.
         collect_data: Let the expert play ``reward_model.collect_count`` steps, and save them as
@@ -180,7 +180,7 @@ class RewardModelPipeline(ExpertPipeline):
     them. A class whose `on_policy` is None does as its policy wants.
 
     Attributes:
-        types: Of the reward models that it is for; empty: all.
+        types: Types of the supported reward models; empty: all.
     """
 
     mode = "serial_reward_model"

@@ -222,7 +222,7 @@ def run_ranks(
         config: Compiled parallel config.
         key: The run's key.
         name: One of its processes; the first learner's if not given.
-        port: Of the first process, and so on upwards; else what the config says.
+        port: Port of the first process, others count up from it; by default the config's.
     """
     exp_name, system = config.main.exp_name, config.system
     names = _ranks_of(config, name)

@@ -38,7 +38,7 @@ class TrainedPolicy:
 
     Args:
         policy: With weights, and the eval mode enabled.
-        obs_shape: Of one observation, ``None`` if it is no array.
+        obs_shape: Shape of one observation, ``None`` if it is not an array.
 
     Attributes:
         policy: The policy itself.

@@ -64,7 +64,7 @@ class ChunkMeta(CollectorCounts, total=False):
         sample_num: How many there are; without it one, of a foreign collector.
         size: Bytes.
         collect_iter: Update of the weights that collected them: of all, or of each.
-        priority: Of all of them, or of each; >= 0.
+        priority: One priority for all of them, or one for each; >= 0.
         env_statistics: What normalising environments have seen since: by wrapper, ``count``,
             ``mean`` and ``m2``.
         unroll_split_begin: The step that is the sample, of a foreign collector's trajectory.
@@ -111,7 +111,8 @@ class CollectorReport(TypedDict, total=False):
         sample_count: Samples.
         duration: Seconds; so are the averages ``avg_time_per_...``, ``None`` of nothing.
         avg_step_per_episode: Env steps.
-        reward_mean: Of the returns, as is ``reward_std``; ``None`` without an episode.
+        reward_mean: Mean of the returns (``reward_std``: their standard deviation); ``None``
+            without an episode.
         reward_raw: The return of each episode.
         episode_info: ``[env_id, return, env steps]`` of each episode.
         game_result: Of games for two, ``wins``, ``draws`` or ``losses`` of the first player in

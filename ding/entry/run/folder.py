@@ -127,7 +127,7 @@ class EndReport:
     """The report of a run's end.
 
     Attributes:
-        mode: Of the command line: ``serial``, ``parallel``, ...; ``dist`` if its parts were
+        mode: Mode of the command line: ``serial``, ``parallel``, ...; ``dist`` if its parts were
             started by hand; empty if no command can start it.
         given: Arguments of the run in addition to its config, which no command can give.
         limits: Options of the command that begin with a blank.

@@ -181,7 +181,7 @@ class HttpService(ControllableService):
     # Requests
 
     def _routes(self) -> Mapping[str, Handler]:
-        """What it answers to peers, by method and path."""
+        """Handlers of peers' requests, by method and path."""
 
         def shutdown(request: Request) -> str:
             self._check_self(request)
@@ -191,7 +191,7 @@ class HttpService(ControllableService):
         return {"GET /ping": self._check_self, "DELETE /shutdown": shutdown}
 
     def _public_routes(self) -> Mapping[str, Handler]:
-        """What it answers without channel and token; with a key, on this machine alone."""
+        """Handlers of requests without channel and token; with a key, only from this machine."""
         return {}
 
     def handle(self, request: Request) -> str | Mapping[str, Any]:

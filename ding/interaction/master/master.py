@@ -95,7 +95,7 @@ class Master(HttpService):
         """A connection to a slave, to be connected.
 
         Args:
-            name: What it is got by, until it is disconnected or lost: ``master[name]``.
+            name: Its key, ``master[name]``, until it is disconnected or lost.
             port: The slave's port, 7236 if not given.
 
         Raises:

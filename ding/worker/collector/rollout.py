@@ -105,7 +105,7 @@ class Rollout:
 
         Args:
             tally: Counts the steps and episodes.
-            active: Which environments shall act, bool ``[env_num]``; all by default.
+            active: Mask of the environments that act, bool ``[env_num]``; all by default.
         """
         self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)

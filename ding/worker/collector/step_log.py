@@ -68,7 +68,7 @@ class StepLog:
 
         Args:
             env_ids: Environments that have acted, int64 ``[n]``.
-            columns: Of each player: ``[n, ...]``, nested dicts of such, or one number for all.
+            columns: For each player: ``[n, ...]``, nested dicts of such, or one number for all.
 
         Raises:
             DataError: There are other columns than in the steps so far.

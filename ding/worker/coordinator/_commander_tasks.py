@@ -105,7 +105,7 @@ class Trainee:
     Attributes:
         policy_id: File of its weights under ``path_policy``.
         buffer_id: Where its data goes.
-        player_id: Of a league.
+        player_id: A league's player.
         envstep: Env steps that were collected for it, ``greedy_steps`` by greedy collectors.
     """
 
@@ -135,7 +135,7 @@ class OpenTask:
     """What a collector is asked to do.
 
     Attributes:
-        settings: Of ``collector_cfg``.
+        settings: Fields of ``collector_cfg``.
         since: When it was handed out, seconds.
         steps: Env steps reported so far.
         is_closing: The collector was asked to stop.
@@ -204,7 +204,7 @@ _EVAL_TAGS = {
     "duration": "evaluate_time",
     "avg_time_per_episode": "avg_time_per_episode",
 }
-#: Of times, their inverse.
+#: Times that are logged as rates, their inverse.
 _RATES = {
     "avg_time_per_step": "avg_envstep_per_sec",
     "avg_time_per_train_sample": "avg_train_sample_per_sec",

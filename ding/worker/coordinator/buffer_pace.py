@@ -126,7 +126,7 @@ class BufferPace:
     """Keeps collectors and the learner of a buffer within the ratio, and files within the space.
 
     Args:
-        name: Of the buffer, in errors.
+        name: The buffer's name in errors.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
         space: Bytes that files may take.
     """

@@ -1,4 +1,4 @@
-"""Which chunks of samples there are, who still needs them, and their removal from the store."""
+"""The stored chunks of samples, their users, and their removal from the store."""
 
 import logging
 import re

@@ -23,7 +23,7 @@ from .worker_thread import WorkerThread
 
 
 class CommCoordinator:
-    """Gives tasks to the workers that its control finds; implements `Arrivals`.
+    """Assigns tasks to the workers that its control finds; implements `Arrivals`.
 
     Args:
         cfg: The compiled config; ``cfg.system.coordinator`` has the seconds that workers have for

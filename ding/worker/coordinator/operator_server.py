@@ -28,11 +28,11 @@ class OperatorServer:
     `OperatorServerError` without an answer.
 
     Args:
-        host: Of the operator, or its address: ``[http[s]://]host[:port]``.
+        host: The operator's host or address: ``[http[s]://]host[:port]``.
         port: 80, or 443 with HTTPS, if not given.
         api_version: First part of its paths.
-        namespace: Of the workers.
-        name: Of the coordinator that asks.
+        namespace: The workers' namespace.
+        name: The name of the coordinator that sends the requests.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OperatorServer:
         self._worker_type = type
 
     def get_replicas(self, name: str | None = None) -> Answer:
-        """Which workers a coordinator has: addresses as ``collectors`` and ``learners``."""
+        """The workers of a coordinator: addresses as ``collectors`` and ``learners``."""
         asker = {key: value for key, value in self._asker(name).items() if value is not None}
         return self._request("GET", "replicas", params=asker)
 

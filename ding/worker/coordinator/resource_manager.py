@@ -1,4 +1,4 @@
-"""Which workers are free, and which have been given work."""
+"""Keeps track of free workers and of those that have a task."""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -17,7 +17,7 @@ class Assigned(TypedDict, total=False):
 
 
 class NaiveResourceManager:
-    """Gives out workers in the order in which they became free. Kinds are named ``collector`` and
+    """Assigns workers in the order in which they became free. Kinds are named ``collector`` and
     ``learner``; another name is a `KeyError`."""
 
     def __init__(self) -> None:

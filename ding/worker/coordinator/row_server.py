@@ -101,7 +101,7 @@ class RowServer:
             buffer.remove_if(lambda items: np.isin([int(row["chunk"]) for row in items], numbers))
 
     def state_dict(self) -> State | None:
-        """Which samples there are, with priorities and uses."""
+        """The stored samples' rows, with priorities and uses."""
         return self._saved if self._replay is None else self._replay.state_dict()
 
     def load_state_dict(self, state: State | None) -> None:

@@ -41,7 +41,7 @@ class Run:
         max_task_retry: Failures in a row without progress that are tried again.
 
     Attributes:
-        verdict: How it ended; ``None`` while it goes on.
+        verdict: How it ended; ``None`` while it is running.
         buffers: By the ids that learners' tasks name.
         table: Where each task is.
         wake: Set when there may be tasks to give out.

@@ -231,7 +231,7 @@ class RetryLimit:
     def __init__(self, max_retry: int) -> None:
         self._max = max_retry
         self._in_a_row: Counter[str] = Counter()
-        # Of each group, when workers reported which causes.
+        # For each group, the times and causes of failures that workers reported.
         self._reported: defaultdict[str, deque[tuple[float, str]]]
         self._reported = defaultdict(lambda: deque(maxlen=SAME_CAUSE_LIMIT))
         self._step_mark = self._step = -1
