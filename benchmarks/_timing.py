@@ -2,7 +2,7 @@
 
 A side is a process that does one kind of work with one library: the same script, started with
 ``--serve NAME``. All sides of a figure take turns (A B A B), so that what else the machine does
-meets all alike, and only ratios of one run count. With ``BENCH_CLOCK=cpu`` sides count CPU seconds.
+affects all, and only ratios of one run count. With ``BENCH_CLOCK=cpu`` sides count CPU seconds.
 """
 
 import argparse

@@ -255,7 +255,7 @@ def test_values_that_cannot_be(main, create, settings, words):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words", "becomes"),
+    ("settings", "notices", "becomes"),
     [
         ({"policy.nstep": 3}, ["policy.nstep=3", "policy.collect.n_sample=8", "3 steps"], {}),
         (
@@ -285,12 +285,12 @@ def test_values_that_cannot_be(main, create, settings, words):
         ),
     ],
 )
-def test_what_does_not_fit_is_adapted(main, create, settings, words, becomes):
+def test_what_does_not_fit_is_adapted(main, create, settings, notices, becomes):
     for path, value in settings.items():
         put(main, path, value)
     cfg, notes = noted(main, create)
     assert len(notes.adapted) == 1
-    assert all(word in notes.text for word in words)
+    assert all(notice in notes.text for notice in notices)
     assert {path: at(cfg, path) for path in becomes} == becomes
 
 

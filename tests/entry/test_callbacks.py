@@ -62,7 +62,7 @@ class Named(Diary):
 
 
 def fail(event):
-    raise ZeroDivisionError("of its own making")
+    raise ZeroDivisionError("raised by a callback")
 
 
 def test_a_run_reports_its_events():
@@ -125,7 +125,7 @@ def test_true_ends_the_run_in_good_order(where):
 )
 def test_an_error_ends_the_run_with_its_cause_and_saves_the_state(where):
     diary = Diary(where, fail)
-    words = f"Diary.{where}: ZeroDivisionError: of its own making"
+    words = f"Diary.{where}: ZeroDivisionError: raised by a callback"
     with pytest.raises(CallbackError, match=words) as caught:
         serial_pipeline(walk_config(), 0, walk_envs(), max_train_iter=500, callbacks=[diary])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -149,7 +149,7 @@ def test_an_error_in_on_end_is_reported_and_changes_nothing_else():
     serial_pipeline(walk_config(), 0, walk_envs(), max_train_iter=10, callbacks=[diary])
     assert run_json()["status"] == "finished"
     assert run_json()["reason"] == (
-        "reached max_train_iter 10; Diary.on_end: ZeroDivisionError: of its own making"
+        "reached max_train_iter 10; Diary.on_end: ZeroDivisionError: raised by a callback"
     )
 
 

@@ -1,6 +1,6 @@
 """A user's typed project: what checkers say of it, and that it runs.
 
-The modules beside this file are the project: an environment, a policy, a buffer, a callback, and a
+The modules next to this file are the project: an environment, a policy, a buffer, a callback, and a
 training loop that uses them.
 """
 
