@@ -1,4 +1,4 @@
-"""Networks for policies, and wrappers that make actions of what they say."""
+"""Networks for policies, and wrappers that turn their outputs into actions."""
 
 from ding.model import common, template
 from ding.model.common import *  # noqa: F403

@@ -26,7 +26,7 @@ Tree: TypeAlias = Any
 Network: TypeAlias = Any
 #: What the command mode sets, and knows when it does.
 Settings: TypeAlias = dict[str, Any]
-#: What a network says of a batch, by name: a tensor, or one for each part of an action.
+#: Outputs of a network for a batch, by name: a tensor, or one for each part of an action.
 Output: TypeAlias = dict[str, Any]
 #: What an update logs: numbers by name; ``priority`` ``[B]`` of samples that get new ones.
 Log: TypeAlias = dict[str, Any]
@@ -74,7 +74,7 @@ class Rollout(_Samples, _Returns, total=False):
     seen: Obs
     traj_flag: Tensor
     step_id: Tensor
-    #: Of HAPPO: how much likelier the agents before this one made what they did.
+    #: Of HAPPO: the probability ratio of the agents updated before this one, new to old.
     factor: Tensor
 
 

@@ -97,13 +97,13 @@ class Policy(RowAdapter, NetworkOwner):
 
     #: Where the algorithm comes from.
     paper: str = ""
-    #: Actions that it can choose, of `ding.policy.fit.KINDS`; empty if it does not say.
+    #: Actions that it can choose, of `ding.policy.fit.KINDS`; empty if undeclared.
     actions: tuple[str, ...] = ()
     #: How it is trained if `on_policy` does not determine it: `serial_offline` or `serial_bc`.
     pipeline: str = ""
 
-    #: By what the environments of its run normalise, if they do; part of every state. What a
-    #: policy has learned is worth nothing with other statistics.
+    #: By what the environments of its run normalise, if they do; part of every state. A
+    #: policy is only valid with the statistics that it was trained with.
     _env_statistics: State | None = None
 
     #: Numbers of what `_forward_learn` returns that are logged, in addition to those of the base
@@ -581,7 +581,7 @@ class Policy(RowAdapter, NetworkOwner):
     def _acted(
         self, doing: str, core: Callable[..., Output], obs: Obs, *args: Any, **kwargs: Any
     ) -> Output:
-        """What a batched core says of observations, on the CPU."""
+        """Outputs of a batched core for observations, on the CPU."""
         try:
             with torch.no_grad():
                 output = core(self._model_input(obs), *args, **kwargs)

@@ -103,7 +103,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         *("show_train_test_accuracy", "learn.target_update_freq"),
     )
     _any_kind_keys = ("collect.noise_sigma",)
-    #: How often the data set was gone through; the pipelines count.
+    #: Number of passes over the data set; the pipelines count them.
     _epoch = 0
 
     def default_model(self) -> tuple[str, list[str]]:

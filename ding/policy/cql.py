@@ -193,7 +193,7 @@ class EDACPolicy(SACPolicy):
         self._entropy_in_targets = self._cfg.learn.with_q_entropy
 
     def _judge(self, model: Network, obs: Obs, action: Action) -> Any:
-        """What each critic says of actions, ``[E, B]``."""
+        """Each critic's values of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
     def _critic_loss(self, batch: Steps, q_values: Any, target: Tensor) -> CriticLoss:

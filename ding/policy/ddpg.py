@@ -124,7 +124,7 @@ class DDPGPolicy(QActorCritic):
         return least(self._judge(self._target_model, obs, self._next_action(obs)))
 
     def _next_action(self, obs: Obs) -> Any:
-        """What the target's actor does, smoothed if the config says so."""
+        """The target actor's action, smoothed if the config sets `noise`."""
         output = self._target_model.forward(obs, mode="compute_actor")
         if not self._hybrid:
             return self._smoothed(output["action"])

@@ -159,7 +159,7 @@ class DQNPolicy(NStepPolicy):
 
         Args:
             action: int64 ``[B]``, what was done.
-            output: What the network says of ``obs``.
+            output: The network's output for ``obs``.
             target: See `_target_output`.
         """
         sample = batch["reward"], batch["done"], batch["weight"]

@@ -173,7 +173,7 @@ def numbers_for_choices(type_: Any, space: Any) -> bool:
 
 
 def policies_for(kind: str) -> list[str]:
-    """Types of policies that say they choose actions of a kind of `KINDS`."""
+    """Types of policies that declare support for a kind of action of `KINDS`."""
     types = (name for name in POLICY_REGISTRY.query() if not name.endswith("_command"))
     return sorted(
         name for name in types if kind in getattr(POLICY_REGISTRY.get(name), "actions", ())

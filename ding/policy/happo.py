@@ -118,7 +118,7 @@ class HAPPOPolicy(PPOPolicy):
         return own
 
     def _change(self, own: Rollout) -> Tensor:
-        """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
+        """Probability ratio of an agent's actions, new policy to old, ``[N]``."""
         with torch.no_grad():
             now = self._trained(own["obs"], mode="compute_actor")["logit"]
             ratio = log_prob(now, own["action"]) - log_prob(own["logit"], own["action"])

@@ -117,7 +117,7 @@ class PolicyGradient(ActingPolicy):
         """Losses by name, of which `_weighted` makes a sum, and numbers to log in addition.
 
         Args:
-            output: What the network says now: ``logit``, and ``value`` if there is a critic.
+            output: The network's present outputs: ``logit``, and ``value`` if there is a critic.
         """
         raise NotImplementedError
 

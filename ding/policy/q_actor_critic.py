@@ -128,11 +128,11 @@ class QActorCritic(NStepPolicy):
         raise NotImplementedError
 
     def _q_values(self, batch: Steps) -> list[Tensor]:
-        """What each critic says of the actions that were done, ``[B]`` each."""
+        """Each critic's values of the actions taken, ``[B]`` each."""
         return self._judge(self._model, batch["obs"], batch["action"])
 
     def _judge(self, model: Network, obs: Obs, action: Action) -> list[Tensor]:
-        """What each critic says of actions, ``[B]`` each."""
+        """Each critic's values of actions, ``[B]`` each."""
         q_value = model(self._critic_inputs(obs, action), mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 

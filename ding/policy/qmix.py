@@ -51,7 +51,7 @@ class QMIXPolicy(TeamPolicy):
         ),
     )
 
-    #: Of what `AgentsModel.judge` says: the value that is learned, and the one in targets.
+    #: Of the outputs of `AgentsModel.judge`: the value that is learned, and the one in targets.
     _learned_value = _target_value = "total_q"
 
     _network = "qmix"
@@ -97,15 +97,15 @@ class QMIXPolicy(TeamPolicy):
         """What is to be minimised, and what else to log.
 
         Args:
-            online: What the network says of the observations.
-            judged: What it thinks of the actions that were done.
+            online: The network's outputs for the observations.
+            judged: Its values of the actions taken.
             target: Of the joint values, ``[T, B]``.
             error: ``[T, B]``, or if each agent has a separate value ``[T, B, agents]``.
         """
         return self._mean(error.pow(2), batch), {}
 
     def _judge(self, model: Network, output: Output, batch: Sequences) -> dict[str, Any]:
-        """What a network thinks of the actions that were done."""
+        """A network's values of the actions taken."""
         return model.judge(during(output), during(batch["obs"]), batch["action"])
 
     @torch.no_grad()

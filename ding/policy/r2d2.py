@@ -185,7 +185,7 @@ class R2D2Policy(RecurrentPolicy):
         return td_error, {}
 
     def _td_errors(self, batch: Sequences, q: Tensor, target_q: Tensor, nstep: int) -> Tensor:
-        """Squared n-step errors ``[L, B]``; those of padding, which comes last, say nothing.
+        """Squared n-step errors ``[L, B]``; those of padding, at the end, are meaningless.
 
         A target reaches as far as the sequence does: its value is then that of the observation
         after the sequence's last step.

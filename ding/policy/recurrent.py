@@ -35,7 +35,7 @@ class RecurrentPolicy(Policy):
     Samples are as `sequences.sequence_columns` makes them: of ``_burnin_step`` steps, which bring
     the state up to date with the weights, and ``_learn_len`` that are learned from.
 
-    A policy says what its losses are (`_losses`), and sets up ``_optimizer`` and ``_target_model``.
+    Subclasses define their losses (`_losses`), and set up ``_optimizer`` and ``_target_model``.
     """
 
     _saves_target = True
@@ -200,7 +200,7 @@ class TeamPolicy(RecurrentPolicy):
         raise NotImplementedError
 
     def _unroll(self, model: Network, batch: Sequences) -> Output:
-        """What a network says of all T + 1 observations."""
+        """A network's outputs for all T + 1 observations."""
         return model.unroll(batch["obs"], batch["prev_state"])
 
     def _mean(self, loss: Tensor, batch: Sequences) -> Tensor:

@@ -228,7 +228,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         return logit.log_softmax(-1)
 
     def _judge(self, model: Network, obs: Obs, action: Action = None) -> list[torch.Tensor]:
-        """What each critic says of all actions, ``[B, N]``."""
+        """Each critic's values of all actions, ``[B, N]``."""
         q_value = model(obs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 

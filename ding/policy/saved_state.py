@@ -36,7 +36,7 @@ def save_state(policy: Any, entries: Mapping[str, str]) -> State:
 
 
 def load_state(policy: Any, entries: Mapping[str, str], state: State) -> None:
-    """Take up what `save_state` wrote. What a state lacks stays as it is; optimisers warn."""
+    """Load what `save_state` wrote. Missing entries leave the object unchanged; optimisers warn."""
     for entry, attribute in entries.items():
         part, saved = getattr(policy, attribute, None), state.get(entry)
         if isinstance(part, Optimizer):

@@ -18,7 +18,7 @@ from ding.policy.checks import wrong_shape
 from ding.policy.common_utils import as_batch, sample_weights
 from ding.utils.data.collate_fn import STATE_KEYS
 
-#: Columns that say one thing of a whole sequence; all others have a dimension of time.
+#: Columns with one value per sequence; all others have a dimension of time.
 PER_SEQUENCE = frozenset(
     {
         *STATE_KEYS,

@@ -269,7 +269,7 @@ def build_policy_head(
     gaussian: Mapping[str, Any] = {},
     **options: Any,
 ) -> nn.Module:
-    """What says a policy's ``logit``: a discrete head, or for ``'continuous'`` a Gaussian one.
+    """The head with a policy's ``logit``: a discrete head, or for ``'continuous'`` a Gaussian one.
 
     Args:
         gaussian: Further arguments of `ReparameterizationHead`.

@@ -166,7 +166,7 @@ class HAVAC(nn.Module):
         )
 
     def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
-        """What the method of each agent that ``mode`` names says, side by side."""
+        """Outputs of each agent's method named by ``mode``, stacked."""
         outputs = [
             model(self.seen_by(agent, inputs), mode=mode)
             for agent, model in enumerate(self.agent_models)

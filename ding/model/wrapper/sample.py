@@ -1,4 +1,4 @@
-"""Wrappers that turn what a network says into actions.
+"""Wrappers that turn the outputs of a network into actions.
 
 A network that gives NaN has no meaningful action; these wrappers raise `DataError` for it.
 Draws come from torch's global generator, so that a seed gives the same actions again.
