@@ -95,9 +95,10 @@ test-newest: ## Run the fast tests with the newest Python that is there
 		{ $(call tests,$(VENV)-newest/bin/python,not slow); }; \
 	fi
 
-lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Python 3.10
+lint: $(VENV)/installed-test ## Check style, words, and that the syntax is that of Python 3.10
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/words.py
 
 types: $(VENV)/installed-test ## Check types
 	$(BIN)/mypy

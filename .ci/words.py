@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIMIT = 80
+LIMIT = 20
 WORDS = re.compile(
     r"\b(?:told|tells?|telling|nobody|somebody|who(?:m)?ever|besides?|anew|lesser|doomed|alike"
     r"|heed(?:s|ed)?|mend(?:s|ed|ing)?|so many|as ever|comes? (?:to|along)|(?:is|are) none of"
