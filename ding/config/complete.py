@@ -103,6 +103,12 @@ def complete(draft: Draft, request: Request) -> Draft:
 def read(main: Any, create: Any, request: Request) -> Draft:
     """Copies of what the user wrote, if these are dicts with known sections."""
     cfg, create = copied(main, "main_config"), copied(create, "create_config")
+    types, settings = at(cfg, "policy.type"), at(create, "policy") or {}
+    if types and "type" not in settings and _SETTINGS.intersection(settings):
+        raise ConfigError(
+            "main_config and create_config are swapped: the settings of the policy are in "
+            "create_config, its type is in main_config"
+        )
     if request.env_setting is not None:
         create.pop("env", None)
     component = {"type": "", "import_names": None}
@@ -236,6 +242,10 @@ STEPS: tuple[Callable[[Draft, Request], Draft], ...] = (
 
 
 # ---------------------------------------------------------------------- what the steps use
+
+
+#: Sections of ``policy`` in a main config.
+_SETTINGS = {"model", "learn", "collect", "eval", "other"}
 
 
 def copied(cfg: Any, name: str) -> EasyDict:

@@ -19,6 +19,8 @@ SHORTER = {
     "-m parallel": ["--train-iter", "20"],
     "-m serial": ["--train-iter", "1"],
     "ding -e": ["--train-iter", "1"],
+    "ding train": ["--train-iter", "1"],
+    "ding resume": ["--train-iter", "1"],
     "ding -c my_config.py": ["--train-iter", "1"],
     "ding eval zoo:cartpole_dqn": ["--episodes", "1"],
 }
