@@ -57,7 +57,7 @@ def keep(exp: Path, config: Path, seed: int) -> str:
     state = _small(read_file(str(exp / "ckpt" / "ckpt_best.pth.tar")))
     many = {"n_evaluator_episode": EPISODES, "evaluator_env_num": 20}
     judged = {**main, "env": {**main["env"], **many}}
-    returns = evaluate((judged, create), SEED, state_dict=state).returns
+    returns = evaluate((judged, create), SEED, state_dict=state)
     record = json.loads((exp / "run.json").read_text())
     facts = {
         "config": str(config.resolve().relative_to(ROOT)),
