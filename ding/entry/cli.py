@@ -1,10 +1,8 @@
 """The command ``ding``. Only what parses the command line is imported before that is done."""
 
 import contextlib
-import itertools
 import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -261,10 +259,8 @@ def resume(ctx: click.Context, run: str, options: tuple[str, ...]) -> None:
     if not os.path.isfile(config):
         raise ConfigError(f"no run in {run!r}: there is no {os.path.basename(config)}")
     with contextlib.suppress(FileNotFoundError):
-        words = shlex.split(read_record(run).facts.get("command") or "")
-        for flag, mode in itertools.pairwise(words):
-            if flag in ("-m", "--mode") and mode in MODES:
-                options = ("-m", mode, *options)
+        if (mode := read_record(run).facts.get("mode")) in MODES:
+            options = ("-m", mode, *options)
     _again(ctx, ["-c", config, "--resume", *options])
 
 

@@ -72,6 +72,7 @@ def run_coordinator(
             *(main.exp_name, False, "coordinator"),
             config=main,
             seed=main.seed,
+            mode="parallel",
             **config.get("notes", {}),
         ) as log,
         Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,

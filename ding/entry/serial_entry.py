@@ -151,7 +151,14 @@ class SerialPipeline:
         env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
         with (
             serial_folder(cfg) as begin,
-            RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
+            RunLog(
+                cfg.exp_name,
+                starts=True,
+                config=cfg,
+                seed=cfg.seed,
+                mode=self.mode,
+                **notes.facts,
+            ) as log,
             Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
             RunWatch(stop, cfg.env.manager, env_num, log) as watch,
         ):

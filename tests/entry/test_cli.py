@@ -445,6 +445,14 @@ class TestShortCommands:
         assert "finished: reached max_train_iter 32" in out
         assert record("short")["train_iter"] >= 32
 
+    def test_resume_takes_the_mode_of_the_run_each_time(self):
+        options = ["--train-iter", 16, "--exp-name", "short"]
+        assert run("train", "CartPole-v1", "ppo", *options)[0] == 0
+        for limit in (32, 48):
+            status, out, err = run("resume", "short", "--train-iter", limit)
+            assert (status, record("short")["mode"]) == (0, "serial_onpolicy"), err
+            assert "ding -m serial_onpolicy" in out
+
     def test_init_writes_a_config_that_trains(self):
         assert run("init", "mine", "-e", "Pendulum-v1", "-p", "sac")[0] == 0
         assert "batch_size=128,  # Samples of an update." in pathlib.Path("mine.py").read_text()
