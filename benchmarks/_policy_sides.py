@@ -248,14 +248,14 @@ def hand_written_frames(name: str) -> Act:
 # ---------------------------------------------------------------------- Stable-Baselines3
 
 
-def sb3(name: str) -> Act:
+def sb3(name: str, device: str = "cpu") -> Act:
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
     from torch import nn
 
     hidden, batch_size, continuous = SETTINGS[name]
     env = make_vec_env("Noise-v0", 8, env_kwargs={"continuous": continuous})
-    kwargs: dict = dict(device="cpu", policy_kwargs=dict(net_arch=hidden, activation_fn=nn.ReLU))
+    kwargs: dict = dict(device=device, policy_kwargs=dict(net_arch=hidden, activation_fn=nn.ReLU))
     if name in ON_POLICY:
         kwargs["n_steps"] = ROLLOUT // 8
         kwargs.update(dict(batch_size=MINIBATCH, n_epochs=EPOCHS) if name == "ppo" else {})

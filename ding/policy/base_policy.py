@@ -88,7 +88,7 @@ class Policy(RowAdapter, NetworkOwner):
         traj_len_inf=False,
         model=dict(),
         # Compile the networks: True, or one of torch.compile's modes ('reduce-overhead' makes CUDA
-        # graphs). Pays on GPUs; measure it (`benchmarks/compile.py`).
+        # graphs). Pays on GPUs; measure it (`benchmarks/gpu.py`).
         learn=dict(resume_training=False, compile=None),
         collect=dict(),
         eval=dict(),

@@ -17,7 +17,7 @@ QUICK = "--rounds 1 --seconds 0.02"
 SCRIPTS = {
     "breakdown": ("dqn --seconds 0.1", "update: backward"),
     "collection": (QUICK, "hand-written"),
-    "compile": (f"dqn {QUICK}", "dqn"),
+    "gpu": (f"dqn --device cpu {QUICK}", "hand-written compiled"),
     "coordinator": ("--workers 2 --seconds 0.5", "| 2 |"),
     "data_plane": (QUICK, "limit"),
     "engines": ("--rounds 1 --only task", "request and answer, ray"),

@@ -35,17 +35,18 @@ def constant(like, *args, **kwargs):
 
 
 def constants(*shape, **kwargs):
-    return torch.full(shape[0] if isinstance(shape[0], tuple | torch.Size) else shape, 0.3)
+    sizes = shape[0] if isinstance(shape[0], tuple | torch.Size) else shape
+    return torch.full(sizes, 0.3, device=kwargs.get("device"))
 
 
 def fill(tensor, *args, **kwargs):
     return tensor.fill_(0.3)
 
 
-def learned(name, kind, part=None):
+def learned(name, kind, part=None, device="cpu"):
     """What an update from a part of the samples, or from all, brought: gradients, by optimiser and
     place, and statistics."""
-    more = dict(NORMALISED.get(name, {}), multi_gpu=part is not None)
+    more = dict(NORMALISED.get(name, {}), multi_gpu=part is not None, cuda=device == "cuda")
     if "learn" not in more:
         more["learn"] = {}
     policy = build(name, kind, **more)
