@@ -3,42 +3,50 @@
 Runs whose configs differ in seed and folder alone are one group. A group's curve is the
 interquartile mean over its seeds with a bootstrap interval, as Agarwal et al. advise in "Deep
 Reinforcement Learning at the Edge of the Statistical Precipice" (2021): few seeds say little, and
-the interval says how little.
+the interval says how little. `ding.compare` compares groups over several environments.
 """
 
-import html
-import io
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ding.board.run_list import LAST, Run, RunList, best_group, returns_of
+from ding.board.run_list import Run, RunList, best_group, returns_of
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError
+from ding.utils.pictures import (
+    draw_line,
+    legend_below,
+    listed,
+    save_picture,
+    shared_legend,
+    tidy,
+)
+from ding.utils.seed_statistics import (
+    averaged,
+    bootstrap_interval,
+    final_return,
+    interquartile_mean,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["ReturnCurve", "ReturnPlot", "interquartile_mean", "returns"]
 
 Axis = Literal["envstep", "iter", "time"]
-#: Where a picture can go.
-FORMATS = (".png", ".pdf", ".svg", ".html")
-#: Ten colours and four kinds of lines, as on the board: twenty pairs that also differ in grey.
-COLOURS = (
-    *("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0"),
-    *("#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"),
-)
-LINES = ("-", "--", ":", "-.")
 #: Configs in a picture, unless more are asked for: more lines are hard to distinguish.
 MOST = 12
 _PANELS_IN_A_ROW = 3
 _AXIS_TITLES = {"envstep": "environment steps", "iter": "updates", "time": "time (minutes)"}
-_POINTS = 101
-_BOOTSTRAPS = 2000
-_CONFIDENCE = 0.95
-#: Keys that a name may hold.
-_NAMED = 3
+#: Keys that a name may hold, and characters of a value in it.
+_NAMED, _SHOWN = 3, 24
+#: Keys whose values follow from others, or say nothing about the training.
+_SILENT = ("exp_name", "seed", "cfg_type", "save_replay_path", "replay_path")
+_NUMBER = re.compile(r"\d+$")
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,11 @@ class ReturnCurve:
         mean: Interquartile mean of the runs' returns, ``[points]``.
         low: Lower end of its 95 % bootstrap interval, ``[points]``; ``mean`` itself for one run.
         high: Likewise the upper end.
-        last: Of each run the mean return of its last five evaluations, ``[runs]``.
+        first: Of each run the return of its first evaluation, ``[runs]``.
+        last: Of each run the mean return of its last five evaluations, of one that has converged
+            the last evaluation, ``[runs]``.
         best: Of each run the best evaluation, ``[runs]``.
+        goal: The config's ``stop_value``, ``None`` if it has none.
     """
 
     name: str
@@ -64,14 +75,21 @@ class ReturnCurve:
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    first: np.ndarray
     last: np.ndarray
     best: np.ndarray
+    goal: float | None
 
     @property
     def label(self) -> str:
         """Name and number of seeds."""
         count = len(self.folders)
         return f"{self.name} ({count} {'seed' if count == 1 else 'seeds'})"
+
+    @property
+    def final(self) -> float:
+        """Interquartile mean of the runs' last returns, by which configs are ranked."""
+        return float(interquartile_mean(self.last))
 
 
 @dataclass(frozen=True)
@@ -86,84 +104,73 @@ class ReturnPlot:
     curves: tuple[ReturnCurve, ...]
     axis: Axis
 
+    @property
+    def envs(self) -> tuple[str, ...]:
+        """The environments of the curves, sorted."""
+        return tuple(sorted({curve.env for curve in self.curves}))
+
     def table(self) -> str:
-        """A line for each config, the best at the top by the returns at the end of its runs."""
-        rows = [("config", "seeds", "last return", "95 % interval", "worst", "best ever")]
-        ranked = sorted(self.curves, key=lambda curve: -interquartile_mean(curve.last))
-        for curve in ranked:
+        """A line for each config: by environment, the best at the top by their last returns."""
+        several = len(self.envs) > 1
+        title = ("config", "seeds", "last return", "95 % interval", "worst", "best ever")
+        rows = [("env", *title) if several else title]
+        for curve in sorted(self.curves, key=lambda curve: (curve.env, -curve.final)):
             low, high = bootstrap_interval(curve.last[:, None])
             many = len(curve.folders) > 1
-            rows.append(
-                (
-                    *(curve.name, str(len(curve.folders))),
-                    f"{interquartile_mean(curve.last):.4g}",
-                    f"{low[0]:.4g} to {high[0]:.4g}" if many else "-",
-                    *(f"{curve.last.min():.4g}", f"{curve.best.max():.4g}"),
-                )
+            row = (
+                *(curve.name, str(len(curve.folders)), f"{curve.final:.4g}"),
+                f"{low[0]:.4g} to {high[0]:.4g}" if many else "-",
+                *(f"{curve.last.min():.4g}", f"{curve.best.max():.4g}"),
             )
+            rows.append((curve.env, *row) if several else row)
         return "\n".join(table(rows))
 
     def save(self, path: str | os.PathLike[str], most: int = MOST) -> None:
         """Draw the curves into a file, in one panel for each environment.
 
         Args:
-            most: Number of curves in a panel at most, the best by their last returns.
             path: Ends with ``.png``, ``.pdf``, ``.svg`` or ``.html`` (with the table, in one file).
+            most: Number of curves in a panel at most, the best by their last returns.
 
         Raises:
             ConfigError: Another ending, or matplotlib is not installed.
         """
-        path = os.fspath(path)
-        ending = os.path.splitext(path)[1].lower()
-        if ending not in FORMATS:
-            raise ConfigError(f"cannot draw into {path!r}: expected a name with {_or(FORMATS)}")
-        if ending == ".html":
-            self._save_html(path, most)
-        else:
-            self._save_picture(path, ending[1:], most)
+        save_picture(path, "Returns", self.table(), lambda figure: self._draw(figure, most))
 
-    def _save_picture(self, file: str | IO[bytes], format: str, most: int) -> None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ConfigError("pictures need matplotlib: pip install 'ding[plot]'") from error
-        envs = sorted({curve.env for curve in self.curves})
-        columns = min(len(envs), _PANELS_IN_A_ROW)
-        rows = -(-len(envs) // columns)
-        figure = Figure(figsize=(7.5 if columns == 1 else 5 * columns, 4.8 * rows))
-        figure.set_layout_engine("constrained")
-        for place, env in enumerate(envs, 1):
-            axes = figure.add_subplot(rows, columns, place)
-            curves = [curve for curve in self.curves if curve.env == env]
-            best = sorted(curves, key=lambda curve: -interquartile_mean(curve.last))[:most]
-            for i, curve in enumerate(curve for curve in curves if curve in best):
-                colour, line = COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]
-                axes.plot(curve.x, curve.mean, line, color=colour, linewidth=2, label=curve.label)
-                axes.fill_between(
-                    curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0
-                )
-            left_out = f" (the best {most} of {len(curves)})" if len(curves) > most else ""
-            axes.set_title(env + left_out)
+    def _draw(self, figure: "Figure", most: int) -> None:
+        panels = {env: self._best(env, most) for env in self.envs}
+        names = sorted({curve.name for curves in panels.values() for curve in curves})
+        # A config has one colour in all panels and one line in their legend, if these suffice.
+        shared = len(panels) > 1 and len(names) <= most
+        columns = min(len(panels), _PANELS_IN_A_ROW)
+        rows = -(-len(panels) // columns)
+        figure.set_size_inches(7.5 if columns == 1 else 4.4 * columns, 4.4 * rows)
+        for i, (env, curves) in enumerate(panels.items()):
+            axes = figure.add_subplot(rows, columns, i + 1)
+            for place, curve in enumerate(curves):
+                number, label = place, curve.label
+                if shared:
+                    number, label = names.index(curve.name), curve.name
+                draw_line(axes, number, curve.x, curve.mean, curve.low, curve.high, label)
+            for goal in {curve.goal for curve in curves if curve.goal is not None}:
+                axes.axhline(goal, color="#777777", linewidth=1, linestyle=(0, (2, 3)))
+            count = sum(curve.env == env for curve in self.curves)
+            axes.set_title(env + (f" (the best {most} of {count})" if count > most else ""))
             axes.set_xlabel(_AXIS_TITLES[self.axis])
-            axes.set_ylabel(self._title)
-            axes.grid(alpha=0.3)
-            axes.spines[["top", "right"]].set_visible(False)
-            # Below the panel, where it hides no curve.
-            axes.legend(
-                frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.15)
-            )
-        figure.savefig(file, dpi=150, format=format)
+            if i % columns == 0:
+                axes.set_ylabel(self._title)
+            axes.xaxis.set_major_formatter(_thousands)
+            tidy(axes)
+            if not shared:
+                legend_below(axes)
+        if shared:
+            shared_legend(figure)
 
-    def _save_html(self, path: str, most: int) -> None:
-        """A page with the picture and the table, in one file."""
-        picture = io.BytesIO()
-        self._save_picture(picture, "svg", most)
-        svg = picture.getvalue().decode()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(
-                '<!doctype html>\n<meta charset="utf-8">\n<title>Returns</title>\n'
-                f"{svg[svg.index('<svg') :]}\n<pre>{html.escape(self.table())}</pre>\n"
-            )
+    def _best(self, env: str, most: int) -> list[ReturnCurve]:
+        """The best curves of an environment by their last returns, in the order of all."""
+        curves = [curve for curve in self.curves if curve.env == env]
+        best = sorted(curves, key=lambda curve: -curve.final)[:most]
+        return [curve for curve in curves if curve in best]
 
     @property
     def _title(self) -> str:
@@ -184,12 +191,12 @@ def returns(
         ConfigError: There is no run with an evaluation, or no such axis.
     """
     if x not in _AXIS_TITLES:
-        raise ConfigError(f"x is {x!r}, expected {_or(tuple(_AXIS_TITLES))}")
+        raise ConfigError(f"x is {x!r}, expected {listed(tuple(_AXIS_TITLES))}")
     roots = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
     groups: dict[str, list[tuple[Run, np.ndarray]]] = {}
     found = {run.folder: run for root in roots for run in RunList(os.fspath(root)).all()}
     for run in found.values():
-        points = _points(run.folder, x)
+        points = return_points(run.folder, x)
         if len(points):
             groups.setdefault(run.group, []).append((run, points))
     if not groups:
@@ -201,85 +208,11 @@ def returns(
     return ReturnPlot(tuple(_curve(*one) for one in zip(names, ordered, strict=True)), x)
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
-    """A name for the config of each run: with what differs where several have the same."""
-    names = [run.name for run in runs]
-    for name in {name for name in names if names.count(name) > 1}:
-        same = [i for i, run in enumerate(runs) if run.name == name]
-        configs = [runs[i].config for i in same]
-        keys = [key for key in configs[0] if len({config.get(key) for config in configs}) > 1]
-        keys = [key for key in keys if key.rpartition(".")[2] not in ("exp_name", "seed")]
-        for number, (i, config) in enumerate(zip(same, configs, strict=True), 1):
-            facts = [f"{key.rpartition('.')[2]} {config.get(key)}" for key in keys[:_NAMED]]
-            names[i] = ", ".join([name, *facts]) if facts else f"{name} (config {number})"
-    return names
+def return_points(folder: str, x: Axis = "envstep") -> np.ndarray:
+    """The evaluations of a run, ``[evaluations, 2]``: x and mean return, by x.
 
-
-def interquartile_mean(values: np.ndarray, axis: int = 0) -> Any:
-    """The mean of the middle half along an axis; of fewer than four values the mean of all."""
-    values = np.sort(values, axis=axis)
-    cut = int(0.25 * values.shape[axis])
-    return values.take(range(cut, values.shape[axis] - cut), axis=axis).mean(axis=axis)
-
-
-def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95 % percentile interval of the interquartile mean over runs.
-
-    Args:
-        values: ``[runs, points]``.
-
-    Returns:
-        Its ends, ``[points]`` each; the same for the same values.
+    Of several with the same x it is the newest; without evaluations, the returns in training.
     """
-    chosen = np.random.default_rng(0).integers(len(values), size=(_BOOTSTRAPS, len(values)))
-    means = interquartile_mean(values[chosen], axis=1)
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    return low, high
-
-
-def averaged(
-    curves: Sequence[np.ndarray], converged: Sequence[bool]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The interquartile mean of curves over a common axis, with its bootstrap interval.
-
-    The axis ends where the first curve does; one that has converged keeps its last value until
-    then, since it would not have become worse by being stopped.
-
-    Args:
-        curves: ``[points, 2]`` each, x and value, by x.
-        converged: For each curve whether its run has converged.
-
-    Returns:
-        x, mean, and the ends of the interval, ``[101]`` each.
-    """
-    start = max(points[0, 0] for points in curves)
-    ends = [points[-1, 0] for points, is_over in zip(curves, converged, strict=True) if not is_over]
-    end = min(ends) if ends else max(points[-1, 0] for points in curves)
-    x = np.linspace(start, max(start, end), _POINTS)
-    values = np.stack([np.interp(x, points[:, 0], points[:, 1]) for points in curves])
-    mean = interquartile_mean(values)
-    low, high = bootstrap_interval(values) if len(curves) > 1 else (mean, mean)
-    return x, mean, low, high
-
-
-def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
-    curves = [points for _, points in members]
-    config = members[0][0].config
-    keys = ("env.env_id", "main.env.env_id", "env.type", "main.env.type")  # main: parallel runs
-    env = next(filter(None, map(config.get, keys)), "")
-    return ReturnCurve(
-        name,
-        env.strip("'"),
-        tuple(run.folder for run, _ in members),
-        *averaged(curves, [run.status == "converged" for run, _ in members]),
-        last=np.array([points[-LAST:, 1].mean() for points in curves]),
-        best=np.array([points[:, 1].max() for points in curves]),
-    )
-
-
-def _points(folder: str, x: Axis) -> np.ndarray:
-    """``[evaluations, 2]``: x and mean return, by x; the newest where x is the same."""
     found: dict[str, dict[float, float]] = {}
     start: float | None = None
     for group, step, now, value in returns_of(folder):
@@ -291,5 +224,124 @@ def _points(folder: str, x: Axis) -> np.ndarray:
     return np.empty((0, 2)) if chosen is None else np.array(sorted(found[chosen].items()))
 
 
-def _or(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
+    curves = [points for _, points in members]
+    converged = [run.status == "converged" for run, _ in members]
+    return ReturnCurve(
+        name,
+        _env(members[0][0]),
+        tuple(run.folder for run, _ in members),
+        *averaged(curves, converged),
+        first=np.array([points[0, 1] for points in curves]),
+        last=np.array(
+            [final_return(points[:, 1], good) for points, good in zip(curves, converged)]
+        ),
+        best=np.array([points[:, 1].max() for points in curves]),
+        goal=_goal(_config(members[0][0])),
+    )
+
+
+def _config(run: Run) -> Mapping[str, str]:
+    """Its config by key; a parallel run's without the ``main.`` in front."""
+    return {key.removeprefix("main."): value for key, value in run.config.items()}
+
+
+def _env(run: Run) -> str:
+    config = _config(run)
+    return (config.get("env.env_id") or config.get("env.type") or "").strip("'")
+
+
+def _goal(config: Mapping[str, str]) -> float | None:
+    with_goal = config.get("env.stop_value", "")
+    try:
+        goal = float(with_goal)
+    except ValueError:  # None, float('inf')
+        return None
+    return goal if abs(goal) < 1e9 else None  # that large, it stands for none
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """A name for the config of each run.
+
+    With several environments it is without the environment, which a panel's title says: so the
+    same algorithm has the same name in each. Where names are equal or differ in a number alone, as
+    those of a sweep's trials, the keys that differ within an environment follow.
+    """
+    envs = [_env(run) for run in runs]
+    names = [run.name for run in runs]
+    if len(set(envs)) > 1:
+        names = [_without(env, name) for env, name in zip(envs, names, strict=True)]
+    stems = [_NUMBER.sub("", name) for name in names]
+    for stem in set(stems):
+        same = [i for i in range(len(runs)) if stems[i] == stem]
+        if len({envs[i] for i in same}) == len(same):
+            continue
+        configs = [_config(runs[i]) for i in same]
+        keys = _telling(configs, [envs[i] for i in same])
+        short = [key.rpartition(".")[2] for key in keys]
+        # Two parts of a path where one is not enough.
+        titles = [
+            ".".join(key.split(".")[-1 - (short.count(s) > 1) :]) for key, s in zip(keys, short)
+        ]
+        for i, config in zip(same, configs, strict=True):
+            facts = [f"{title} {_shown(config.get(key))}" for title, key in zip(titles, keys)]
+            names[i] = ", ".join([names[i], *facts])
+    keyed = list(zip(envs, names, strict=True))
+    return [
+        f"{name} (config {keyed[: i + 1].count((env, name))})"
+        if keyed.count((env, name)) > 1
+        else name
+        for i, (env, name) in enumerate(keyed)
+    ]
+
+
+def _without(env: str, name: str) -> str:
+    """A run's name without the environment's id, or its first word, if something is left."""
+    id = re.sub(r"[^\w.-]", "_", env)
+    base = re.sub(r"-v\d+$", "", env.rpartition("/")[2])
+    for part in (id, re.sub(r"-v\d+$", "", id), base, re.sub(r"NoFrameskip$", "", base)):
+        found = re.search(rf"(?i)(^|[-_ .]){re.escape(part)}([-_ .]|$)", name) if part else None
+        if found:
+            rest = name[: found.start()] + found[1] + name[found.end() :]
+            return rest.strip("-_ .") or name
+    return name
+
+
+def _telling(configs: Sequence[Mapping[str, str]], envs: Sequence[str]) -> list[str]:
+    """At most three keys that distinguish configs of the same environment."""
+    columns: dict[tuple[str | None, ...], str] = {}
+    keys = {key: None for config in configs for key in config}
+    for key in sorted(keys, key=lambda key: (key != "policy.type", key.count("."))):
+        column = tuple(config.get(key) for config in configs)
+        differs = len(set(zip(envs, column))) > len(set(envs))
+        if differs and key.rpartition(".")[2] not in _SILENT:
+            columns.setdefault(column, key)  # of those that go together, one
+    if len(columns) <= _NAMED:
+        return list(columns.values())
+
+    def parts(*chosen: tuple[str | None, ...]) -> int:
+        return len(set(zip(envs, *chosen)))
+
+    chosen: list[tuple[str | None, ...]] = []
+    while len(chosen) < _NAMED:
+        best = max(columns, key=lambda column: parts(*chosen, column))
+        if parts(*chosen, best) == parts(*chosen):
+            break
+        chosen.append(best)
+    return [columns[column] for column in chosen]
+
+
+def _shown(value: str | None) -> str:
+    """A value of a config as a name holds it."""
+    text = printable((value or "-").strip("'"))
+    if re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", text):
+        text = f"{float(text):.4g}"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _thousands(value: float, place: float = 0) -> str:
+    """A tick: ``20k`` for 20000."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"

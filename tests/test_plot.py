@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import ding
 from ding.entry.cli import main
-from ding.plot import bootstrap_interval, interquartile_mean, returns
+from ding.plot import returns
 from ding.utils.errors import ConfigError
 from tests.board.run_folders import add_rows, make_run
 
@@ -19,24 +19,6 @@ def runs(tmp_path):
     make_run(tmp_path / "exp" / "ppo", returns=[5.0, 50.0], learning_rate=0.1)
     (tmp_path / "exp" / "other").mkdir()
     return tmp_path / "exp"
-
-
-def test_interquartile_mean_leaves_out_the_outer_quarters():
-    assert interquartile_mean(np.array([100.0, 1.0, 2.0, -50.0])) == 1.5
-    assert interquartile_mean(np.array([1.0, 2.0, 6.0])) == 3
-    assert interquartile_mean(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist() == [2, 3]
-
-
-def test_interval_holds_the_mean_and_shrinks_with_the_seeds():
-    values = np.random.default_rng(1).normal(10, 2, size=(64, 3))
-    widths = []
-    for count in (4, 16, 64):
-        low, high = bootstrap_interval(values[:count])
-        assert (low <= interquartile_mean(values[:count])).all()
-        assert (interquartile_mean(values[:count]) <= high).all()
-        widths.append((high - low).mean())
-    assert widths == sorted(widths, reverse=True)
-    assert np.array_equal(bootstrap_interval(values[:4]), bootstrap_interval(values[:4]))
 
 
 def test_runs_are_grouped_by_config(runs):
@@ -91,11 +73,77 @@ def test_table_ranks_by_the_end_not_by_the_luckiest(tmp_path):
     ]
 
 
-def test_configs_of_one_name_are_named_by_what_differs(tmp_path):
-    make_run(tmp_path / "a" / "run")
-    make_run(tmp_path / "b" / "run", learning_rate=1)
+def test_last_return_of_a_converged_run_is_what_it_converged_with(tmp_path):
+    make_run(tmp_path / "a", returns=[0.0, 0.0, 50.0])
+    make_run(tmp_path / "b", returns=[0.0, 0.0, 60.0], status="finished", learning_rate=1)
+    one, other = returns(tmp_path).curves
+    assert (one.last, other.last, one.first) == ([50], [20], [0])
+
+
+def _write_config(folder, **config):
+    (folder / "total_config.py").write_text(f"exp_config = {config!r}\n")
+
+
+@pytest.mark.parametrize("prefix", ["", "trial"])
+def test_configs_of_one_name_are_named_by_what_differs(tmp_path, prefix):
+    """Names that differ in a number alone, as those of a sweep's trials, count as one."""
+    for i in range(2):
+        name = f"{prefix}{i}" if prefix else "run"
+        make_run(tmp_path / str(i) / name, learning_rate=i * 0.1000000001)
     names = {curve.name for curve in returns(tmp_path).curves}
-    assert names == {"run, learning_rate 0.001", "run, learning_rate 1"}
+    numbered = [f"{prefix}{i}" if prefix else "run" for i in range(2)]
+    assert names == {f"{numbered[0]}, learning_rate 0", f"{numbered[1]}, learning_rate 0.1"}
+
+
+def test_names_hold_the_keys_that_distinguish_most(tmp_path):
+    for i in range(4):
+        folder = make_run(tmp_path / str(i) / "run")
+        policy = dict(type="dqn", a=i // 2, b=i % 2, c=i == 3, d=i == 2, learn=dict(x=i // 2))
+        _write_config(folder, policy=policy, env=dict(env_id="Pong"))
+    names = [curve.name for curve in returns(tmp_path).curves]
+    assert sorted(names) == [f"run, a {i // 2}, b {i % 2}" for i in range(4)]
+
+
+def test_equal_last_parts_of_keys_are_told_apart(tmp_path):
+    for i in range(2):
+        _write_config(
+            make_run(tmp_path / str(i) / "run"),
+            policy=dict(actor=dict(lr=i), critic=dict(lr=2 * i, very_long="x" * i)),
+        )
+    first, second = [curve.name for curve in returns(tmp_path).curves]
+    assert first == "run, actor.lr 0, critic.lr 0, very_long "
+    assert second == "run, actor.lr 1, critic.lr 2, very_long x"
+
+
+def test_runs_of_several_environments_are_named_without_them(tmp_path):
+    for env, name in (
+        ("CartPole-v1", "CartPole-v1_dqn"),
+        ("Acrobot-v1", "acrobot_dqn"),
+        ("ALE/Pong-v5", "ALE_Pong-v5_dqn"),
+        ("PongNoFrameskip-v4", "my_pong_dqn"),
+        ("Walker2d-v5", "Walker2d-v5"),
+    ):
+        _write_config(make_run(tmp_path / name), env=dict(env_id=env, stop_value=9.0))
+    plot = returns(tmp_path)
+    names = {curve.env: curve.name for curve in plot.curves}
+    assert list(names.values()).count("dqn") == 3
+    assert (names["PongNoFrameskip-v4"], names["Walker2d-v5"]) == ("my_dqn", "Walker2d-v5")
+    assert plot.envs == tuple(sorted(names))
+    assert {curve.goal for curve in plot.curves} == {9}
+    assert plot.table().splitlines()[0].split()[0] == "env"
+
+
+def test_panels_share_a_legend_and_colours(tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+    for env in ("Pong", "Breakout"):
+        for name in ("dqn", "ppo"):
+            _write_config(make_run(tmp_path / f"{env}_{name}"), env=dict(env_id=env), type=name)
+    plot = returns(tmp_path)
+    plot.save(tmp_path / "shared.svg")
+    plot.save(tmp_path / "single.svg", most=1)
+    shared, single = ((tmp_path / f"{one}.svg").read_text() for one in ("shared", "single"))
+    assert [shared.count(f"<!-- {name} -->") for name in ("dqn", "ppo")] == [1, 1]
+    assert "(the best 1 of 2)" in single
 
 
 def test_each_environment_has_a_panel_with_its_best_configs(tmp_path):

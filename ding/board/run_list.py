@@ -19,6 +19,7 @@ from ding.utils import strict_json
 from ding.utils.console import printable
 from ding.utils.errors import DataError
 from ding.utils.run_files import (
+    LAST,
     METRICS_FILE,
     RECORD_FILE,
     RunRecord,
@@ -34,8 +35,6 @@ RESCAN = 1.0
 #: Seconds that one look may spend on curves; the others come with the next look.
 CURVE_BUDGET = 0.1
 MAX_POINTS = 64
-#: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
-LAST = 5
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
 #: Kinds of returns of one run; there are four, and more in a league.

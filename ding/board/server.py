@@ -23,11 +23,11 @@ from ding.board.run_list import Run, RunList
 from ding.interaction.base.network import is_loopback, is_own_name, joined
 from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
 from ding.interaction.config import LOCAL_HOST
-from ding.plot import averaged
 from ding.utils import durations, strict_json
 from ding.utils.console import printable
 from ding.utils.errors import ConfigError, InteractionError, RunError
 from ding.utils.run_files import Piece, read_metrics, whole_rows
+from ding.utils.seed_statistics import averaged
 
 _logger = logging.getLogger(__name__)
 

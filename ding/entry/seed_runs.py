@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 import click
 
 from ding import plot
-from ding.board.run_list import LAST, Run
+from ding.board.run_list import Run
 from ding.config.compile import new_folder
 from ding.entry.run.signals import StopNow, StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError
+from ding.utils.run_files import LAST
+from ding.utils.seed_statistics import final_return
 
 #: Options of the command line that each run gets a value of.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
@@ -222,25 +224,46 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def _report(base: str, folders: dict[int, str]) -> None:
-    """Print a table of the runs, the best at the top: by the mean of their last evaluations, for
-    the best of many evaluations is luck, too."""
+    """Print a table of the runs, the best at the top.
+
+    Runs that have converged come first, by the env steps that they needed. The others follow by
+    the mean of their last evaluations, for the best of many evaluations is luck, too.
+    """
     runs = {seed: Run(folder, str(seed)).summary() for seed, folder in folders.items()}
-    last = {seed: run["last_return"] for seed, run in runs.items()}
-    found = [value for value in last.values() if value is not None]
+    for seed, run in runs.items():
+        returns = plot.return_points(folders[seed])[:, 1]
+        is_over = run["status"] == "converged"
+        run["last_return"] = final_return(returns, is_over) if len(returns) else None
+
+    def rank(seed: int) -> tuple[float, ...]:
+        run = runs[seed]
+        if run["status"] == "converged":
+            return 0, run["envstep"] or 0, run["train_iter"] or 0
+        last = run["last_return"]
+        return (2,) if last is None else (1, -last)
+
     rows: list[tuple[str, ...]] = [
         ("seed", "status", "last return", "best return", "env steps", "updates", "folder")
     ]
-    for seed in sorted(folders, key=lambda seed: (last[seed] is None, -(last[seed] or 0.0))):
+    for seed in sorted(folders, key=rank):
         run = runs[seed]
-        returns = (_shown(value, ".4g") for value in (last[seed], run["best_return"]))
+        values = (_shown(run[name], ".4g") for name in ("last_return", "best_return"))
         counts = (_shown(run[name], ",") for name in ("envstep", "train_iter"))
         folder = printable(folders[seed])
-        rows.append((str(seed), _state(run["status"]), *returns, *counts, folder))
+        rows.append((str(seed), _state(run["status"]), *values, *counts, folder))
     lines = ["", *table(rows)]
+    found = [run["last_return"] for run in runs.values() if run["last_return"] is not None]
+    steps = [run["envstep"] for run in runs.values() if run["status"] == "converged"]
     if len(found) > 1:
         lines.append(
-            f"last return (mean of {LAST} evaluations): mean {statistics.mean(found):.4g}, "
-            f"std {statistics.pstdev(found):.4g}, worst {min(found):.4g}"
+            f"last return (mean of {LAST} evaluations; converged: the last one): "
+            f"mean {statistics.mean(found):.4g}, std {statistics.pstdev(found):.4g}, "
+            f"worst {min(found):.4g}"
+        )
+    if len(folders) > 1 and steps and None not in steps:
+        lines.append(
+            f"converged: {len(steps)} of {len(folders)}, "
+            f"in a median of {statistics.median(steps):,.0f} env steps"
         )
     path = f"{base}_returns.png"
     # There may be no returns, or nothing to draw with.

@@ -19,6 +19,8 @@ METRICS_FILE = "metrics.jsonl"
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
 #: Bytes of ``metrics.jsonl`` that are read at once; a longer line is passed over.
 METRICS_CHUNK = 1 << 20
+#: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
+LAST = 5
 
 _Path = Annotated[str, Rule(lambda text: len(text) <= 4096, "a path")]
 _Time = Annotated[str, Rule(lambda text: len(text) <= 100, "a time in ISO 8601")]

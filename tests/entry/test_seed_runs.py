@@ -100,18 +100,26 @@ def test_summary_has_last_returns_and_a_picture(config):
         assert os.path.exists("run_returns.png")
 
 
-def test_the_table_ranks_by_the_last_evaluations_not_by_the_luckiest(tmp_path, capsys):
+def test_the_table_ranks_converged_runs_by_steps_and_others_by_their_end(tmp_path, capsys):
+    late = [0, 20, 20, 20, 20, 20, 20, 100]
     folders = {
-        3: make_run(tmp_path / "lucky", returns=[500, 10, 10, 10, 10, 10]),
+        3: make_run(tmp_path / "lucky", returns=[500, 10, 10, 10, 10, 10], status="finished"),
         4: tmp_path / "never began",
-        5: make_run(tmp_path / "steady", returns=[0, 90, 90, 90, 90, 90]),
+        5: make_run(tmp_path / "steady", returns=[0, 90, 90, 90, 90, 90], status="finished"),
+        6: make_run(tmp_path / "late", returns=late, envstep=700),
+        7: make_run(tmp_path / "early", returns=[0, 100], envstep=100),
     }
-
-    train_in_turn("run", [3, 4, 5], False, lambda seed, folder: _put(folders[seed], folder))
+    train_in_turn("run", list(folders), False, lambda seed, folder: _put(folders[seed], folder))
     lines = capsys.readouterr().out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("seed  status"))
-    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["5", "3", "4"]
-    assert lines[start + 4] == ("last return (mean of 5 evaluations): mean 50, std 40, worst 10")
+    rows = [line.split() for line in lines[start + 1 : start + 6]]
+    assert [row[0] for row in rows] == ["7", "6", "5", "3", "4"]
+    # What a run converged with is its last return, not the mean with the evaluations before.
+    assert [row[2] for row in rows[:2]] == ["100", "100"]
+    assert lines[start + 6] == (
+        "last return (mean of 5 evaluations; converged: the last one): mean 75, std 37.75, worst 10"
+    )
+    assert lines[start + 7] == "converged: 2 of 5, in a median of 400 env steps"
 
 
 def _put(source, folder):
@@ -139,7 +147,7 @@ def test_side_by_side(config):
     for seed in (0, 1):
         record = read_record(f"run_seed{seed}")
         assert (record.status, record.seed, record.train_iter) == ("finished", seed, 1)
-    assert "last return (mean of 5 evaluations): mean" in output
+    assert "last return (mean of 5 evaluations; converged: the last one): mean" in output
     assert read_record("run_seed0").pid != read_record("run_seed1").pid
 
 
