@@ -183,7 +183,9 @@ def is_parallel(create: Any) -> bool:
     )
 
 
-def serial_form(main: Mapping[str, Any], create: Mapping[str, Any]) -> tuple[dict, dict]:
+def serial_form(
+    main: Mapping[str, Any], create: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The configs of a parallel run for a serial one, or for evaluating what it trained.
 
     Parts and settings that only parallel mode has are left out.

@@ -3,6 +3,7 @@
 import itertools
 import socket
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from easydict import EasyDict
 
@@ -76,7 +77,7 @@ def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
 
 
 def parallel_transform(
-    cfg: dict,
+    cfg: dict[str, Any],
     coordinator_host: str | None = None,
     learner_host: list[str] | None = None,
     collector_host: list[str] | None = None,

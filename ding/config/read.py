@@ -24,7 +24,7 @@ class Config:
 
     def __init__(
         self,
-        cfg_dict: dict | None = None,
+        cfg_dict: dict[str, Any] | None = None,
         cfg_text: str | None = None,
         filename: str | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class Config:
         return Config(values, text, filename)
 
     @property
-    def cfg_dict(self) -> dict:
+    def cfg_dict(self) -> dict[str, Any]:
         return self._cfg_dict
 
 
@@ -114,7 +114,7 @@ def read_config_yaml(path: str) -> EasyDict:
     return EasyDict(loaded)
 
 
-def read_config_directly(path: str) -> dict:
+def read_config_directly(path: str) -> dict[str, Any]:
     """All values that a ``.py`` or ``.yaml`` config file defines, by name.
 
     Raises:
@@ -128,7 +128,7 @@ def read_config_directly(path: str) -> dict:
     raise ConfigError(f"config file {path!r} must end in .py, .yaml or .yml")
 
 
-def read_config(path: str) -> tuple[dict, dict]:
+def read_config(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """``main_config`` and ``create_config`` of a config file.
 
     Raises:
@@ -137,7 +137,7 @@ def read_config(path: str) -> tuple[dict, dict]:
     return _parts(path, read_config_directly(path))
 
 
-def read_config_with_system(path: str) -> tuple[dict, dict, dict]:
+def read_config_with_system(path: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
 
     The last may be missing, as in the config of a serial run: all of it has defaults.
@@ -150,7 +150,7 @@ def read_config_with_system(path: str) -> tuple[dict, dict, dict]:
     return main, create, names.get("system_config", {})
 
 
-def _parts(path: str, names: dict) -> tuple[dict, dict]:
+def _parts(path: str, names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:
         raise ConfigError(

@@ -22,7 +22,9 @@ from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
 
 
-def save_config(config_: dict, path: str, type_: str = "py", save_formatted: bool = False) -> None:
+def save_config(
+    config_: dict[str, Any], path: str, type_: str = "py", save_formatted: bool = False
+) -> None:
     """Save a config.
 
     Args:
@@ -46,7 +48,7 @@ def save_config(config_: dict, path: str, type_: str = "py", save_formatted: boo
         raise ConfigError(f"type_ must be 'py' or 'yaml', got {type_!r}")
 
 
-def save_config_yaml(config_: dict, path: str) -> None:
+def save_config_yaml(config_: dict[str, Any], path: str) -> None:
     """Save as YAML; tuples become lists.
 
     Raises:
@@ -55,14 +57,14 @@ def save_config_yaml(config_: dict, path: str) -> None:
     _save_text(path, yaml.safe_dump(without_objects(config_), sort_keys=False))
 
 
-def save_config_py(config_: dict, path: str) -> None:
+def save_config_py(config_: dict[str, Any], path: str) -> None:
     """Save as a Python file that defines ``exp_config``."""
     source = Source(search_path(at(config_, "main.create_config") or {}))
     body = source.of(config_, "exp_config")
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
 
-def save_config_formatted(config_: dict, path: str = "formatted_total_config.py") -> None:
+def save_config_formatted(config_: dict[str, Any], path: str = "formatted_total_config.py") -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
     The script is a config file like any other, and starts a new run when it is executed.

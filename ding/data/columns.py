@@ -9,7 +9,7 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 import torch
@@ -108,7 +108,7 @@ def _of_rows(method: Callable[..., Any]) -> Any:
     return call
 
 
-class Columns(list[Any]):
+class Columns(list[Row]):
     """A sequence of transitions, columns inside.
 
     It is a list of dicts, and does all that one does. ``len``, slicing, ``+`` of two containers,
@@ -125,7 +125,7 @@ class Columns(list[Any]):
         DataError: Columns of different lengths, or none at all.
     """
 
-    def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Any] = ()) -> None:
+    def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Row] = ()) -> None:
         self._parts: list[tuple[_Block, range]] | None = None
         if not isinstance(columns, Mapping):
             super().__init__(columns)
@@ -326,6 +326,12 @@ class Columns(list[Any]):
             return len(self._parts[0][1])
         return sum(len(span) for _, span in self._parts)
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Columns": ...
+
     def __getitem__(self, index: Any) -> Any:
         if self._parts is not None and isinstance(index, slice):
             if len(self._parts) == 1:
@@ -336,7 +342,7 @@ class Columns(list[Any]):
         self._to_rows()
         return super().__getitem__(index)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> list[Any]:
         if self._parts is not None and isinstance(other, Columns) and other._parts is not None:
             return Columns._of(self._parts + other._parts)
         self._to_rows()
@@ -348,7 +354,7 @@ class Columns(list[Any]):
         self._to_rows()
         return NotImplemented
 
-    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[misc]
+    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[misc, override]
         self.extend(other)
         return self
 
@@ -359,7 +365,7 @@ class Columns(list[Any]):
         self._to_rows()
         super().extend(list(other))
 
-    def copy(self) -> Any:
+    def copy(self) -> list[Row]:
         return list(self) if self._parts is None else Columns._of(list(self._parts))
 
     __copy__ = copy
@@ -386,28 +392,29 @@ class Columns(list[Any]):
 
     __hash__ = None
 
-    __setitem__ = _of_rows(list.__setitem__)
-    __delitem__ = _of_rows(list.__delitem__)
-    __contains__ = _of_rows(list.__contains__)
-    __reversed__ = _of_rows(list.__reversed__)
-    __mul__ = _of_rows(list.__mul__)
-    __rmul__ = _of_rows(list.__rmul__)
-    __imul__ = _of_rows(list.__imul__)
-    __eq__ = _of_rows(list.__eq__)
-    __ne__ = _of_rows(list.__ne__)
-    __lt__ = _of_rows(list.__lt__)
-    __le__ = _of_rows(list.__le__)
-    __gt__ = _of_rows(list.__gt__)
-    __ge__ = _of_rows(list.__ge__)
-    append = _of_rows(list.append)
-    insert = _of_rows(list.insert)
-    pop = _of_rows(list.pop)
-    remove = _of_rows(list.remove)
-    reverse = _of_rows(list.reverse)
-    sort = _of_rows(list.sort)
-    clear = _of_rows(list.clear)
-    index = _of_rows(list.index)
-    count = _of_rows(list.count)
+    if not TYPE_CHECKING:  # checkers take the types of a list's methods
+        __setitem__ = _of_rows(list.__setitem__)
+        __delitem__ = _of_rows(list.__delitem__)
+        __contains__ = _of_rows(list.__contains__)
+        __reversed__ = _of_rows(list.__reversed__)
+        __mul__ = _of_rows(list.__mul__)
+        __rmul__ = _of_rows(list.__rmul__)
+        __imul__ = _of_rows(list.__imul__)
+        __eq__ = _of_rows(list.__eq__)
+        __ne__ = _of_rows(list.__ne__)
+        __lt__ = _of_rows(list.__lt__)
+        __le__ = _of_rows(list.__le__)
+        __gt__ = _of_rows(list.__gt__)
+        __ge__ = _of_rows(list.__ge__)
+        append = _of_rows(list.append)
+        insert = _of_rows(list.insert)
+        pop = _of_rows(list.pop)
+        remove = _of_rows(list.remove)
+        reverse = _of_rows(list.reverse)
+        sort = _of_rows(list.sort)
+        clear = _of_rows(list.clear)
+        index = _of_rows(list.index)
+        count = _of_rows(list.count)
 
 
 def as_columns(data: object) -> Columns | None:

@@ -39,7 +39,7 @@ def eval(
     seed: int = 0,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict | None = None,
+    state_dict: dict[str, Any] | None = None,
     load_path: str | None = None,
     replay_path: str | None = None,
 ) -> float:
@@ -74,7 +74,7 @@ def evaluate(
     seed: int = 0,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict | None = None,
+    state_dict: dict[str, Any] | None = None,
     load_path: str | None = None,
     replay_path: str | None = None,
     strict: Strict = False,
@@ -99,7 +99,7 @@ def collect_demo_data(
     expert_data_path: str | None = None,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict | None = None,
+    state_dict: dict[str, Any] | None = None,
     state_dict_path: str | None = None,
 ) -> None:
     """Save training samples that a policy collects: as a list of rows, or as HDF5 for a path that
@@ -144,7 +144,7 @@ def collect_episodic_demo_data(
     expert_data_path: str,
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict | None = None,
+    state_dict: dict[str, Any] | None = None,
     state_dict_path: str | None = None,
 ) -> None:
     """Save whole episodes that a policy plays, each a list of its transitions.
@@ -247,7 +247,7 @@ def _acting(
     cfg: EasyDict,
     env_setting: list[Any] | None,
     model: torch.nn.Module | None,
-    weights: tuple[dict | None, str | None],
+    weights: tuple[dict[str, Any] | None, str | None],
     role: str,
     build: Callable[..., Any],
     replay_path: str | None = None,
@@ -298,8 +298,8 @@ def _exploration(cfg: EasyDict) -> dict[str, float]:
 
 
 def _find_weights(
-    cfg: EasyDict, model: Any, state_dict: dict | None, load_path: str | None
-) -> dict | None:
+    cfg: EasyDict, model: Any, state_dict: dict[str, Any] | None, load_path: str | None
+) -> dict[str, Any] | None:
     """The state to load; ``None`` if the given model has the weights."""
     if state_dict is not None:
         return state_dict

@@ -65,7 +65,7 @@ def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return seeds
 
 
-class _Count(click.ParamType):
+class _Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
     """A number of steps; ``1e6`` is one."""
 
     name = "number"

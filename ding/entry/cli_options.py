@@ -60,7 +60,7 @@ _OPTIONS = (
 )
 
 
-def parallel_options(command: Callable) -> Callable:
+def parallel_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: add the options."""
     for option in reversed(_OPTIONS):
         command = option(command)

@@ -224,7 +224,7 @@ def _reward_model(
     return model
 
 
-def load_weights(mode: Any, state: dict, source: str, whose: str = "this policy") -> None:
+def load_weights(mode: Any, state: dict[str, Any], source: str, whose: str = "this policy") -> None:
     """Load saved weights into one of a policy's modes; a `CheckpointError` if they do not fit."""
     try:
         mode.load_state_dict(state)
@@ -272,7 +272,7 @@ def episode_returns(info: Any) -> list[float]:
     return [float(episode["eval_episode_return"]) for episode in info[0]] if battles else []
 
 
-def _opponent_space(space: spaces.Space) -> spaces.Space:
+def _opponent_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
     """The second player's part of an action space of all players; any other space as it is."""
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
         return spaces.MultiDiscrete(space.nvec[1], start=space.start[1])

@@ -12,7 +12,7 @@ from ding.config.read import parse_yaml
 from ding.utils.errors import ConfigError
 
 
-def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> set[str]:
+def apply_overrides(configs: Sequence[dict[str, Any]], settings: Iterable[str]) -> set[str]:
     """Write settings into the configs, in place, and remove other places of the same setting.
 
     Args:

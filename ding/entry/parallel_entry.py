@@ -103,7 +103,9 @@ def print_notes(notes: Notes) -> None:
         print(notes.text, file=sys.stderr, flush=True)
 
 
-def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
+def read_parallel(
+    input_cfg: ParallelConfig,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The three parts of a config, from a file or as they are.
 
     Raises:
@@ -165,10 +167,10 @@ def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_lea
 
 def launch_learner(
     seed: int,
-    config: dict | None = None,
+    config: dict[str, Any] | None = None,
     filename: str | None = None,
     name: str | None = None,
-) -> list:
+) -> list[Any]:
     """Start a learner's process.
 
     Args:
@@ -192,10 +194,10 @@ def run_collector(
 
 def launch_collector(
     seed: int,
-    config: dict | None = None,
+    config: dict[str, Any] | None = None,
     filename: str | None = None,
     name: str | None = None,
-) -> list:
+) -> list[Any]:
     """Start a collector's process; arguments and result as for `launch_learner`."""
     return _launch("collector", run_collector, seed, config, filename, name)
 
@@ -204,8 +206,8 @@ def launch_coordinator(
     seed: int,
     config: EasyDict | None = None,
     filename: str | None = None,
-    learner_handle: list | None = None,
-    collector_handle: list | None = None,
+    learner_handle: list[Any] | None = None,
+    collector_handle: list[Any] | None = None,
 ) -> None:
     """Run a coordinator in this process until the run has ended.
 
@@ -293,12 +295,12 @@ class PipeEvent:
 
 def _launch(
     kind: str,
-    target: Callable,
+    target: Callable[..., Any],
     seed: int,
-    config: dict | None,
+    config: dict[str, Any] | None,
     filename: str | None,
     name: str | None,
-) -> list:
+) -> list[Any]:
     entry = config
     if filename is not None or (isinstance(config, Mapping) and "system" in config):
         entry = worker_of(_whole_config(config, filename), kind, name)
@@ -313,7 +315,7 @@ def _launch(
 
 
 def _launched(
-    target: Callable, entry: EasyDict, seed: int, started: PipeEvent, closing: PipeEvent
+    target: Callable[..., Any], entry: EasyDict, seed: int, started: PipeEvent, closing: PipeEvent
 ) -> None:
     closing.only_listen()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -353,7 +355,7 @@ def _wait_for_start(process: Any, started: PipeEvent) -> bool:
     return started.is_set()
 
 
-def _close_all(handles: list) -> None:
+def _close_all(handles: list[Any]) -> None:
     for _, _, closing in handles:
         closing.set()
     for process, _, _ in handles:

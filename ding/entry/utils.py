@@ -14,7 +14,7 @@ from ding.worker import IMetric
 class AccMetric(IMetric):
     """Accuracy of classification."""
 
-    def eval(self, inputs: Any, label: Any) -> dict:
+    def eval(self, inputs: Any, label: Any) -> dict[str, Any]:
         """Share of ``inputs["logit"]`` (``[B, classes]``) whose largest entry is the label's."""
         logit = inputs["logit"] if isinstance(inputs, dict) else inputs
         return {"Acc": (logit.argmax(-1) == label).float().mean().item()}
@@ -29,14 +29,14 @@ class AccMetric(IMetric):
         return metric1["Acc"] >= wanted
 
 
-def mark_not_expert(ori_data: list[dict]) -> list[dict]:
+def mark_not_expert(ori_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mark transitions as not an expert's: ``is_expert`` 0."""
     for row in ori_data:
         row["is_expert"] = 0
     return ori_data
 
 
-def mark_warm_up(ori_data: list[dict]) -> list[dict]:
+def mark_warm_up(ori_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mark transitions as collected before training: ``warm_up`` true."""
     for row in ori_data:
         row["warm_up"] = True
@@ -50,7 +50,7 @@ def random_collect(
     collector_env: Any,
     commander: Any,
     replay_buffer: Any,
-    postprocess_data_fn: Callable | None = None,
+    postprocess_data_fn: Callable[..., Any] | None = None,
 ) -> None:
     """Fill the buffer with what a random policy sees, before training.
 

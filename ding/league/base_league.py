@@ -180,7 +180,7 @@ class BaseLeague(ABC):
         """Oldest first."""
         return list(self._historical.values())
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Players, records and ratings, as plain data; the checkpoints stay in their files."""
         return {
             "players": {
@@ -191,7 +191,7 @@ class BaseLeague(ABC):
             "turn": self._turn,
         }
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a `state_dict` of a league of the same config.
 
         Raises:

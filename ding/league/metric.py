@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class LeagueMetricEnv:
         return PlayerRating(self.mu if mu is None else mu, self.sigma if sigma is None else sigma)
 
     def rate_1vs1(
-        self, home: PlayerRating, away: PlayerRating, result: list
+        self, home: PlayerRating, away: PlayerRating, result: list[Any]
     ) -> tuple[PlayerRating, PlayerRating]:
         """Both ratings after the games of `result`, see `ding.league.jobs.flat_outcomes`."""
         for outcome in flat_outcomes(result):

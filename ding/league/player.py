@@ -79,7 +79,7 @@ class HistoricalPlayer(Player):
         super().__init__(*args)
         self.parent_id = parent_id
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """All that it is, as plain data."""
         names = ("player_id", "parent_id", "category", "checkpoint_path", "total_agent_step")
         return {**{name: getattr(self, name) for name in names}, "rating": asdict(self.rating)}
@@ -109,7 +109,7 @@ class ActivePlayer(Player):
         self._eval_opponent_difficulty = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
-    def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
+    def is_trained_enough(self, select_fn: Callable[..., Any] | None = None) -> bool:
         """Whether it is time to keep a copy.
 
         True from one phase on (``one_phase_step`` iterations after the last copy) if it wins
@@ -145,7 +145,7 @@ class ActivePlayer(Player):
             parent_id=self.player_id,
         )
 
-    def restored_copy(self, state: dict) -> HistoricalPlayer:
+    def restored_copy(self, state: dict[str, Any]) -> HistoricalPlayer:
         """A frozen copy of it, from the copy's `state_dict`."""
         return HistoricalPlayer(
             *(self.cfg, state["category"], self.payoff, state["checkpoint_path"]),
@@ -153,12 +153,12 @@ class ActivePlayer(Player):
             parent_id=state["parent_id"],
         )
 
-    def mutate(self, info: dict) -> str | None:
+    def mutate(self, info: dict[str, Any]) -> str | None:
         """What to restart from after a copy was kept, ``info["reset_checkpoint_path"]``, the
         checkpoint of before self-play; None: go on."""
         return None
 
-    def get_job(self, eval_flag: bool = False) -> dict:
+    def get_job(self, eval_flag: bool = False) -> dict[str, Any]:
         """Whom to play next: ``opponent`` is a player, for an evaluation a difficulty."""
         if eval_flag:
             return {"opponent": self._eval_opponent_difficulty[self._difficulty]}
@@ -173,7 +173,7 @@ class ActivePlayer(Player):
         self._difficulty += 1
         return True
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """What changes, its rating and random generator included; plain data."""
         return {
             "checkpoint_path": self.checkpoint_path,
@@ -184,7 +184,7 @@ class ActivePlayer(Player):
             "rng": json.dumps(self._rng.bit_generator.state),
         }
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
         self.rating = PlayerRating(**state_dict["rating"])

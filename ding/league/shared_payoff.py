@@ -21,7 +21,7 @@ class Member(Protocol):
 _Player = TypeVar("_Player", bound=Member)
 
 
-class BattleRecordDict(dict):
+class BattleRecordDict(dict[str, float]):
     """Counts of ``wins``, ``draws``, ``losses`` and of all ``games``, all 0 at first."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class BattleSharedPayoff(Generic[_Player]):
         self._players: dict[str, _Player] = {}
         self._data: dict[str, BattleRecordDict] = {}
 
-    def __getitem__(self, players: tuple) -> np.ndarray:
+    def __getitem__(self, players: tuple[Any, ...]) -> np.ndarray:
         """Win rates of home against away, a draw being half a win.
 
         Args:
@@ -105,11 +105,11 @@ class BattleSharedPayoff(Generic[_Player]):
         first, second = (away, home) if is_reversed else (home, away)
         return f"{first} vs {second}", is_reversed
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """The records; the owner of the players keeps those."""
         return {key: dict(record) for key, record in self._data.items()}
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Replace all records by those of a `state_dict`."""
         self._data = {}
         for key, counts in state_dict.items():
@@ -145,7 +145,7 @@ class BattleSharedPayoff(Generic[_Player]):
         return min((wins + 0.5 * record[DRAWS]) / record["games"], 1.0)
 
 
-def create_payoff(cfg: EasyDict) -> BattleSharedPayoff:
+def create_payoff(cfg: EasyDict) -> BattleSharedPayoff[Any]:
     """The payoff that ``cfg.type`` names; only ``'battle'`` exists."""
     payoff_type: Any = cfg.get("type")
     if payoff_type != "battle":

@@ -1,6 +1,7 @@
 """The three roles of the AlphaStar league (Vinyals et al., 2019)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -48,10 +49,10 @@ class MainExploiter(ActivePlayer):
     learn from, and an earlier copy of it is met instead.
     """
 
-    def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
+    def is_trained_enough(self, select_fn: Callable[..., Any] | None = None) -> bool:
         return super().is_trained_enough(select_fn or _is_main)
 
-    def mutate(self, info: dict) -> str:
+    def mutate(self, info: dict[str, Any]) -> str:
         """Always restarts."""
         return info["reset_checkpoint_path"]
 
@@ -70,7 +71,7 @@ class LeagueExploiter(ActivePlayer):
     ``cfg.mutate_prob`` (0.25): the chance that it restarts after a copy of it was kept.
     """
 
-    def mutate(self, info: dict) -> str | None:
+    def mutate(self, info: dict[str, Any]) -> str | None:
         is_reset = self._rng.random() < self.cfg.get("mutate_prob", 0.25)
         return info["reset_checkpoint_path"] if is_reset else None
 

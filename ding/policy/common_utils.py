@@ -1,6 +1,7 @@
 """What several policies do with their data."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -141,7 +142,7 @@ def _float(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.dtype == torch.float32 else tensor.float()
 
 
-def single_env_forward_wrapper(forward_fn: Callable) -> Callable:
+def single_env_forward_wrapper(forward_fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a mode's ``forward``, which takes a dict of environments, act in one environment.
 
     Args:

@@ -22,8 +22,8 @@ class PolicyFactory:
     @staticmethod
     def get_random_policy(
         policy: Any,
-        action_space: gym.spaces.Space | None = None,
-        forward_fn: Callable | None = None,
+        action_space: gym.spaces.Space[Any] | None = None,
+        forward_fn: Callable[..., Any] | None = None,
     ) -> Any:
         """A mode that acts at random and does all else as ``policy`` does.
 
@@ -57,7 +57,7 @@ class PolicyFactory:
 class _Draw:
     """Uniform actions, from torch's generator by way of the space's own."""
 
-    def __init__(self, action_space: gym.spaces.Space) -> None:
+    def __init__(self, action_space: gym.spaces.Space[Any]) -> None:
         # A copy: the environment's space keeps its seed.
         self._space = copy.deepcopy(as_gymnasium_space(action_space))
         self._space.seed(int(torch.randint(2**31, ())))

@@ -39,7 +39,9 @@ class _ComparedSteps(DemonstratedRewardModel):
         """Rewards by the network's output, ``[N]``."""
 
     @abstractmethod
-    def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
+    def _loss(
+        self, own: dict[str, Tensor], expert: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Any]]:
         """The loss of two batches, and what to log."""
 
     def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
@@ -103,7 +105,9 @@ class GailRewardModel(_ComparedSteps):
     def _reward(self, output: Tensor) -> Tensor:
         return F.softplus(output)
 
-    def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
+    def _loss(
+        self, own: dict[str, Tensor], expert: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Any]]:
         of_own, of_expert = self._output(own), self._output(expert)
         # -log(1 - D) of own steps and -log D of the expert's, by the logit of D.
         loss = F.softplus(of_own).mean() + F.softplus(-of_expert).mean()
@@ -150,7 +154,9 @@ class GuidedCostRewardModel(_ComparedSteps):
     def _reward(self, output: Tensor) -> Tensor:
         return -output
 
-    def _loss(self, own: dict[str, Tensor], expert: dict[str, Tensor]) -> tuple[Tensor, dict]:
+    def _loss(
+        self, own: dict[str, Tensor], expert: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Any]]:
         of_own, of_expert = self._output(own), self._output(expert)
         cost = torch.cat([of_own, of_expert])
         log_prob_ = torch.cat([own["prob"], expert["prob"]]).clamp(min=1e-6).log()

@@ -88,7 +88,7 @@ class Adder:
         cum_reward: bool = False,
         correct_terminate_gamma: bool = True,
         gamma: float = 0.99,
-    ) -> deque:
+    ) -> deque[Any]:
         """Turn one-step rows into n-step rows.
 
         A window ends with the data or where a row is ``done``, whichever comes first. Its row
@@ -110,7 +110,7 @@ class Adder:
             if rows[index].get("done", False):
                 last = index
             ends[index] = min(index + nstep - 1, last)
-        result: deque = deque()
+        result: deque[Any] = deque()
         for index, end in enumerate(ends):
             row, final = dict(rows[index]), rows[end]
             rewards = [step["reward"] for step in rows[index : end + 1]]

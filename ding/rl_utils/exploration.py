@@ -37,7 +37,7 @@ class BaseNoise(ABC):
         super().__init__()
 
     @abstractmethod
-    def __call__(self, shape: tuple, device: str) -> torch.Tensor:
+    def __call__(self, shape: tuple[Any, ...], device: str) -> torch.Tensor:
         """Draw noise of the given shape."""
 
 
@@ -59,7 +59,7 @@ class GaussianNoise(BaseNoise):
         self._mu = mu
         self._sigma = sigma
 
-    def __call__(self, shape: tuple, device: str) -> torch.Tensor:
+    def __call__(self, shape: tuple[Any, ...], device: str) -> torch.Tensor:
         return torch.randn(shape, device=device) * self._sigma + self._mu
 
 
@@ -93,7 +93,9 @@ class OUNoise(BaseNoise):
         """Go back to the start."""
         self._x: Any = self._x0
 
-    def __call__(self, shape: tuple, device: str, mu: float | None = None) -> torch.Tensor:
+    def __call__(
+        self, shape: tuple[Any, ...], device: str, mu: float | None = None
+    ) -> torch.Tensor:
         if self._x is None or (isinstance(self._x, torch.Tensor) and self._x.shape != shape):
             self._x = torch.zeros(shape, device=device)
         target = self._mu if mu is None else mu
@@ -115,7 +117,7 @@ class OUNoise(BaseNoise):
 _NOISES: dict[str, Callable[..., BaseNoise]] = {"gauss": GaussianNoise, "ou": OUNoise}
 
 
-def create_noise_generator(noise_type: str, noise_kwargs: dict) -> BaseNoise:
+def create_noise_generator(noise_type: str, noise_kwargs: dict[str, Any]) -> BaseNoise:
     """Build noise by name.
 
     Args:

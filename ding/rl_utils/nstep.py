@@ -10,7 +10,7 @@ nstep_return_data = namedtuple("nstep_return_data", ["reward", "next_value", "do
 
 
 def nstep_return(
-    data: Any, gamma: float | list, nstep: int, value_gamma: torch.Tensor | None = None
+    data: Any, gamma: float | list[Any], nstep: int, value_gamma: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Discounted rewards plus the discounted next value.
 

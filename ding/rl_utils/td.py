@@ -129,7 +129,7 @@ def v_nstep_td_error(
 
 def q_nstep_td_error(
     data: Any,
-    gamma: float | list,
+    gamma: float | list[Any],
     nstep: int = 1,
     cum_reward: bool = False,
     value_gamma: torch.Tensor | None = None,
@@ -153,7 +153,7 @@ def q_nstep_td_error(
 
 def q_nstep_td_error_with_rescale(
     data: Any,
-    gamma: float | list,
+    gamma: float | list[Any],
     nstep: int = 1,
     value_gamma: torch.Tensor | None = None,
     criterion: nn.Module = nn.MSELoss(reduction="none"),
@@ -251,7 +251,7 @@ def _target(
     reward: torch.Tensor,
     next_value: torch.Tensor,
     done: torch.Tensor,
-    gamma: float | list,
+    gamma: float | list[Any],
     nstep: int,
     cum_reward: bool,
     value_gamma: torch.Tensor | None,

@@ -84,7 +84,7 @@ class CheckpointHelper:
         prefix: str | None = None,
         strict: bool = True,
         logger_prefix: str = "",
-        state_dict_mask: list = [],
+        state_dict_mask: list[Any] = [],
     ) -> None:
         """Restore the given parts.
 
@@ -135,7 +135,7 @@ def build_checkpoint_helper(cfg: Any) -> CheckpointHelper:
     return CheckpointHelper()
 
 
-def auto_checkpoint(func: Callable) -> Callable:
+def auto_checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
 
     The owner's ``save_checkpoint()`` is called and the error goes on. SIGTERM is only caught in

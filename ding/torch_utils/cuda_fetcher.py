@@ -22,7 +22,7 @@ class CudaFetcher:
     """
 
     def __init__(
-        self, data_source: Iterable, device: str, queue_size: int = 4, sleep: float = 0.1
+        self, data_source: Iterable[Any], device: str, queue_size: int = 4, sleep: float = 0.1
     ) -> None:
         self._source = data_source
         self._device = torch.device(device)

@@ -18,7 +18,7 @@ def map_leaves(
     fn: Callable[[Any], Any],
     item: Any,
     ignore_keys: Collection[str] = (),
-    is_leaf: Callable[[list | tuple], bool] | None = None,
+    is_leaf: Callable[[list[Any] | tuple[Any, ...]], bool] | None = None,
 ) -> Any:
     """Apply ``fn`` to every leaf of nested dicts, lists, tuples and named tuples.
 
@@ -48,7 +48,7 @@ def map_leaves(
     return fn(item)
 
 
-def rebuild_tuple(like: tuple, values: list[Any]) -> tuple:
+def rebuild_tuple(like: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
     """A tuple of the same type, named or not."""
     return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
 
@@ -59,7 +59,7 @@ def _map_columns(fn: Callable[[Any], Any], data: Any, ignore_keys: Collection[st
     return mapped.with_columns(**kept) if kept else mapped
 
 
-def to_device(item: Any, device: str, ignore_keys: list = []) -> Any:
+def to_device(item: Any, device: str, ignore_keys: list[Any] = []) -> Any:
     """Move tensors and modules to ``device``; arrays, numbers, strings and None stay.
 
     Args:
@@ -82,7 +82,7 @@ def to_dtype(item: Any, dtype: torch.dtype) -> Any:
 def to_tensor(
     item: Any,
     dtype: torch.dtype | None = None,
-    ignore_keys: list = [],
+    ignore_keys: list[Any] = [],
     transform_scalar: bool = True,
 ) -> Any:
     """Turn arrays, numbers and lists of numbers into tensors.
@@ -179,7 +179,7 @@ def to_item(data: Any, ignore_error: bool = True) -> Any:
     return _passed(data, "to_item")
 
 
-def same_shape(data: list) -> bool:
+def same_shape(data: list[Any]) -> bool:
     """Whether all tensors (or arrays) of the list have the same shape."""
     return len({tuple(value.shape) for value in data}) <= 1
 
@@ -303,7 +303,7 @@ def _cannot(leaf: Any, function: str) -> str:
     )
 
 
-class LogDict(dict):
+class LogDict(dict[str, Any]):
     """A dict whose tensors become numbers (one element) or lists as they are put in."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -311,7 +311,7 @@ class LogDict(dict):
             value = map_leaves(_detached, value)
         super().__setitem__(key, value)
 
-    def update(self, data: dict) -> None:  # type: ignore[override]
+    def update(self, data: dict[str, Any]) -> None:  # type: ignore[override]
         for key, value in data.items():
             self[key] = value
 

@@ -76,7 +76,7 @@ class FusedAdam:
             )
         return True
 
-    def _gather(self, optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> tuple:
+    def _gather(self, optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> tuple[Any, ...]:
         states = [optimizer.state[param] for param in group["params"]]
         moments = [[state[key] for state in states if key in state] for key in _STATE]
         # Parts of one tensor, so that one operation counts for all parameters.

@@ -35,7 +35,7 @@ def set_training(module: torch.nn.Module, training: bool) -> None:
             set_training(child, training)
 
 
-class DataParallel(torch.nn.DataParallel):
+class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
     """``torch.nn.DataParallel`` through which the wrapped model's own attributes are reached."""
 
     def __getattr__(self, name: str) -> Any:

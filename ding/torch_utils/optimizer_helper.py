@@ -34,7 +34,7 @@ def _plain(method: Any) -> Any:
     return inspect.unwrap(method)
 
 
-def _unprofiled(step: Callable) -> Callable:
+def _unprofiled(step: Callable[..., Any]) -> Callable[..., Any]:
     """Keep torch from naming each step for its profiler, which takes as long as a small step.
 
     Step hooks are called all the same.
@@ -42,7 +42,7 @@ def _unprofiled(step: Callable) -> Callable:
     profiled = torch.optim.Optimizer.profile_hook_step(step)
 
     @functools.wraps(step)
-    def call(self: torch.optim.Optimizer, closure: Callable | None = None) -> Any:
+    def call(self: torch.optim.Optimizer, closure: Callable[..., Any] | None = None) -> Any:
         has_hooks = (
             self._optimizer_step_pre_hooks
             or self._optimizer_step_post_hooks
@@ -64,7 +64,7 @@ class _Guarded(torch.optim.Optimizer):
         """Norm of all current gradients, before clipping."""
         return total_norm(gradients(self), self._guard.norm_type)
 
-    def _guarded_step(self, update: Callable, closure: Callable | None) -> Any:
+    def _guarded_step(self, update: Callable[..., Any], closure: Callable[..., Any] | None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -118,7 +118,7 @@ class Adam(torch.optim.Adam, _Guarded):
 
     def __init__(
         self,
-        params: Iterable,
+        params: Iterable[Any],
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -148,7 +148,7 @@ class Adam(torch.optim.Adam, _Guarded):
                 group["weight_decay"] = 0
 
     @_unprofiled
-    def step(self, closure: Callable | None = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         return self._guarded_step(_adam_update, closure)
 
 
@@ -157,7 +157,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
 
     def __init__(
         self,
-        params: Iterable,
+        params: Iterable[Any],
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -180,7 +180,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
         self._guard = guard
 
     @_unprofiled
-    def step(self, closure: Callable | None = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         return self._guarded_step(_plain(torch.optim.RMSprop.step), closure)
 
 
@@ -240,7 +240,7 @@ def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[
     ]
 
 
-def _read_groups(params: Iterable) -> list[Any]:
+def _read_groups(params: Iterable[Any]) -> list[Any]:
     """The parameters or groups with nothing left that can be iterated over only once."""
     entries = list(params)
     for index, entry in enumerate(entries):

@@ -185,7 +185,7 @@ def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
     return [name for name, *_ in entries]
 
 
-def _check(content: Buffer, entries: list[tuple]) -> None:
+def _check(content: Buffer, entries: list[tuple[Any, ...]]) -> None:
     """Compare with the checksum; files of other programs have none."""
     tail = bytes(content[-_SUM_BYTES:])
     if not any(entry[0] == _SUM for entry in entries):
@@ -222,7 +222,7 @@ def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
 
 
 @functools.lru_cache(_LAYOUTS)
-def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
+def _layout(head: bytes) -> tuple[list[tuple[Any, ...]], int, dict[str, Any]]:
     """Name, place, count, dtypes and shape of each tensor; bytes of all; the facts."""
     try:
         header = json.loads(head)
@@ -234,7 +234,7 @@ def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
     if own is not _FOREIGN and _SUM not in header:
         raise DataError(_NO_SUM)
     as_numpy = set(own["numpy"])
-    found: dict[str, tuple] = {}
+    found: dict[str, tuple[Any, ...]] = {}
     at = 0
     for begin, end, name, kind, shape in _entries(header):
         if begin != at:

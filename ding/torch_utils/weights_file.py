@@ -82,7 +82,7 @@ def weights_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(name)}(?:\.[0-9a-f]{{16}}_[0-9]+_[0-9]+)?")
 
 
-def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:
+def _flat(state: Mapping[str, Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     for key, value in state.items():
         here = (*path, key)
         if type(key) not in (str, int):

@@ -61,7 +61,7 @@ def jpeg_data_compressor(data: np.ndarray) -> bytes:
     return content.tobytes()
 
 
-def get_data_compressor(name: str) -> Callable:
+def get_data_compressor(name: str) -> Callable[..., Any]:
     """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
     return _by_name(_COMPRESSORS, name)
 
@@ -105,18 +105,18 @@ def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> 
     return picture
 
 
-def get_data_decompressor(name: str) -> Callable:
+def get_data_decompressor(name: str) -> Callable[..., Any]:
     """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
     return _by_name(_DECOMPRESSORS, name)
 
 
-_COMPRESSORS: dict[str, Callable] = {
+_COMPRESSORS: dict[str, Callable[..., Any]] = {
     "lz4": lz4_data_compressor,
     "zlib": zlib_data_compressor,
     "jpeg": jpeg_data_compressor,
     "none": dummy_compressor,
 }
-_DECOMPRESSORS: dict[str, Callable] = {
+_DECOMPRESSORS: dict[str, Callable[..., Any]] = {
     "lz4": lz4_data_decompressor,
     "zlib": zlib_data_decompressor,
     "jpeg": jpeg_data_decompressor,
@@ -124,7 +124,7 @@ _DECOMPRESSORS: dict[str, Callable] = {
 }
 
 
-def _by_name(table: dict[str, Callable], name: str) -> Callable:
+def _by_name(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
     if name not in table:
         raise UnknownTypeError(f"unknown compression {name!r}; choose one of {', '.join(table)}")
     return table[name]

@@ -7,7 +7,7 @@ import operator
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -68,14 +68,14 @@ def dicts_to_lists(data: Mapping[Any, list[Any]]) -> list[Mapping[Any, Any]]:
     return [dict(zip(data, row)) for row in zip(*data.values())]
 
 
-def override(cls: type) -> Callable[[Callable], Callable]:
+def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the method must override one of `cls`.
 
     Raises:
         NameError: `cls` has no method of that name.
     """
 
-    def check(method: Callable) -> Callable:
+    def check(method: Callable[..., Any]) -> Callable[..., Any]:
         if method.__name__ not in dir(cls):
             raise NameError(f"{method.__name__} overrides no method of {cls.__name__}")
         return method
@@ -124,11 +124,11 @@ def squeeze(data: Any) -> Any:
 
 
 def default_get(
-    data: Mapping,
+    data: Mapping[str, Any],
     name: str,
     default_value: Any | None = None,
-    default_fn: Callable | None = None,
-    judge_fn: Callable | None = None,
+    default_fn: Callable[..., Any] | None = None,
+    judge_fn: Callable[..., Any] | None = None,
 ) -> Any:
     """``data[name]``, or else the default.
 
@@ -152,7 +152,7 @@ def first_goal(stop_value: Any) -> Any:
     return stop_value[0] if isinstance(stop_value, list | tuple) else stop_value
 
 
-def list_split(data: list, step: int) -> tuple[list[list], list | None]:
+def list_split(data: list[Any], step: int) -> tuple[list[list[Any]], list[Any] | None]:
     """Cut into pieces of `step` items.
 
     Returns:
@@ -163,7 +163,9 @@ def list_split(data: list, step: int) -> tuple[list[list], list | None]:
     return pieces, (data[full:] or None)
 
 
-def error_wrapper(fn: Callable, default_ret: Any, warning_msg: str = "") -> Callable:
+def error_wrapper(
+    fn: Callable[..., Any], default_ret: Any, warning_msg: str = ""
+) -> Callable[..., Any]:
     """A function that answers `default_ret`, and warns once, where `fn` raises."""
 
     @functools.wraps(fn)
@@ -224,7 +226,9 @@ class LimitedSpaceContainer:
             self.max_val = max(self.min_val, self.max_val - 1)
 
 
-def deep_merge_dicts(original: dict | None, new_dict: dict | None) -> dict:
+def deep_merge_dicts(
+    original: dict[str, Any] | None, new_dict: dict[str, Any] | None
+) -> dict[str, Any]:
     """`original` with `new_dict` merged over it, as a new dict of the type of `original`.
 
     Neither input is changed, and the result shares no dict or list with them.
@@ -244,12 +248,12 @@ def _copy_containers(value: Any) -> Any:
 
 
 def deep_update(
-    original: dict,
-    new_dict: dict,
+    original: dict[str, Any],
+    new_dict: dict[str, Any],
     new_keys_allowed: bool = False,
     whitelist: list[str] | None = None,
     override_all_if_type_changes: list[str] | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Merge `new_dict` into `original`, in place, dict by dict.
 
     Args:
@@ -277,7 +281,7 @@ def deep_update(
     return original
 
 
-def flatten_dict(data: Mapping, delimiter: str = "/") -> dict:
+def flatten_dict(data: Mapping[str, Any], delimiter: str = "/") -> dict[str, Any]:
     """``{'a': {'b': 1}}`` to ``{'a/b': 1}``; an empty inner dict vanishes."""
     flat = {}
     for key, value in data.items():
@@ -307,7 +311,9 @@ def one_time_warning(warning_msg: str) -> None:
     logging.warning(warning_msg)
 
 
-def split_data_generator(data: dict, split_size: int, shuffle: bool = True) -> Iterator[dict]:
+def split_data_generator(
+    data: dict[str, Any], split_size: int, shuffle: bool = True
+) -> Iterator[dict[str, Any]]:
     """Minibatches of a batch: dicts of slices; the last may be smaller.
 
     Args:
@@ -396,5 +402,5 @@ class SingletonMetaclass(type):
             return cls._instance
 
 
-#: A list, a tuple or a named tuple, such as the shape of an observation.
-SequenceType = TypeVar("SequenceType", list, tuple, NamedTuple)  # type: ignore[type-var]
+#: A list or a tuple, such as the shape of an observation.
+SequenceType = TypeVar("SequenceType", list[Any], tuple[Any, ...])

@@ -225,7 +225,7 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
         raise
 
 
-def write_secret(path: str | os.PathLike, text: str) -> bool:
+def write_secret(path: str | os.PathLike[str], text: str) -> bool:
     """Write a file that its owner alone may read, from its first byte; its folder exists.
 
     Returns:
@@ -274,7 +274,7 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
-def replace_text(path: str | os.PathLike, text: str) -> None:
+def replace_text(path: str | os.PathLike[str], text: str) -> None:
     """Replace a small text file in one move, so that a reader never sees half of it.
 
     Raises:
@@ -403,7 +403,7 @@ MAX_FACTS = 16 << 20
 _SIGNS = (b'"checksum"', b"crc32", b"other entries")
 
 
-def write_facts(path: str | os.PathLike, facts: Mapping[str, Any]) -> None:
+def write_facts(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
     """Replace a file in one move.
 
     Args:
@@ -416,7 +416,7 @@ def write_facts(path: str | os.PathLike, facts: Mapping[str, Any]) -> None:
     replace_text(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
 
 
-def read_facts(path: str | os.PathLike) -> dict[str, Any]:
+def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """`load_facts`; empty if there is no such file, or if it is damaged, with a warning that names
     it."""
     try:
@@ -428,7 +428,7 @@ def read_facts(path: str | os.PathLike) -> dict[str, Any]:
         return {}
 
 
-def load_facts(path: str | os.PathLike) -> dict[str, Any]:
+def load_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what `write_facts` wrote, or a user by hand.
 
     Raises:

@@ -33,7 +33,7 @@ class AppendFile:
 
     def __init__(
         self,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         header: str = "",
         lines: bool = True,
         flush_seconds: float = durations.LOG_FLUSH,

@@ -122,7 +122,7 @@ class TextLogger(logging.Logger):
             if isinstance(handler, _TerminalHandler):
                 self.removeHandler(handler)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return LoggerFactory.create_logger, (os.path.dirname(self.file), self.name, self.level)
 
 
@@ -193,7 +193,7 @@ class _TerminalHandler(_Handler):
             self.handleError(record)
 
 
-def pretty_print(result: dict, direct_print: bool = True) -> str:
+def pretty_print(result: dict[str, Any], direct_print: bool = True) -> str:
     """A nested dict as indented ``key: value`` lines.
 
     Args:

@@ -61,7 +61,7 @@ class DistributedWriter:
     """
 
     def __init__(
-        self, logdir: str | os.PathLike, metrics_path: str | os.PathLike | None = None
+        self, logdir: str | os.PathLike[str], metrics_path: str | os.PathLike[str] | None = None
     ) -> None:
         self.logdir = os.fspath(logdir)
         #: Called after each flush, if set.
@@ -167,7 +167,7 @@ class DistributedWriter:
 class _MetricsFile:
     """The sink that writes rows as lines of ``metrics.jsonl``."""
 
-    def __init__(self, path: str | os.PathLike) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = AppendFile(path)
 
     def take(self, row: Row) -> None:
@@ -177,7 +177,7 @@ class _MetricsFile:
         self._file.flush()
 
 
-def run_folder(log_path: str | os.PathLike) -> str:
+def run_folder(log_path: str | os.PathLike[str]) -> str:
     """The run folder of a component's log folder: ``<run>`` for ``<run>/log/<name>``."""
     log_path = os.path.abspath(os.fspath(log_path))
     parent = os.path.dirname(log_path)

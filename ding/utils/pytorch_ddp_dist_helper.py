@@ -122,7 +122,7 @@ def get_group(group_size: int) -> Any:
     return groups[dist.get_rank() // group_size]
 
 
-def dist_mode(func: Callable) -> Callable:
+def dist_mode(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: `dist_init` before the function, `dist_finalize` after it."""
 
     @functools.wraps(func)

@@ -23,7 +23,7 @@ class _Origin(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-class Registry(dict):
+class Registry(dict[str, Any]):
     """A dict of names to classes or functions.
 
     ``@REGISTRY.register('name')`` adds an entry. Names announced with `register_lazy` are known
@@ -96,7 +96,7 @@ class Registry(dict):
         """
         self._deriver = suffix, import_path, function
 
-    def get(self, module_name: str) -> Callable:  # type: ignore[override]
+    def get(self, module_name: str) -> Callable[..., Any]:  # type: ignore[override]
         """The object registered under a name; imports it if it was only announced.
 
         Raises:
@@ -108,11 +108,11 @@ class Registry(dict):
         """Call the object registered as `obj_type` with the other arguments."""
         return self[obj_type](*obj_args, **obj_kwargs)
 
-    def query(self) -> Iterable:
+    def query(self) -> Iterable[Any]:
         """Every known name, those not yet imported included."""
         return list(dict.fromkeys([*self.keys(), *self._lazy]))
 
-    def query_details(self, aliases: Iterable | None = None) -> OrderedDict:
+    def query_details(self, aliases: Iterable[Any] | None = None) -> OrderedDict[str, Any]:
         """Name to ``'file:line'`` of where it was registered. Imports what was only announced."""
         details = OrderedDict()
         for name in self.query() if aliases is None else aliases:
@@ -123,7 +123,7 @@ class Registry(dict):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._lazy
 
-    def __missing__(self, name: str) -> Callable:
+    def __missing__(self, name: str) -> Callable[..., Any]:
         path = self._lazy.get(name) if isinstance(name, str) else None
         if path is None:
             return self._derived(name)
@@ -135,7 +135,7 @@ class Registry(dict):
             )
         return super().__getitem__(name)
 
-    def _derived(self, name: object) -> Callable:
+    def _derived(self, name: str) -> Callable[..., Any]:
         if self._deriver is None or not str(name).endswith(self._deriver[0]):
             raise UnknownTypeError(self._unknown(name))
         suffix, path, function = self._deriver
@@ -143,7 +143,9 @@ class Registry(dict):
         self[name] = getattr(importlib.import_module(path), function)(source)
         return super().__getitem__(name)
 
-    def _add(self, name: str | None, obj: Callable, force_overwrite: bool) -> Callable:
+    def _add(
+        self, name: str | None, obj: Callable[..., Any], force_overwrite: bool
+    ) -> Callable[..., Any]:
         name = obj.__name__ if name is None else name
         origin = _calling_place()
         if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
@@ -166,7 +168,7 @@ class Registry(dict):
         self._origins[name] = origin
         return obj
 
-    def _is_same(self, name: str, obj: Callable, origin: _Origin) -> bool:
+    def _is_same(self, name: str, obj: Callable[..., Any], origin: _Origin) -> bool:
         if not super().__contains__(name):
             return False
         known = super().__getitem__(name)

@@ -284,7 +284,7 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
-def git_state(folder: str | os.PathLike | None = None) -> dict | None:
+def git_state(folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
     """The state of the repository around a folder.
 
     Returns:

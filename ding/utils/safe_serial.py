@@ -211,7 +211,7 @@ def _plain(descr: Any) -> Any:
     return [list(field) for field in descr] if isinstance(descr, list) else descr
 
 
-def _encode_dict(value: dict, place: str) -> Any:
+def _encode_dict(value: dict[str, Any], place: str) -> Any:
     items = {_encode(k, f"key of {place}") if type(k) not in _ATOMS else k:
              _encode(v, f"{place}[{k!r}]") for k, v in value.items()}  # fmt: skip
     if isinstance(value, OrderedDict):

@@ -51,7 +51,7 @@ class TimeWrapperTime:
     _starts = threading.local()
 
     @classmethod
-    def wrapper(cls, fn: Callable) -> Callable[..., tuple[Any, float]]:
+    def wrapper(cls, fn: Callable[..., Any]) -> Callable[..., tuple[Any, float]]:
         """A function that returns the result of `fn` and the seconds that it took."""
 
         @functools.wraps(fn)
@@ -96,7 +96,7 @@ class TimeWrapperCuda(TimeWrapperTime):
 
 
 def build_time_helper(
-    cfg: Mapping | None = None, wrapper_type: str | None = None
+    cfg: Mapping[str, Any] | None = None, wrapper_type: str | None = None
 ) -> type[TimeWrapperTime]:
     """The wrapper for ``'time'`` or ``'cuda'``.
 

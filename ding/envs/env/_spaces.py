@@ -16,8 +16,8 @@ _UINT8 = np.dtype(np.uint8)
 
 
 def observation_adapter(
-    space: spaces.Space, env_name: str
-) -> tuple[spaces.Space, Callable[[Obs], Obs]]:
+    space: spaces.Space[Any], env_name: str
+) -> tuple[spaces.Space[Any], Callable[[Obs], Obs]]:
     """The space of the observations that a `DingEnvWrapper` returns, and what makes them.
 
     Boxes keep uint8 and become float32 otherwise; the index of a Discrete space becomes a float32
@@ -56,7 +56,7 @@ def observation_adapter(
     return box, to_array
 
 
-def _as_box(space: spaces.Space) -> spaces.Box | None:
+def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
     if isinstance(space, spaces.Box):
         if space.dtype in (_FLOAT32, _UINT8):
             return space
@@ -85,7 +85,7 @@ _TOLERANCE = 1e-5  # of the range: what rounding may add to an action at its bou
 
 
 def action_adapter(
-    space: spaces.Space, env_name: str, act_scale: bool = False, clip_action: bool = False
+    space: spaces.Space[Any], env_name: str, act_scale: bool = False, clip_action: bool = False
 ) -> Callable[[Action], Action]:
     """A function from a policy's action to the one that the environment's ``step`` takes.
 
@@ -108,7 +108,7 @@ def action_adapter(
     return _Other(space, env_name)
 
 
-def scaled_space(space: spaces.Space) -> spaces.Space:
+def scaled_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
     """The space of the actions that `act_scale` maps to `space`: its Boxes are ``[-1, 1]``."""
     if isinstance(space, spaces.Box):
         return spaces.Box(-1.0, 1.0, shape=space.shape, dtype=space.dtype.type)
@@ -120,7 +120,7 @@ def scaled_space(space: spaces.Space) -> spaces.Space:
 class _Other:
     """Composite spaces: their own check."""
 
-    def __init__(self, space: spaces.Space, env_name: str) -> None:
+    def __init__(self, space: spaces.Space[Any], env_name: str) -> None:
         self.space, self.env_name = space, env_name
 
     def __call__(self, action: Action) -> Action:
@@ -235,7 +235,7 @@ class _Whole(_Other):
     """Arrays of whole numbers, each within its own limits (both included)."""
 
     def __init__(
-        self, space: spaces.Space, env_name: str, low: np.ndarray, high: np.ndarray
+        self, space: spaces.Space[Any], env_name: str, low: np.ndarray, high: np.ndarray
     ) -> None:
         super().__init__(space, env_name)
         self.low, self.high = low, high

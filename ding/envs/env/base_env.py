@@ -57,7 +57,7 @@ class BaseEnv(_Env, ABC):
     timestep = BaseEnvTimestep
 
     @abstractmethod
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         raise NotImplementedError
 
     @abstractmethod
@@ -81,12 +81,12 @@ class BaseEnv(_Env, ABC):
         raise NotImplementedError
 
     @staticmethod
-    def create_collector_env_cfg(cfg: dict) -> list[dict]:
+    def create_collector_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
         """A config for each of ``cfg.collector_env_num`` environments."""
         return copy_env_cfg(cfg, "collector_env_num")
 
     @staticmethod
-    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+    def create_evaluator_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
         """A config for each of ``cfg.evaluator_env_num`` environments."""
         return copy_env_cfg(cfg, "evaluator_env_num")
 
@@ -102,7 +102,7 @@ class BaseEnv(_Env, ABC):
         return number_as_action(action) if isinstance(action, int | np.generic) else action
 
 
-def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:
+def copy_env_cfg(cfg: dict[str, Any], count_key: str, **extra: Any) -> list[dict[str, Any]]:
     """``cfg[count_key]`` deep copies of `cfg` without that key, each with `extra` set."""
     count = cfg.get(count_key)
     if not isinstance(count, (int, np.integer)) or count < 1:
@@ -117,8 +117,8 @@ def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:
 
 
 def get_vec_env_setting(
-    cfg: dict, collect: bool = True, eval_: bool = True
-) -> tuple[type[BaseEnv], list[dict] | None, list[dict] | None]:
+    cfg: dict[str, Any], collect: bool = True, eval_: bool = True
+) -> tuple[type[BaseEnv], list[dict[str, Any]] | None, list[dict[str, Any]] | None]:
     """The env class that `cfg` names, and the configs of its environments.
 
     Returns:
@@ -131,7 +131,7 @@ def get_vec_env_setting(
     return env_cls, collector_cfg, evaluator_cfg
 
 
-def get_env_cls(cfg: dict) -> type[BaseEnv]:
+def get_env_cls(cfg: dict[str, Any]) -> type[BaseEnv]:
     """The class registered as ``cfg.type``, after importing ``cfg.import_names``."""
     if not cfg.get("type"):
         raise ConfigError(
@@ -142,7 +142,7 @@ def get_env_cls(cfg: dict) -> type[BaseEnv]:
     return cast(type[BaseEnv], ENV_REGISTRY.get(cfg["type"]))
 
 
-def is_truncated(info: "dict | Sequence[dict]") -> bool:
+def is_truncated(info: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bool:
     """Whether the episode that ended with `info` was cut short, so that its value bootstraps.
 
     Knows ``truncated`` (with ``terminated``, which wins) and the old ``TimeLimit.truncated``.

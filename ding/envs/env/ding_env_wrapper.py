@@ -88,7 +88,7 @@ class DingEnvWrapper(BaseEnv):
     def __init__(
         self,
         env: Any = None,
-        cfg: dict | None = None,
+        cfg: dict[str, Any] | None = None,
         seed_api: bool = True,
         caller: str = "collector",
         is_gymnasium: bool = False,
@@ -134,7 +134,7 @@ class DingEnvWrapper(BaseEnv):
 
     # ---- episodes -----------------------------------------------------------------------------
 
-    def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
+    def reset(self, *, options: dict[str, Any] | None = None) -> np.ndarray:  # type: ignore[override]
         """Start an episode; `options` are passed on to the environment's own ``reset``."""
         env = self._built()
         kwargs: Config = {} if options is None else {"options": options}
@@ -158,7 +158,7 @@ class DingEnvWrapper(BaseEnv):
         self._step_env = env.step
         return self._to_obs(obs)
 
-    def step(self, action: np.int64 | np.ndarray) -> BaseEnvTimestep:  # type: ignore[override]
+    def step(self, action: Action) -> BaseEnvTimestep:
         """Take an action; ``ActionError`` for one that the action space does not contain."""
         obs, rew, terminated, truncated, info = self._fitted_step(action)
         self._episode_return += rew
@@ -187,7 +187,7 @@ class DingEnvWrapper(BaseEnv):
         obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
         return self._to_obs(obs), rew, terminated, truncated, info
 
-    def final_info(self, info: dict, terminated: bool, episode_return: Reward) -> Info:
+    def final_info(self, info: dict[str, Any], terminated: bool, episode_return: Reward) -> Info:
         """The last info of an episode, whose rewards add up to `episode_return`."""
         info = dict(info)  # the environment may keep its own
         info["terminated"] = terminated
@@ -229,29 +229,29 @@ class DingEnvWrapper(BaseEnv):
     # ---- spaces -------------------------------------------------------------------------------
 
     @property
-    def observation_space(self) -> spaces.Space:  # type: ignore[override]
+    def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         self._built()
         return self._observation_space
 
     @property
-    def action_space(self) -> spaces.Space:  # type: ignore[override]
+    def action_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         """The space of actions for `step`; with ``act_scale`` Boxes are ``[-1, 1]``."""
         self._built()
         return self._action_space
 
     @property
-    def reward_space(self) -> spaces.Space:  # type: ignore[override]
+    def reward_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         self._built()
         return self._reward_space
 
     # ---- configs, copies, state ---------------------------------------------------------------
 
     @staticmethod
-    def create_collector_env_cfg(cfg: dict) -> list[dict]:
+    def create_collector_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
         return copy_env_cfg(cfg, "collector_env_num", caller="collector")
 
     @staticmethod
-    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+    def create_evaluator_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
         return copy_env_cfg(cfg, "evaluator_env_num", caller="evaluator")
 
     def enable_save_replay(self, replay_path: str | None = None) -> None:

@@ -122,7 +122,7 @@ def check_different_memory(array1: Obs, array2: Obs, step_times: int) -> None:
         raise EnvError(f"the observation holds a {kinds[1]}; expected arrays")
 
 
-def demonstrate_correct_procedure(env_fn: Callable[[dict], BaseEnv]) -> None:
+def demonstrate_correct_procedure(env_fn: Callable[[dict[str, Any]], BaseEnv]) -> None:
     """Go through an environment's life as an env manager does: seed, reset, step, close.
 
     Args:

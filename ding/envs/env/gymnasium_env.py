@@ -33,7 +33,7 @@ class GymnasiumEnv(DingEnvWrapper):
     make_keys: ClassVar[Sequence[str]] = ()
     wrapped_by: ClassVar[Sequence[Any]] = ()
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         cfg = {**self.config, **cfg}
         evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
         caller = "evaluator" if evaluates else "collector"

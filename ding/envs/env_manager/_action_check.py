@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -21,7 +22,7 @@ class ActionCheck:
     other spaces are not checked.
     """
 
-    def __init__(self, space: spaces.Space | None) -> None:
+    def __init__(self, space: spaces.Space[Any] | None) -> None:
         self._space = space
         self._box_shape = space.shape if isinstance(space, spaces.Box) else None
         self._is_discrete = isinstance(space, spaces.Discrete)

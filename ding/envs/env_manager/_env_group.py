@@ -76,7 +76,7 @@ class EnvGroup(EnvRunner):
         self.has_process = False
         self.before_reset: Callable[[], None] | None = None
         self._env_fns = spec.env_fns
-        self._steps: dict[int, Callable[[Action], tuple]] = {}  # as of the last reset
+        self._steps: dict[int, Callable[[Action], tuple[Any, ...]]] = {}  # as of the last reset
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
         self._takes_numbers = False
@@ -127,7 +127,7 @@ class EnvGroup(EnvRunner):
             raise
 
     def _step(self, ids: Sequence[int], actions: Actions, rows: bool) -> GroupStep:
-        results: list[tuple] = []
+        results: list[tuple[Any, ...]] = []
         failed: list[int] = []
         steps, append = self._steps, results.append
         todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
@@ -165,7 +165,7 @@ class EnvGroup(EnvRunner):
             self._start_next(step)
         return step
 
-    def _counted(self, ids: Sequence[int], columns: tuple) -> tuple:
+    def _counted(self, ids: Sequence[int], columns: tuple[Any, ...]) -> tuple[Any, ...]:
         """The four columns of a timestep from gymnasium's five, returns being added up."""
         obs, rewards, terminated, truncated, infos = columns
         returns = self._returns
@@ -223,7 +223,7 @@ class EnvGroup(EnvRunner):
         env = self.envs[env_id]
         return hasattr(env, name), getattr(env, name, None)
 
-    def call(self, env_id: int, name: str, args: tuple = ()) -> Any:
+    def call(self, env_id: int, name: str, args: tuple[Any, ...] = ()) -> Any:
         try:
             return getattr(self.envs[env_id], name)(*args)
         except Exception as error:

@@ -64,7 +64,7 @@ class GroupSpec:
         renewals: How many groups before this one were lost.
     """
 
-    env_fns: Mapping[int, Callable]
+    env_fns: Mapping[int, Callable[..., Any]]
     settings: GroupSettings
     seeds: Mapping[int, Seed]
     replay_paths: Mapping[int, str]
@@ -110,7 +110,7 @@ def offers(owner: Any, quick: str, *plain: str) -> bool:
     return False
 
 
-def positional_count(fn: Callable) -> int:
+def positional_count(fn: Callable[..., Any]) -> int:
     """How many positional arguments a function takes."""
     try:
         parameters = inspect.signature(fn).parameters.values()
@@ -177,7 +177,7 @@ def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
     return dict(enumerate(given))
 
 
-def fn_name(fn: Callable) -> str:
+def fn_name(fn: Callable[..., Any]) -> str:
     inner = getattr(fn, "func", fn)  # functools.partial
     return getattr(inner, "__name__", type(inner).__name__)
 

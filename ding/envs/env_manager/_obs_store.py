@@ -47,7 +47,7 @@ class ObsColumns:
         is_columnar: Whether callers can be given columns, rather than single observations.
     """
 
-    def __init__(self, observations: Sequence[Obs], space: spaces.Space | None = None) -> None:
+    def __init__(self, observations: Sequence[Obs], space: spaces.Space[Any] | None = None) -> None:
         self.layout = _fit_for_space(reduce(_joint, map(layout_of, observations)), space)
         self.is_columnar = self.layout != OBJECT
         self._all_rows = list(range(len(observations)))
@@ -146,7 +146,7 @@ def columns_in_memory(layout: Layout, count: int, memory: Any) -> Obs:
     """Columns ``[count, *obs_shape]`` in `columns_bytes` of memory."""
     offset = 0
 
-    def placed(leaf: tuple) -> np.ndarray:
+    def placed(leaf: tuple[Any, ...]) -> np.ndarray:
         nonlocal offset
         array: np.ndarray = np.ndarray((count, *leaf[0]), leaf[1], memory, offset)
         offset += _leaf_bytes(leaf, count)
@@ -159,7 +159,7 @@ def columns_bytes(layout: Layout, count: int) -> int:
     return sum(_leaf_bytes(leaf, count) for leaf in tree_leaves(layout))
 
 
-def _leaf_bytes(leaf: tuple, count: int) -> int:
+def _leaf_bytes(leaf: tuple[Any, ...], count: int) -> int:
     """A multiple of 64, so that each leaf is aligned."""
     shape, dtype = leaf
     return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64

@@ -30,9 +30,9 @@ class EnvRequests:
     """The part of an env manager that neither steps nor resets: seeds, statistics, state, calls."""
 
     ready_obs_id: list[int]
-    reset: Callable
+    reset: Callable[..., Any]
 
-    def __init__(self, env_fn: list[Callable], cfg: EasyDict) -> None:
+    def __init__(self, env_fn: list[Callable[..., Any]], cfg: EasyDict) -> None:
         self._runner: EnvRunner | None = None
         self._cfg = cfg
         self._env_fn = list(env_fn)
@@ -121,7 +121,9 @@ class EnvRequests:
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
         self._ask(env_id, "call", "enable_save_figure", (figure_path,))
 
-    def reward_shaping(self, env_id: int, transitions: list[dict]) -> list[dict]:
+    def reward_shaping(
+        self, env_id: int, transitions: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
         """An episode's transitions after the environment's own ``reward_shaping``."""
         return self._ask(env_id, "call", "reward_shaping", (transitions,))
 

@@ -13,7 +13,9 @@ class CallTimeoutError(TimeoutError):
     """A call under `timeout_wrapper` did not come back in time."""
 
 
-def timeout_wrapper(func: Callable | None = None, timeout: float | None = None) -> Callable:
+def timeout_wrapper(
+    func: Callable[..., Any] | None = None, timeout: float | None = None
+) -> Callable[..., Any]:
     """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds, if that is set.
 
     In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
@@ -58,7 +60,7 @@ def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
 
 
 def _call_in_thread(call: Callable[[], Any], timeout: float) -> Any:
-    outcome: Future = Future()
+    outcome: Future[Any] = Future()
 
     def run() -> None:
         try:

@@ -149,7 +149,7 @@ class VectorRunner(EnvRunner):
 
     # ---- resets and steps ------------------------------------------------------------------------
 
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
+    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
         env_num = len(self.states)
         if len(params) < env_num:
             raise EnvError(
@@ -273,7 +273,7 @@ class VectorRunner(EnvRunner):
             if self._episode_count[env_id] >= self._settings.episode_num:
                 self.states[env_id], self._plays[env_id] = EnvState.DONE, False
 
-    def _guarded(self, doing: str, call: Callable, *args: object) -> Any:
+    def _guarded(self, doing: str, call: Callable[..., Any], *args: object) -> Any:
         limit = getattr(self._settings, f"{doing}_timeout")
         try:
             return timeout_wrapper(call, limit)(*args)

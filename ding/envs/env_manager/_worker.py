@@ -70,7 +70,10 @@ class _Worker:
                 memory = receive_memory(self._connection, size)
                 self._shared = columns_in_memory(self._layout, env_num, memory)
             else:
-                own: dict[str, Callable] = {"step": self._step, "attribute": self._attribute}
+                own: dict[str, Callable[..., Any]] = {
+                    "step": self._step,
+                    "attribute": self._attribute,
+                }
                 self._reply(own.get(name) or getattr(self.group, name), *args)
 
     def _attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
@@ -92,7 +95,7 @@ class _Worker:
             step.infos = [info if i in ends else {} for i, info in zip(ids, step.infos)]
         return step
 
-    def _reply(self, request: Callable, *args: object) -> bool:
+    def _reply(self, request: Callable[..., Any], *args: object) -> bool:
         """Whether the request succeeded; the edge at which the process meets any error."""
         try:
             value = request(*args)

@@ -78,7 +78,7 @@ class BaseEnvManager(EnvRequests):
         """Defaults of this class, merged over those of its base classes."""
         return class_config(cls)
 
-    def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
+    def __init__(self, env_fn: list[Callable[..., Any]], cfg: EasyDict = EasyDict({})) -> None:
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
@@ -95,7 +95,7 @@ class BaseEnvManager(EnvRequests):
 
     # ---- life ---------------------------------------------------------------------------------
 
-    def launch(self, reset_param: dict | None = None) -> None:
+    def launch(self, reset_param: dict[str, Any] | None = None) -> None:
         """Make the environments and `reset` them.
 
         Raises:
@@ -126,7 +126,7 @@ class BaseEnvManager(EnvRequests):
         env_fns = dict(enumerate(self._env_fn))
         return GroupSpec(env_fns, self._settings, self._seeds, self._env_replay_path)
 
-    def reset(self, reset_param: dict | None = None) -> None:
+    def reset(self, reset_param: dict[str, Any] | None = None) -> None:
         """Start new episodes.
 
         Args:
@@ -398,7 +398,7 @@ class BaseEnvManagerV2(BaseEnvManager):
         ]
 
 
-def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable]) -> BaseEnvManager:
+def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable[..., Any]]) -> BaseEnvManager:
     """The env manager that ``manager_cfg.type`` names, not launched yet."""
     return get_env_manager_cls(manager_cfg)(env_fn=env_fn, cfg=manager_cfg)
 

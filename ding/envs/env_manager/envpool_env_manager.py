@@ -45,7 +45,7 @@ class PoolEnvManager(BaseEnvManager):
         "episode_num": float("inf"),
     }
 
-    def __init__(self, cfg: EasyDict, env_fn: Sequence[Callable] | None = None) -> None:
+    def __init__(self, cfg: EasyDict, env_fn: Sequence[Callable[..., Any]] | None = None) -> None:
         """
         Args:
             cfg: See the class.

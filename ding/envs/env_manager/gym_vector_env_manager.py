@@ -79,7 +79,7 @@ class GymVectorEnvManager(BaseEnvManager):
         return VectorRunner(_GymnasiumVector(venv, self._seeds), self._settings)
 
     def _single_runner(self) -> EnvRunner:
-        env_fns: list[Callable] = [_BaseEnvFn(fn) for fn in self._env_fn]
+        env_fns: list[Callable[..., Any]] = [_BaseEnvFn(fn) for fn in self._env_fn]
         if self._cfg.shared_memory:
             processes = SyncSubprocessEnvManager(env_fns, {**self._cfg, "envs_per_worker": 1})  # type: ignore[arg-type]
             processes._seeds, processes._env_replay_path = self._seeds, self._env_replay_path
@@ -161,7 +161,7 @@ class _GymnasiumVector(VectorLibrary):
 class _BaseEnvFn:
     """Makes what `fn` makes; puts a gymnasium environment in a `DingEnvWrapper`."""
 
-    def __init__(self, fn: Callable) -> None:
+    def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn, self.__name__ = fn, fn_name(fn)
 
     def __call__(self) -> Any:

@@ -87,7 +87,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         c: Connection,
         env_fn_wrapper: CloudPickleWrapper,
         obs_buffer: ShmBuffer | None,
-        method_name_list: list,
+        method_name_list: list[Any],
         reset_inplace: bool = False,
     ) -> None:
         """What a worker process runs, with the arguments that overrides know.
@@ -109,7 +109,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         child: Connection,
         env_fn_wrapper: CloudPickleWrapper,
         obs_buffer: ShmBuffer | None,
-        method_name_list: list,
+        method_name_list: list[Any],
         reset_timeout: float | None = None,
         step_timeout: float | None = None,
         reset_inplace: bool = False,
@@ -121,13 +121,15 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         AsyncSubprocessEnvManager.worker_fn(parent, child, limited, obs_buffer, method_name_list)
 
     @staticmethod
-    def wait(rest_conn: list, wait_num: int, timeout: float | None = None) -> tuple[list, list]:
+    def wait(
+        rest_conn: list[Any], wait_num: int, timeout: float | None = None
+    ) -> tuple[list[Any], list[Any]]:
         """The pipes of several that hold a message, and their positions.
 
         Waits until they are `wait_num`, or for `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        ready: list = []
+        ready: list[Any] = []
         while len(ready) < min(wait_num, len(rest_conn)):
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             new = connection.wait([conn for conn in rest_conn if conn not in ready], left)
@@ -201,7 +203,7 @@ class EnvSupervisor(SubprocessEnvManagerV2):
     def __init__(
         self,
         type_: object = None,
-        env_fn: Sequence[Callable] | None = None,
+        env_fn: Sequence[Callable[..., Any]] | None = None,
         retry_type: Any = None,
         max_try: int | None = None,
         max_retry: int | None = None,

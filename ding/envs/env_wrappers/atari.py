@@ -32,7 +32,7 @@ class NoopResetWrapper(gymnasium.Wrapper):
         game = getattr(self.env.unwrapped, "ale", None)
         self._is_random = game is None or game.getFloat("repeat_action_probability") > 0
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> EnvReset:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
             if self._was_seeded and not self._is_random:
@@ -115,7 +115,7 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         self._lives = lives
         return obs, reward, terminated, truncated, info
 
-    def _count_lives(self, info: dict) -> int:
+    def _count_lives(self, info: dict[str, Any]) -> int:
         if "lives" in info:
             return info["lives"]
         game: Any = self.env.unwrapped

@@ -12,7 +12,7 @@ from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 
-def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping) -> gymnasium.Env:
+def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping[str, Any]) -> gymnasium.Env:
     """Wrap `env` by ``{type, kwargs}``, after importing its ``import_names`` if given."""
     if not env_wrapper_cfg.get("type"):
         raise ConfigError(
@@ -25,7 +25,7 @@ def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping) -> gymnasium.Env:
 
 
 def apply_env_wrappers(
-    env: gymnasium.Env, wrappers: Sequence[str | Mapping | Callable]
+    env: gymnasium.Env, wrappers: Sequence[str | Mapping[str, Any] | Callable[..., Any]]
 ) -> gymnasium.Env:
     """Wrap `env`: registered names, ``{type, kwargs}`` or functions, the first innermost."""
     for item in wrappers:

@@ -20,7 +20,7 @@ def as_gymnasium(env: Any) -> gymnasium.Env:
     return env if isinstance(env, gymnasium.Env) else GymToGymnasiumWrapper(env)
 
 
-def convert_space(space: Any) -> spaces.Space:
+def convert_space(space: Any) -> spaces.Space[Any]:
     """The gymnasium space with the same meaning as a space of another library."""
     if isinstance(space, spaces.Space):
         return space
@@ -75,7 +75,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         self._seed_method = getattr(env, "seed", None)
         self._seed_in_reset = not callable(self._seed_method) and _takes_seed(env)
 
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> EnvReset:
         kwargs: Config = {}
         if seed is not None:
             if callable(self._seed_method):

@@ -69,7 +69,7 @@ class FrameStackWrapper(gymnasium.Wrapper):
             raise ValueError(f"n_frames is {n_frames}; expected 1 or more")
         super().__init__(as_gymnasium(env))
         self.n_frames = n_frames
-        self._frames: deque = deque(maxlen=n_frames)
+        self._frames: deque[Any] = deque(maxlen=n_frames)
         space = _box_observations(self)
         low, high = np.stack([space.low] * n_frames), np.stack([space.high] * n_frames)
         self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
@@ -279,7 +279,7 @@ def _unbounded() -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, shape=(1,), dtype=np.float32)
 
 
-def _with_null(space: spaces.Space) -> spaces.Box:
+def _with_null(space: spaces.Space[Any]) -> spaces.Box:
     low: np.ndarray
     if isinstance(space, spaces.Box):
         low, high = np.minimum(space.low, -1), space.high

@@ -1,5 +1,7 @@
 """Two players on a grid race for a coin."""
 
+from typing import Any
+
 import numpy as np
 from gymnasium import spaces
 
@@ -43,11 +45,11 @@ class CoinRaceEnv(SeededEnv):
         player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
     )
 
-    observation_space: spaces.Space
-    action_space: spaces.Space
-    reward_space: spaces.Space
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    reward_space: spaces.Space[Any]
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         super().__init__(cfg)
         if self._cfg["player_num"] != _PLAYERS:
             raise ConfigError(f"env.player_num is {self._cfg['player_num']}; CoinRaceEnv takes 2")

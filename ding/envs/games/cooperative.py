@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -19,7 +20,7 @@ class SeededEnv(Configurable, BaseEnv):
     Subclasses call `_begin_episode` when they are reset.
     """
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         self._cfg = {**self.config, **cfg}
         self._seed: int | None = None
         self._dynamic_seed = True
@@ -78,10 +79,10 @@ class CooperativeGame(SeededEnv):
     limit of steps, ``_max_steps``, or says when an episode is cut (`_is_cut`).
     """
 
-    reward_space: spaces.Space
+    reward_space: spaces.Space[Any]
     _max_steps: int
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         super().__init__(cfg)
         self._set_up()
         self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
@@ -108,11 +109,11 @@ class CooperativeGame(SeededEnv):
     def _set_spaces(self, actions: int) -> None:
         self._begin()
         obs = self._obs()
-        self.observation_space: spaces.Space = spaces.Dict(
+        self.observation_space: spaces.Space[Any] = spaces.Dict(
             {name: box_like(part) for name, part in obs.items()}
         )
         self.agent_num = len(obs["agent_state"])
-        self.action_space: spaces.Space = spaces.MultiDiscrete([actions] * self.agent_num)
+        self.action_space: spaces.Space[Any] = spaces.MultiDiscrete([actions] * self.agent_num)
 
     def reset(self) -> Obs:  # type: ignore[override]
         self._begin_episode()

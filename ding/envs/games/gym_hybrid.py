@@ -41,9 +41,9 @@ class MovingTask(gymnasium.Env):
     def __init__(self) -> None:
         self.observation_space = spaces.Box(-3.0, 3.0, (10,), np.float32)
         low, high = np.array([0, -1], np.float32), np.array([1, 1], np.float32)
-        self.action_space: spaces.Space = _parametrised(3, low, high)
+        self.action_space: spaces.Space[Any] = _parametrised(3, low, high)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict]:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self._position = self.np_random.uniform(-1, 1, 2)
         self._target = self.np_random.uniform(-1, 1, 2)
@@ -52,7 +52,9 @@ class MovingTask(gymnasium.Env):
         self._steps = 0
         return self._obs(), {}
 
-    def step(self, action: Mapping[str, Any]) -> tuple[np.ndarray, float, bool, bool, dict]:
+    def step(
+        self, action: Mapping[str, Any]
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         before = self._distance()
         self._move(int(action["action_type"]), np.asarray(action["action_args"], np.float64))
         self._position = self._position + _STEP * self._velocity
@@ -148,7 +150,7 @@ class GymHybridEnv(DingEnvWrapper):
 
     config: Config = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         cfg = {**self.config, **cfg}
         task = _TASKS.get(cfg["env_id"] or "Moving-v0")
         if task is None:

@@ -27,7 +27,7 @@ class BitFlipTask(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1.0, (2 * n_bits,), np.float32)
         self.action_space = spaces.Discrete(n_bits)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict]:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self._steps = 0
         both = self.np_random.integers(0, 2, (2, self.n_bits))
@@ -36,7 +36,7 @@ class BitFlipTask(gymnasium.Env):
         self._bits, self._goal = both
         return self._obs(), {}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self._bits[action] ^= 1
         self._steps += 1
         success = bool((self._bits == self._goal).all())
@@ -59,7 +59,7 @@ class BitFlipEnv(DingEnvWrapper):
 
     config: Config = {**DingEnvWrapper.config, "n_bits": 4}
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         cfg = {**self.config, **cfg}
         n_bits = cfg["n_bits"]
         if not isinstance(n_bits, int) or n_bits < 1:
@@ -83,12 +83,12 @@ class DeepSeaTask(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1.0, (size * size,), np.float32)
         self.action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict]:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self._row = self._column = 0
         return self._obs(), {}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         right, last = int(action) == 1, self.size - 1
         reward = -0.01 / self.size if right else 0.0
         if right and self._row == self._column == last:
@@ -117,7 +117,7 @@ class DeepSeaEnv(DingEnvWrapper):
 
     config: Config = {**DingEnvWrapper.config, "size": 10}
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         cfg = {**self.config, **cfg}
         size = cfg["size"]
         if not isinstance(size, int) or size < 1:

@@ -253,7 +253,7 @@ class AtariEnv(GymnasiumEnv):
     needs = ALE
     config = {**GymnasiumEnv.config, "frame_stack": 4, "fram_stack": None, "clip_rewards": True}
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: dict[str, Any]) -> None:
         if cfg.get("fram_stack"):
             cfg = {**cfg, "frame_stack": cfg["fram_stack"]}
         super().__init__(cfg)

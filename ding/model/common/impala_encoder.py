@@ -89,7 +89,7 @@ class IMPALACnnDownStack(nn.Module):
             x = F.max_pool2d(x, kernel_size=3, stride=2, padding=1)
         return self.blocks(x)
 
-    def output_shape(self, inshape: tuple) -> tuple:
+    def output_shape(self, inshape: tuple[Any, ...]) -> tuple[Any, ...]:
         """``(C, H, W)`` in, ``(C, H, W)`` out."""
         _, height, width = inshape
         if self.pool:

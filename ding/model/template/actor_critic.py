@@ -15,7 +15,7 @@ class ByMode(nn.Module):
 
     mode: list[str] = []
 
-    def forward(self, inputs: Any, mode: str) -> dict:
+    def forward(self, inputs: Any, mode: str) -> dict[str, Any]:
         """Runs the method that ``mode`` names, one of the class's `mode`."""
         if mode not in self.mode:
             raise ValueError(
@@ -81,15 +81,15 @@ class ValueActorCritic(ActorCritic):
 
     mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
 
-    def compute_actor(self, x: Any) -> dict:
+    def compute_actor(self, x: Any) -> dict[str, Any]:
         """``{'logit'}``."""
         return {"logit": self._logit(self.actor_feature(x), x)}
 
-    def compute_critic(self, x: Any) -> dict:
+    def compute_critic(self, x: Any) -> dict[str, Any]:
         """``{'value'}``."""
         return {"value": self.critic_head(self.critic_feature(x))["pred"]}
 
-    def compute_actor_critic(self, x: Any) -> dict:
+    def compute_actor_critic(self, x: Any) -> dict[str, Any]:
         """``{'logit', 'value'}``; a shared encoder runs once."""
         feature = self.actor_feature(x)
         critic_feature = feature if self.share_encoder else self.critic_feature(x)

@@ -59,8 +59,11 @@ class DRQN(nn.Module):
         )
 
     def forward(
-        self, inputs: dict, inference: bool = False, saved_state_timesteps: list | None = None
-    ) -> dict:
+        self,
+        inputs: dict[str, Any],
+        inference: bool = False,
+        saved_state_timesteps: list[Any] | None = None,
+    ) -> dict[str, Any]:
         """One step of acting, or a whole sequence.
 
         Args:
@@ -92,7 +95,7 @@ class DRQN(nn.Module):
 
     def _unroll(
         self, feature: torch.Tensor, state: Any, stops: list[int]
-    ) -> tuple[torch.Tensor, Any, list]:
+    ) -> tuple[torch.Tensor, Any, list[Any]]:
         """Runs the LSTM in as few pieces as the ``stops`` allow."""
         pieces, saved, start = [], [], 0
         for stop in [*stops, feature.shape[0]]:

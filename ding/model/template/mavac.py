@@ -165,7 +165,7 @@ class HAVAC(nn.Module):
             for _ in range(agent_num)
         )
 
-    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
+    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict[str, Any]:
         """Outputs of each agent's method named by ``mode``, stacked."""
         outputs = [
             model(self.seen_by(agent, inputs), mode=mode)

@@ -73,7 +73,7 @@ class QNetwork(nn.Module):
             **head_kwargs,
         )
 
-    def forward(self, x: torch.Tensor) -> dict:
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
         return self.head(self.encoder(x))
 
 
@@ -190,7 +190,7 @@ class BDQ(TwoForms):
             weight = state[f"{prefix}{name}.weight"]
             state[f"{prefix}{name}.weight"] = weight / self.old_form().to(weight.device)
 
-    def forward(self, x: torch.Tensor) -> dict:
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
         return self.head(self.encoder(x) * self.feature_scale)
 
 
@@ -327,6 +327,6 @@ class SQN(nn.Module):
         self.q0 = DQN(*args, **kwargs)
         self.q1 = DQN(*args, **kwargs)
 
-    def forward(self, x: torch.Tensor) -> dict:
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
         values = [network(x)["logit"] for network in (self.q0, self.q1)]
         return {"q_value": values, "logit": torch.minimum(*values)}

@@ -79,7 +79,7 @@ class HiddenStateWrapper(IModelWrapper):
         model: Any,
         state_num: int | None,
         save_prev_state: bool = False,
-        init_fn: Callable = lambda: None,
+        init_fn: Callable[..., Any] = lambda: None,
     ) -> None:
         super().__init__(model)
         self._state_num = state_num
@@ -87,7 +87,7 @@ class HiddenStateWrapper(IModelWrapper):
         self._init_fn = init_fn
         self._state: dict[int, Any] = {i: init_fn() for i in range(state_num or 0)}
 
-    def forward(self, data: dict, **kwargs: Any) -> dict:
+    def forward(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         state_id = kwargs.pop("data_id", None)
         valid_id = kwargs.pop("valid_id", None)
         data, state_info = self.before_forward(data, state_id)
@@ -106,7 +106,9 @@ class HiddenStateWrapper(IModelWrapper):
         self.reset_state(state, data_id)
         super().reset(*args, **kwargs)
 
-    def reset_state(self, state: list | None = None, state_id: list | None = None) -> None:
+    def reset_state(
+        self, state: list[Any] | None = None, state_id: list[Any] | None = None
+    ) -> None:
         """Resets the environments ``state_id`` (all) to ``state`` or ``init_fn()`` each."""
         ids = self._known(state_id)
         if state is None:
@@ -115,12 +117,16 @@ class HiddenStateWrapper(IModelWrapper):
             raise ValueError(f"reset_state: {len(state)} states came for {len(ids)} ids {ids}")
         self._state.update(zip(ids, state))
 
-    def before_forward(self, data: dict, state_id: list | None) -> tuple[dict, dict]:
+    def before_forward(
+        self, data: dict[str, Any], state_id: list[Any] | None
+    ) -> tuple[dict[str, Any], dict[int, Any]]:
         """A copy of ``data`` with ``prev_state``, and the states by id."""
         state_info = {i: self._state[i] for i in self._known(state_id)}
         return {**data, "prev_state": list(state_info.values())}, state_info
 
-    def after_forward(self, h: Any, state_info: dict, valid_id: list | None = None) -> None:
+    def after_forward(
+        self, h: Any, state_info: dict[int, Any], valid_id: list[Any] | None = None
+    ) -> None:
         """Keeps the states ``h``, one for each id in ``state_info``."""
         if len(h) != len(state_info):
             raise ValueError(

@@ -51,7 +51,7 @@ class _DiscreteSampleWrapper(IModelWrapper):
     output, or else in an observation that is a mapping, keeps the action legal.
     """
 
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         options = self._pop_options(kwargs)
         output = checked(self._model(*args, **kwargs), self._model)
         logit = output["logit"]
@@ -125,19 +125,19 @@ class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
 class _SampleWrapper(IModelWrapper):
     """Adds ``action``, made of the model's output."""
 
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         output = checked(self._model(*args, **kwargs), self._model)
         output["action"] = self._action(output)
         return output
 
-    def _action(self, output: dict) -> Any:
+    def _action(self, output: dict[str, Any]) -> Any:
         raise NotImplementedError
 
 
 class DeterministicSampleWrapper(_SampleWrapper):
     """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
 
-    def _action(self, output: dict) -> Tensor:
+    def _action(self, output: dict[str, Any]) -> Tensor:
         return refuse_nan(gaussian(output["logit"])[0])
 
 
@@ -147,7 +147,7 @@ class ReparamSampleWrapper(_SampleWrapper):
     Gradients flow to ``mu`` and ``sigma``.
     """
 
-    def _action(self, output: dict) -> Tensor:
+    def _action(self, output: dict[str, Any]) -> Tensor:
         mu, sigma = gaussian(output["logit"])
         return refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
 
@@ -155,7 +155,7 @@ class ReparamSampleWrapper(_SampleWrapper):
 class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
     """Adds ``action``: a choice drawn with the softmax's probabilities, and Gaussian arguments."""
 
-    def _action(self, output: dict) -> dict[str, Tensor]:
+    def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         mu, sigma = gaussian(output["logit"]["action_args"])
         choice = sample_action(output["logit"]["action_type"])
         drawn = torch.addcmul(mu, sigma, torch.randn_like(mu))
@@ -165,7 +165,7 @@ class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
 class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
     """Adds ``action``: the likeliest choice, and the mean of its arguments."""
 
-    def _action(self, output: dict) -> dict[str, Tensor]:
+    def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         mu, _ = gaussian(output["logit"]["action_args"])
         choice = argmax_action(output["logit"]["action_type"])
         return {"action_type": choice, "action_args": refuse_nan(mu)}
@@ -174,12 +174,12 @@ class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
 class HybridArgmaxSampleWrapper(_SampleWrapper):
     """Adds ``action``: the best choice, and the arguments that the network gives."""
 
-    def _action(self, output: dict) -> dict[str, Tensor]:
+    def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         choice = argmax_action(output["logit"])
         return {"action_type": choice, "action_args": refuse_nan(output["action_args"])}
 
 
-def checked(output: Any, model: Any) -> dict:
+def checked(output: Any, model: Any) -> dict[str, Any]:
     if not isinstance(output, Mapping) or "logit" not in output:
         what = (
             f"a dict of {sorted(output)}" if isinstance(output, Mapping) else type(output).__name__
@@ -259,7 +259,7 @@ class HybridEpsGreedySampleWrapper(HybridArgmaxSampleWrapper):
     ``eps`` is a keyword of ``forward``: one number, or one for each row.
     """
 
-    def forward(self, *args: Any, eps: Any, **kwargs: Any) -> dict:
+    def forward(self, *args: Any, eps: Any, **kwargs: Any) -> dict[str, Any]:
         output = super().forward(*args, **kwargs)
         best = output["action"]
         explore = torch.empty_like(best["action_type"], dtype=torch.bool)
@@ -286,16 +286,16 @@ class ActionNoiseWrapper(IModelWrapper):
         self,
         model: Any,
         noise_type: str = "gauss",
-        noise_kwargs: dict = {},
-        noise_range: dict | None = None,
-        action_range: dict | None = {"min": -1, "max": 1},
+        noise_kwargs: dict[str, Any] = {},
+        noise_range: dict[str, Any] | None = None,
+        action_range: dict[str, Any] | None = {"min": -1, "max": 1},
     ) -> None:
         super().__init__(model)
         self.noise_generator = create_noise_generator(noise_type, noise_kwargs)
         self.noise_range = noise_range
         self.action_range = action_range
 
-    def forward(self, *args: Any, **kwargs: Any) -> dict:
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         output = self._model(*args, **kwargs)
         for key in ("action", "action_args"):
             if isinstance(output.get(key), torch.Tensor) and output[key].is_floating_point():

@@ -22,7 +22,7 @@ class TargetNetworkWrapper(IModelWrapper):
         update_kwargs: ``{'freq': int}`` or ``{'theta': float}``.
     """
 
-    def __init__(self, model: Any, update_type: str, update_kwargs: dict) -> None:
+    def __init__(self, model: Any, update_type: str, update_kwargs: dict[str, Any]) -> None:
         super().__init__(model)
         _check_settings(update_type, update_kwargs)
         self._update_type = update_type
@@ -45,7 +45,9 @@ class TargetNetworkWrapper(IModelWrapper):
         """Calls of `update` so far, `direct` ones left out."""
         return self._update_count
 
-    def update(self, state_dict: dict | nn.Module | IModelWrapper, direct: bool = False) -> None:
+    def update(
+        self, state_dict: dict[str, Any] | nn.Module | IModelWrapper, direct: bool = False
+    ) -> None:
         """Follows the online network by one step.
 
         Args:

@@ -46,7 +46,7 @@ class LoggedModel(Generic[_TimeObjectType]):
             for name, item in vars(cls).items()
             if isinstance(item, LoggedValue)
         ]
-        self._data: dict[str, TimeRangedData] = {
+        self._data: dict[str, TimeRangedData[Any]] = {
             name: TimeRangedData(self._proxy, expire) for name in (*declared, *names)
         }
         self._attributes: dict[str, dict[str, Any]] = {}
@@ -92,7 +92,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         """Names of the logged properties."""
         return list(self._data)
 
-    def ranged_data(self, property_name: str) -> TimeRangedData:
+    def ranged_data(self, property_name: str) -> TimeRangedData[Any]:
         """The history of a property.
 
         Raises:

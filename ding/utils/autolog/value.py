@@ -11,7 +11,7 @@ _ValueType = TypeVar("_ValueType")
 class _Logged(Protocol):
     """A `ding.utils.autolog.model.LoggedModel`, as its properties see it."""
 
-    _data: dict[str, TimeRangedData]
+    _data: dict[str, TimeRangedData[Any]]
 
 
 class LoggedValue(Generic[_ValueType]):

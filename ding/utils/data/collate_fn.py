@@ -11,8 +11,8 @@ from ding.utils.errors import DataError
 
 
 def default_collate(
-    batch: Sequence, cat_1dim: bool = True, ignore_prefix: list = ["collate_ignore"]
-) -> torch.Tensor | Mapping | Sequence:
+    batch: Sequence[Any], cat_1dim: bool = True, ignore_prefix: list[Any] = ["collate_ignore"]
+) -> torch.Tensor | Mapping[str, Any] | Sequence[Any]:
     """Put samples of one structure into a batch: every leaf gets a leading dimension B.
 
     Tensors and arrays are stacked, ``float`` becomes float32, ``int`` int64 and ``bool`` bool;
@@ -38,7 +38,7 @@ def default_collate(
     return _collate(batch, _stack_1dim if cat_1dim else _stack, ignore, "")
 
 
-def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | list]:
+def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | list[Any]]:
     """Put unrolls into a batch whose leading dimensions are time and batch.
 
     Args:
@@ -64,13 +64,13 @@ def _by_step(states: Any) -> Any:
     return [dict(zip(states, values)) for values in steps]
 
 
-def diff_shape_collate(batch: Sequence) -> torch.Tensor | Mapping | Sequence:
+def diff_shape_collate(batch: Sequence[Any]) -> torch.Tensor | Mapping[str, Any] | Sequence[Any]:
     """As `default_collate`, but leaves that differ in shape come back as a list."""
     return _collate(batch, _stack_or_list, (), "")
 
 
 def default_decollate(
-    batch: torch.Tensor | Sequence | Mapping, ignore: list[str] = list(STATE_KEYS)
+    batch: torch.Tensor | Sequence[Any] | Mapping[str, Any], ignore: list[str] = list(STATE_KEYS)
 ) -> list[Any]:
     """Take a batch apart into B samples; the tensors are views of the batch's.
 
@@ -107,10 +107,10 @@ def _is_shared(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
 
 
-_Stack = Callable[[Sequence, str], Any]
+_Stack = Callable[[Sequence[Any], str], Any]
 
 
-def _collate(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
+def _collate(batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
     if len(batch) == 0:
         raise DataError("cannot make a batch of no samples; expected one sample at least")
     first = batch[0]
@@ -125,7 +125,9 @@ def _collate(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str)
     return list(batch)
 
 
-def _collate_dicts(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> dict:
+def _collate_dicts(
+    batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str
+) -> dict[str, Any]:
     out = {}
     for key in batch[0]:
         here = f"{path}.{key}" if path else str(key)
@@ -138,7 +140,9 @@ def _collate_dicts(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path
     return out
 
 
-def _collate_sequences(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
+def _collate_sequences(
+    batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str
+) -> Any:
     first = batch[0]
     if any(not isinstance(sample, (tuple, list)) for sample in batch):
         _raise_mixed(batch, path)
@@ -152,7 +156,7 @@ def _collate_sequences(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], 
     return getattr(type(first), "_make", list)(parts)
 
 
-def _numbers(batch: Sequence, path: str) -> torch.Tensor:
+def _numbers(batch: Sequence[Any], path: str) -> torch.Tensor:
     kinds = set(map(type, batch))
     if not all(issubclass(kind, (bool, int, float, np.generic)) for kind in kinds):
         _raise_mixed(batch, path)
@@ -164,7 +168,7 @@ def _numbers(batch: Sequence, path: str) -> torch.Tensor:
     return torch.from_numpy(np.array(batch, dtype=dtype))
 
 
-def _stack(batch: Sequence, path: str) -> Any:
+def _stack(batch: Sequence[Any], path: str) -> Any:
     """Tensors or arrays of one shape ``s`` as a tensor ``[B, *s]``."""
     first = batch[0]
     try:
@@ -184,13 +188,13 @@ def _stack(batch: Sequence, path: str) -> Any:
         _raise_shapes(batch, path)
 
 
-def _stack_1dim(batch: Sequence, path: str) -> Any:
+def _stack_1dim(batch: Sequence[Any], path: str) -> Any:
     """As `_stack`, with ``(1,)`` leaves as ``[B]``."""
     out = _stack(batch, path)
     return out[:, 0] if isinstance(out, torch.Tensor) and out.shape[1:] == (1,) else out
 
 
-def _stack_or_list(batch: Sequence, path: str) -> Any:
+def _stack_or_list(batch: Sequence[Any], path: str) -> Any:
     shapes = {getattr(x, "shape", None) for x in batch}
     return _stack(batch, path) if len(shapes) == 1 else list(batch)
 
@@ -213,7 +217,7 @@ def _squeeze_1dim(data: Any) -> Any:
     return data[:, 0] if isinstance(data, torch.Tensor) and data.shape[1:] == (1,) else data
 
 
-def _raise_shapes(batch: Sequence, path: str) -> Any:
+def _raise_shapes(batch: Sequence[Any], path: str) -> Any:
     shapes = sorted({tuple(x.shape) for x in batch})
     raise DataError(
         f"samples differ in the shape of {path or 'the sample'}: {shapes}; expected one shape. "
@@ -221,7 +225,7 @@ def _raise_shapes(batch: Sequence, path: str) -> Any:
     )
 
 
-def _raise_mixed(batch: Sequence, path: str) -> Any:
+def _raise_mixed(batch: Sequence[Any], path: str) -> Any:
     kinds = sorted({type(x).__name__ for x in batch})
     keys = [set(x) for x in batch if isinstance(x, Mapping)]
     if len(keys) == len(batch):

@@ -23,7 +23,7 @@ class IDataLoader(ABC):
         """The next batch."""
 
     @abstractmethod
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         """The loader itself."""
 
     @abstractmethod
@@ -50,11 +50,11 @@ class AsyncDataLoader(IDataLoader):
 
     def __init__(
         self,
-        data_source: Callable | dict,
+        data_source: Callable[..., Any] | dict[str, Any],
         batch_size: int,
         device: str,
         chunk_size: int | None = None,
-        collate_fn: Callable | None = None,
+        collate_fn: Callable[..., Any] | None = None,
         num_workers: int = 0,
         prefetch: int = 2,
         timeout: float = durations.LOADER_BATCH,
@@ -66,7 +66,7 @@ class AsyncDataLoader(IDataLoader):
         self._collate = collate_fn or default_collate
         self._prefetch = prefetch
         self._timeout = timeout
-        self._ready: deque = deque()
+        self._ready: deque[Any] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._end: BaseException | None = None
@@ -74,7 +74,7 @@ class AsyncDataLoader(IDataLoader):
         self._thread = threading.Thread(target=self._run, name="data-loader", daemon=True)
         self._thread.start()
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
@@ -145,7 +145,7 @@ class AsyncDataLoader(IDataLoader):
                 self._end = error
                 self._changed.notify_all()
 
-    def _load(self, source: Callable) -> Any:
+    def _load(self, source: Callable[..., Any]) -> Any:
         samples = source(self._batch_size)
         if samples is None:
             raise StopIteration
