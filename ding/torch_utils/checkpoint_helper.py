@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -15,6 +15,9 @@ from ding.utils.errors import CheckpointError
 from ding.utils.file_helper import read_file, save_file
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class CountVar:
@@ -135,7 +138,7 @@ def build_checkpoint_helper(cfg: Any) -> CheckpointHelper:
     return CheckpointHelper()
 
 
-def auto_checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
+def auto_checkpoint(func: Callable[P, T]) -> Callable[P, T]:
     """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
 
     The owner's ``save_checkpoint()`` is called and the error goes on. SIGTERM is only caught in
@@ -143,13 +146,14 @@ def auto_checkpoint(func: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(func)
-    def wrapper(handle: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         with _sigterm_raises():
             try:
-                return func(handle, *args, **kwargs)
+                return func(*args, **kwargs)
             except BaseException:
                 try:
-                    handle.save_checkpoint()
+                    owner: Any = args[0]
+                    owner.save_checkpoint()
                 except Exception:
                     # The first error is the one to show.
                     logger.exception("could not save a checkpoint after the error that follows")
