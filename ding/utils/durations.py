@@ -49,6 +49,9 @@ COMMAND_END = SAVE_LIMIT + END_PROMISE
 SAVE_INTERVAL = 25.0
 SAVE_RETRY = 60.0
 
+#: Least interval of measuring CPU, memory and GPU of a process.
+USAGE_SPAN = 5.0
+
 # ------------------------------------------------------------------ processes of a parallel run
 
 #: Until a process reports that it is ready; a spawned one imports everything again.

@@ -24,6 +24,7 @@ from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
 from ding.utils.strict_json import plain
 from ding.utils.trackers.base import Trackers
 
+USAGE_GROUP = "usage_iter"
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
 logger = logging.getLogger(__name__)
 _PACKAGES = ("ding", "torch", "numpy", "gymnasium")
@@ -123,6 +124,17 @@ class RunLog:
         now = round(time.time(), 3)
         returned = float(episode_return)
         self._episode_rows.writerow((now, source, env_id, returned, length, envstep, train_iter))
+
+    def usage(self, figures: Mapping[str, Mapping[str, float]], train_iter: int) -> None:
+        """Write what the run's processes use of the machine, see `ding.utils.usage.UsageMeter`.
+
+        Args:
+            figures: By the name of the worker; empty for a run of one process.
+        """
+        for worker, values in figures.items():
+            for name, value in values.items():
+                tag = f"{USAGE_GROUP}/{name}/{worker}" if worker else f"{USAGE_GROUP}/{name}"
+                self.writer.add_scalar(tag, value, train_iter)
 
     def begin(self) -> None:
         """All that the run needs is there: it begins, and its record takes its place."""

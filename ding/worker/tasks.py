@@ -90,6 +90,7 @@ class CollectorInfo(CollectorCounts, total=False):
         waiting: What it waits for, such as ``space``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
         warning: Something that the operator should know.
+        usage: CPU, memory and GPU of its process, see `ding.utils.usage.reported_usage`.
     """
 
     task_id: str | None
@@ -98,6 +99,7 @@ class CollectorInfo(CollectorCounts, total=False):
     waiting: str | None
     waiting_bytes: int
     warning: str
+    usage: Mapping[str, object]
 
 
 class CollectorReport(TypedDict, total=False):
@@ -183,6 +185,7 @@ class LearnerInfo(TypedDict, total=False):
         iters_per_second: Updates per second, of late.
         iteration_seconds: Seconds that the update under way has taken.
         wait_share: Part of its time, 0 to 1, that training waited for batches.
+        usage: CPU, memory and GPU of its process, see `ding.utils.usage.reported_usage`.
         policy_id: Name of its weights, in a report.
         buffer_id: Its task's, in a report.
     """
@@ -195,6 +198,7 @@ class LearnerInfo(TypedDict, total=False):
     iters_per_second: float
     iteration_seconds: float
     wait_share: float
+    usage: Mapping[str, object]
     policy_id: str
     buffer_id: str | None
 

@@ -88,9 +88,7 @@ def test_compared_runs_are_named_by_what_differs(page, runs, url):
     make_run(runs / "dqn_seed1", seed=1)
     page.goto(f"{url}#/runs/dqn_seed0,dqn_seed1")
     names = page.locator(".legend li a:not(.remove)")
-    expect(names).to_have_text(
-        ["dqn_seed0, learning_rate 0.5, seed 0", "dqn_seed1, learning_rate 0.001, seed 1"]
-    )
+    expect(names).to_have_text(["dqn_seed0, learning_rate 0.5", "dqn_seed1, learning_rate 0.001"])
 
 
 def test_runs_are_picked_and_compared_by_keyboard(page, runs, url):
@@ -172,12 +170,33 @@ def test_mean_and_band_are_over_the_seeds_of_a_config(page, runs, url):
         make_run(runs / f"run_seed{seed}", seed=seed, returns=[1.0 * seed, 10.0 * seed])
     page.goto(f"{url}#/runs/run_seed0,run_seed1,run_seed2")
     card = page.locator("figure", has_text="Return in evaluations")
-    expect(card.locator(".keys li")).to_have_text(["run (3 seeds)"])
+    expect(card.locator(".keys li")).to_have_text(["run (3 seeds)10"])
     last = saved(page, card)[-1]
     assert [float(value) for value in last[1:3]] == [100, 10]
     assert float(last[3]) < 10 < float(last[4])
+    # The band has a fifth of the curve's opacity.
+    pale = card.locator("canvas").evaluate(
+        "canvas => { const { width, height } = canvas; let count = 0;"
+        "const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);"
+        "for (let i = 3; i < data.length; i += 4) count += data[i] > 45 && data[i] < 57;"
+        "return count / (width * height); }"
+    )
+    assert pale > 0.1
     page.get_by_label("mean over seeds").uncheck()
     expect(card.locator(".keys li")).to_have_count(3)
+
+
+def test_workers_use_of_the_machine_is_one_card_each(page, runs, url):
+    folder = make_run(runs / "run")
+    with open(folder / "metrics.jsonl", "a") as file:
+        for step in (1, 2):
+            used = {"usage_iter/cpu_percent/learner0": 80, "usage_iter/cpu_percent/c0": 20 * step}
+            file.write(json.dumps({"time": 1001.0 + step, "step": step, **used}) + "\n")
+    page.goto(f"{url}#/runs/run")
+    page.get_by_role("heading", name="Machine").click()
+    card = page.locator("figure", has_text="usage/cpu_percent")
+    expect(card.locator(".keys li")).to_have_text(["learner080", "c040"])
+    expect(card.locator(".last")).to_have_text("")
 
 
 def test_run_is_followed_to_its_end(page, runs, url):
@@ -216,6 +235,7 @@ def test_run_without_metrics_says_so(page, runs, url):
 def test_workers_show_who_waits_for_whom(page, runs, url):
     folder = make_run(runs / "run", status="running")
     worker = {"kind": "collector", "state": "running", "task_id": "t1", "since_s": 3.0}
+    worker["usage"] = {"cpu_percent": 96.6, "memory_mb": 412.0, "gpu_memory_mb": 2000.0}
     live = {
         "waits": "collector waits for the learner",
         "workers": {"collector0": {**worker, "waits_for": "learner", "samples_per_s": 250.0}},
@@ -226,7 +246,10 @@ def test_workers_show_who_waits_for_whom(page, runs, url):
     (folder / "live.json").write_text(json.dumps(live))
     page.goto(f"{url}#/runs/run/workers")
     expect(page.locator(".who")).to_contain_text("collector waits for the learner")
-    expect(page.locator("tr", has_text="collector0")).to_contain_text("250 samples/s")
+    row = page.locator("tr", has_text="collector0")
+    expect(row).to_contain_text("250 samples/s")
+    for figure in ("97 %", "412 MB", "2 GB"):
+        expect(row.get_by_text(figure, exact=True)).to_be_visible()
     expect(page.get_by_text("7 updates")).to_be_visible()
     expect(page.get_by_text("<i>OOM</i>")).to_be_visible()
 

@@ -8,7 +8,7 @@ export const COLOURS = ["#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3]];
 export const lineOf = (i) => ({ colour: COLOURS[i % COLOURS.length], dash: DASHES[i % DASHES.length] });
 
-const HEIGHT = 250, AXIS_WIDTH = 62, AXIS_HEIGHT = 46, MOST_KEYS = 6;
+const HEIGHT = 250, AXIS_WIDTH = 62, AXIS_HEIGHT = 46, MOST_KEYS = 8, MOST_GOALS = 3;
 
 let library;
 // Fetched when the first curve is drawn, not with the list.
@@ -32,6 +32,7 @@ const TITLES = {
   "evaluator/return_mean": "Return in evaluations",
   "collector/reward_mean": "Return in training",
   "collector/return_mean": "Return in training",
+  "collector_greedy/reward_mean": "Return in training, greedy",
   "learner/total_loss_avg": "Loss",
   "collector/avg_envstep_per_sec": "Collection speed",
   "learner/q_value_avg": "Q value",
@@ -39,6 +40,10 @@ const TITLES = {
   "learner/train_time_avg": "Time of an update",
   "collector/eps": "Exploration rate ε",
   "buffer/staleness_avg": "Age of samples",
+  "usage/cpu_percent": "CPU",
+  "usage/memory_mb": "Memory",
+  "usage/gpu_percent": "GPU",
+  "usage/gpu_memory_mb": "GPU memory",
 };
 const MAIN = ["evaluator/reward_mean", "evaluator/return_mean", "collector/reward_mean", "collector/return_mean"];
 const SECTIONS = [
@@ -47,6 +52,7 @@ const SECTIONS = [
   ["Collector", (tag) => tag.startsWith("collector")],
   ["Evaluator", (tag) => tag.startsWith("evaluator")],
   ["Buffer", (tag) => tag.startsWith("buffer")],
+  ["Machine", (tag) => tag.startsWith("usage/")],
   ["Other", () => true],
 ];
 const UNITS = [
@@ -54,8 +60,9 @@ const UNITS = [
   [/envsteps?_per_s/, "env steps / s"], [/samples?_per_s/, "samples / s"], [/episodes?_per_s/, "episodes / s"],
   [/(updates|iters?)_per_s/, "updates / s"], [/(time|duration|age_s)/, "seconds"], [/loss/, "loss"], [/lr/, "learning rate"],
   [/eps(ilon)?$/, "ε"], [/staleness/, "updates"], [/priority/, "priority"], [/use_/, "times used"],
-  [/per_episode/, "per episode"], [/envstep|step_count/, "env steps"], [/episode_count/, "episodes"], [/sample_count/, "samples"], [/train_iter/, "updates"],
+  [/cpu_percent/, "% of a core"], [/gpu_percent/, "% of the time"], [/_mb$/, "MB"], [/per_episode/, "per episode"], [/envstep|step_count/, "env steps"], [/episode_count/, "episodes"], [/sample_count/, "samples"], [/train_iter/, "updates"],
 ];
+const EDGE = { stroke: null, spanGaps: true, points: { show: false } }; // of a band
 const AXES = { step: "environment steps", iter: "updates" };
 
 export const titleOf = (tag) => {
@@ -64,6 +71,10 @@ export const titleOf = (tag) => {
   return name.charAt(0).toUpperCase() + name.slice(1);
 };
 const unitOf = (tag) => (UNITS.find(([pattern]) => pattern.test(tag.slice(tag.indexOf("/") + 1))) ?? [0, "value"])[1];
+
+// `usage/cpu_percent/collector0` is a curve in the card of `usage/cpu_percent`.
+const cardOf = (tag) => (tag.startsWith("usage/") ? tag.split("/", 2).join("/") : tag);
+const partsOf = (run, card) => [...run.metrics.tags.keys()].filter((tag) => cardOf(tag) === card);
 
 export class Charts {
   // runs: [{name, colour, group, metrics}], of which `metrics` are filled later.
@@ -117,8 +128,13 @@ export class Charts {
     for (const card of this.cards.values()) card.drawn?.destroy();
   }
 
+  // What there are cards for: the figures of several workers are in one.
+  tags() {
+    return new Set(this.runs.flatMap((run) => [...run.metrics.tags.keys()].map(cardOf)));
+  }
+
   update(changed) {
-    const tags = new Set(this.runs.flatMap((run) => [...run.metrics.tags.keys()]));
+    const tags = this.tags();
     if (tags.size !== this.cards.size) this.arrange();
     if (changed) for (const card of this.cards.values()) {
       card.stale = true;
@@ -128,8 +144,7 @@ export class Charts {
 
   arrange() {
     const rank = (tag) => (MAIN.indexOf(tag) + MAIN.length + 1) % (MAIN.length + 1);
-    const tags = [...new Set(this.runs.flatMap((run) => [...run.metrics.tags.keys()]))]
-      .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+    const tags = [...this.tags()].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const sorted = SECTIONS.map(() => []);
     for (const tag of tags) {
@@ -184,7 +199,7 @@ export class Charts {
       return;
     }
     if (!card.isConnected) return;
-    const values = this.runs.length === 1 ? curves[0]?.y.filter((value) => value !== null) ?? [] : [];
+    const values = this.runs.length === 1 && curves.filter(({ faint }) => !faint).length === 1 ? curves[0].y.filter((value) => value !== null) : [];
     const last = values.length ? number(values[values.length - 1]) : "";
     setText(card.last, last);
     card.plot.setAttribute("aria-label", `${titleOf(card.tag)} over ${this.axisTitle(scale)}, ${last ? `last ${last}` : "no values"}`);
@@ -212,10 +227,13 @@ export class Charts {
   // [{name, colour, dash, x, y, low, high, faint}] of a tag.
   async curves(tag, axis, scale) {
     const weight = Number(this.smoothing.value);
-    const found = this.runs.map((run) => {
-      const { x, y } = run.metrics.series(tag, axis);
-      return { run, x: scale.by === 1 ? x : x.map((value) => value / scale.by), y };
-    }).filter(({ x }) => x.length);
+    const found = this.runs.flatMap((run) => partsOf(run, tag).map((part) => {
+      const { x, y } = run.metrics.series(part, axis);
+      return { run, worker: part.slice(tag.length + 1), x: scale.by === 1 ? x : x.map((value) => value / scale.by), y };
+    })).filter(({ x }) => x.length);
+    if (found.some(({ worker }) => worker)) {
+      return found.map(({ run, worker, x, y }, i) => ({ name: [this.runs.length > 1 ? run.name : "", worker].filter(Boolean).join(", "), ...lineOf(i), x, y: smooth(y, weight) }));
+    }
     const curves = [];
     for (const members of groupBy(found, ({ run }) => run.group).values()) {
       const { colour, dash, title } = members[0].run;
@@ -238,24 +256,24 @@ export class Charts {
     const [soft, line] = ["--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = (label) => ({ label, stroke: soft, font, labelFont: font, labelSize: 16, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 } });
-    const goal = MAIN.includes(card.tag) ? goalOf(this.runs) : null;
+    const goals = card.tag.startsWith("evaluator/") && MAIN.includes(card.tag) ? goalsOf(this.runs) : [];
     const series = [{}], bands = [];
     for (const { colour, dash, y, low, faint } of card.curves) {
       series.push({ stroke: faint ? `${colour}40` : colour, width: faint ? 1 : 2, dash, spanGaps: true, points: { show: !faint && !low && y.length < 40, size: 5 } });
       if (low) {
-        series.push({ stroke: null, points: { show: false } }, { stroke: null, points: { show: false } });
-        bands.push({ series: [series.length - 2, series.length - 1], fill: `${colour}33` });
+        series.push(EDGE, EDGE);
+        bands.push({ series: [series.length - 1, series.length - 2], fill: `${colour}33` }); // the upper edge first
       }
     }
     return {
       width: card.plot.clientWidth || 400, height: HEIGHT, series, bands, legend: { show: false }, cursor: { drag: { x: true, y: true, uni: 20 }, points: { size: 6 } },
       scales: {
         x: { time: false, range: (_, low, high) => (low === null ? [0, 1] : [Math.min(0, low), high > Math.min(0, low) ? high : low + 1]) },
-        y: { distr: this.log.checked ? 3 : 1, range: this.log.checked ? undefined : (_, low, high) => withGoal(low, high, goal) },
+        y: { distr: this.log.checked ? 3 : 1, range: this.log.checked ? undefined : (_, low, high) => withGoals(low, high, goals) },
       },
       axes: [{ ...axis(card.titles[0]), size: AXIS_HEIGHT - 16, values: (_, ticks) => ticks.map((tick) => number(tick)) },
         { ...axis(card.titles[1]), size: AXIS_WIDTH - 16, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : number(tick, 3))) }],
-      hooks: { draw: goal === null ? [] : [(plot) => drawGoal(plot, goal, soft)], setCursor: [(plot) => showKeys(card, plot.cursor.idx)], setSelect: [(plot) => { card.zoomed ||= plot.select.width > 0; }] },
+      hooks: { draw: goals.map((goal) => (plot) => drawGoal(plot, goal, soft)), setCursor: [(plot) => showKeys(card, plot.cursor.idx)], setSelect: [(plot) => { card.zoomed ||= plot.select.width > 0; }] },
     };
   }
 }
@@ -275,17 +293,16 @@ function joined(uPlot, curves, isLog) {
 
 export const stopValue = (config) => Number(config?.["env.stop_value"] ?? config?.["main.env.stop_value"] ?? NaN);
 
-// The mean return at which the runs end, if they agree on one.
-function goalOf(runs) {
-  const goals = new Set(runs.map((run) => stopValue(run.facts?.config)));
-  const [goal] = goals;
-  return goals.size === 1 && Number.isFinite(goal) && Math.abs(goal) < 1e6 ? goal : null;
+// The mean returns at which the runs end; of many different ones, none.
+function goalsOf(runs) {
+  const goals = [...new Set(runs.map((run) => stopValue(run.facts?.config)))].filter((goal) => Math.abs(goal) < 1e6);
+  return goals.length <= MOST_GOALS ? goals : [];
 }
 
-function withGoal(low, high, goal) {
+function withGoals(low, high, goals) {
   if (low === null) return [0, 1];
   const span = high - low || Math.abs(high) || 1;
-  if (goal !== null && goal > high && goal - high < 2 * span) high = goal;
+  for (const goal of goals) if (goal > high && goal - high < 2 * span) high = goal;
   return [low - 0.05 * span, high + 0.08 * span];
 }
 
@@ -301,12 +318,13 @@ function drawGoal(plot, goal, colour) {
   context.lineTo(left + width, y);
   context.stroke();
   context.fillStyle = colour;
-  context.textAlign = "right";
-  context.fillText(`goal ${number(goal)}`, left + width - 4, y - 4);
+  context.textAlign = "left"; // where curves are still low
+  context.textBaseline = "bottom";
+  context.fillText(`goal ${number(goal)}`, left + 4, y - 2);
   context.restore();
 }
 
-// The legend below a plot, with the values under the pointer.
+// The legend below a plot, with the last values, or those under the pointer.
 function showKeys(card, at) {
   const curves = card.curves.filter(({ faint }) => !faint);
   if (curves.length < 2 && !curves[0]?.low) return card.keys.replaceChildren();
@@ -316,9 +334,9 @@ function showKeys(card, at) {
   return card.keys.replaceChildren(...rows);
 }
 
-// The last value up to an index: curves have values at different places.
+// The last value, or that up to an index: curves have values at different places.
 function valueAt(values, index) {
-  for (let i = index ?? -1; i >= 0; i--) if (typeof values[i] === "number") return number(values[i]);
+  for (let i = index ?? values.length - 1; i >= 0; i--) if (typeof values[i] === "number") return number(values[i]);
   return "";
 }
 

@@ -150,7 +150,8 @@ function nameByDifference(runs) {
       .filter((key) => !/(^|\.)(exp_name|seed|cfg_type)$/.test(key) && new Set(configs.map((config) => config[key])).size > 1);
     members.forEach((run, i) => {
       const facts = keys.slice(0, NAMED).map((key) => `${key.split(".").at(-1)} ${configs[i][key] ?? "none"}`);
-      run.name = [run.facts.summary.folder, ...facts, `seed ${run.facts.summary.seed ?? "?"}`].join(", ");
+      const { folder, seed } = run.facts.summary;
+      run.name = [folder, ...facts, folder.endsWith(`seed${seed}`) ? "" : `seed ${seed ?? "?"}`].filter(Boolean).join(", ");
       run.title = [run.title, ...facts].join(", ");
     });
   }

@@ -47,12 +47,13 @@ function panelOf(live) {
     h("dl", { class: "facts" }, facts.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value)))),
     h("div", { class: "scroll" }, h("table", { class: "plain" },
       h("caption", {}, "Workers"),
-      h("thead", {}, h("tr", {}, ["Worker", "State", "For", "Rate", "Waits for", "Task", "Address"].map((title) => h("th", { scope: "col" }, title)))),
+      h("thead", {}, h("tr", {}, ["Worker", "State", "For", "Rate", "CPU", "Memory", "GPU", "Waits for", "Task", "Address"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, workers.map(([name, worker]) => h("tr", {},
         h("th", { scope: "row" }, name),
         h("td", {}, h("span", { class: `dot ${stateClass(worker)}`, "aria-hidden": "true" }), ` ${worker.state}${worker.is_eval ? " (evaluation)" : ""}`),
         h("td", {}, duration(worker.since_s)),
         h("td", {}, rateOf(worker)),
+        ...usageOf(worker.usage ?? {}).map((text) => h("td", {}, text)),
         h("td", {}, waitsOf(worker)),
         h("td", { class: "code" }, worker.task_id || "–"),
         h("td", { class: "code" }, worker.address || "–")))))),
@@ -79,6 +80,13 @@ const rateOf = (worker) => {
   if (typeof worker.wait_share === "number") rates.push(`${Math.round(100 * worker.wait_share)} % waiting`);
   return rates.join(", ") || "–";
 };
+
+// CPU, memory and GPU of a worker's process.
+function usageOf({ cpu_percent: cpu, memory_mb: memory, gpu_percent: gpu, gpu_memory_mb: gpuMemory }) {
+  const percent = (value) => (typeof value === "number" ? `${Math.round(value)} %` : "");
+  const size = (value) => (typeof value === "number" ? bytes(1e6 * value) : "");
+  return [percent(cpu) || "–", size(memory) || "–", [percent(gpu), size(gpuMemory)].filter(Boolean).join(", ") || "–"];
+}
 
 const stateClass = (worker) =>
   ["connecting", "gone"].includes(worker.state) ? "gone" : worker.waits_for ? "waits" : "works";

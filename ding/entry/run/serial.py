@@ -38,6 +38,7 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, EnvError
 from ding.utils.run_log import RunLog
+from ding.utils.usage import UsageMeter
 
 #: How many different warnings ``run.json`` holds, the last.
 _KEPT_WARNINGS = 50
@@ -78,6 +79,7 @@ class SerialRun:
         self._max_env_step = max_env_step
         self._keeper = SerialStateKeeper(parts, self.warn)
         self._converged = False
+        self._usage = UsageMeter()
         self._signal_shown = False
         self._warnings: dict[str, int] = {}
         self._inexact: list[str] = []
@@ -293,6 +295,9 @@ class SerialRun:
         ends = self._has_reason_to_end or self._limit_reached
         if ends or self._console.is_due:
             self._show()
+        usage = self._usage.read()
+        if usage is not None:
+            self._log.usage({"": usage}, self._parts.learner.train_iter)
         if not ends and self._keeper.save_if_due():
             self._note_unsaved_attributes()
         return not ends

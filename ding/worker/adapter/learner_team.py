@@ -44,7 +44,7 @@ from ding.worker.seams import (
 _logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-_SUMS = frozenset({"trained", "own_rows"})
+_SUMS = frozenset({"trained", "own_rows", "cpu_percent", "memory_mb", "gpu_memory_mb"})
 _LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
 
 
@@ -403,9 +403,9 @@ def _fail(kind: str, name: str, cause: str, report: ErrorReport | None = None) -
 def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """The results of several learners as those of one.
 
-    ``learner_step`` and other counters that all share: the least; ``trained`` and ``own_rows``: the
-    sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
-    whether all are; ``waiting``: what any waits for; other numbers: the mean.
+    ``learner_step`` and other counters that all share: the least; ``trained``, ``own_rows``, CPU
+    and memory: the sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another;
+    ``learner_done``: whether all are; ``waiting``: what any waits for; other numbers: the mean.
     """
     merged: dict[str, Json] = {}
     for name in dict.fromkeys(key for info in infos for key in info):

@@ -155,6 +155,14 @@ class OpenTask:
     is_greedy: bool = False
     collect_setting: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def source(self) -> str:
+        """Whose scalars its report becomes. Exploring collectors have their own: the ε and the
+        returns of greedy ones are others."""
+        if self.is_eval:
+            return EVALUATOR
+        return "collector_greedy" if self.is_greedy else "collector"
+
     def count(self, steps: object) -> None:
         """Count the env steps that the collector has made so far."""
         new = max(0, as_count(steps) - self.steps)
@@ -217,6 +225,9 @@ _OF_EPISODES = frozenset(name for name in _TAGS if "per_episode" in name or "rew
 }
 
 
+EVALUATOR = "evaluator"
+
+
 def epsilon(setting: object) -> float:
     """How much a collector explores by its task's ``collect_setting``; NaN if that has no eps."""
     eps = setting.get("eps") if isinstance(setting, Mapping) else None
@@ -225,20 +236,19 @@ def epsilon(setting: object) -> float:
 
 def write_scalars(
     tb_logger: ScalarWriter,
-    is_eval: bool,
+    source: str,
     info: CollectorReport,
     learner_step: int,
     envstep: int,
 ) -> None:
-    """Write a report under ``collector_iter/`` and ``collector_step/``, or ``evaluator_...``.
+    """Write a report under ``<source>_iter/`` and ``<source>_step/``.
 
     Updates are those of the report's ``train_iter``, or ``learner_step``.
     """
-    source = "evaluator" if is_eval else "collector"
     train_iter = info.get("train_iter")
     if isinstance(train_iter, bool) or not isinstance(train_iter, int) or train_iter < 0:
         train_iter = learner_step
-    for tag, value in _row(info, is_eval).items():
+    for tag, value in _row(info, source == EVALUATOR).items():
         tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
         tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)
 

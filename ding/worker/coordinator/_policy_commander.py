@@ -214,7 +214,7 @@ class PolicyCommander(BaseCommander):
             job.count(finished_task.get("step_count"))
         if self.tb_logger is not None and job is not None:
             counts = job.trainee.learner_step, job.trainee.envstep
-            write_scalars(self.tb_logger, is_eval, finished_task, *counts)
+            write_scalars(self.tb_logger, job.source, finished_task, *counts)
         return self._judge_evaluation(job, finished_task) if is_eval else False
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:

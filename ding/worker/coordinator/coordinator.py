@@ -16,6 +16,7 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
+from ding.utils.usage import UsageMeter, process_name
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
@@ -27,7 +28,7 @@ from .base_parallel_commander import create_parallel_commander
 from .buffer_pace import SpaceQuota
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
-from .reported_values import as_number, error_line
+from .reported_values import as_number, error_line, usage_figures
 from .run_events import RunEvents
 from .run_files import CoordinatorState, RunFiles
 from .run_status import RunStatus, buffer_status, who_waits, worker_status
@@ -39,6 +40,8 @@ from .turn import Turn, in_turn
 __all__ = ["Coordinator", "TaskState"]
 
 _logger = logging.getLogger(__name__)
+#: Workers whose use of the machine is logged; the status has that of all.
+_MOST_LOGGED = 64
 #: What the run's record has of the facts at its end.
 _SUMMARY = ("best_return", "envstep", "train_iter")
 
@@ -136,6 +139,8 @@ class Coordinator(RunEvents, Configurable):
             "learner": float(self._cfg.learner_task_timeout),
         }
         self._scheduler = TaskScheduler(self, limits)
+        # Its children are workers, which report their own figures.
+        self._usage = UsageMeter(children=False)
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
@@ -273,12 +278,29 @@ class Coordinator(RunEvents, Configurable):
                 self._note_weights()
                 self._state.save_if_due(self.state_dict)
                 self.view.draw(self.status)
+                self._log_usage()
                 self.wake.wait(durations.COORDINATOR_TICK)
                 self.wake.clear()
         except BaseException as err:  # whatever it was: nothing else hands out tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
         self._comm.close_tasks(0.0)
+
+    def _log_usage(self) -> None:
+        """Log what the run's processes use of the machine, if it is time to."""
+        own = self._usage.read()
+        if own is None or self.log is None:
+            return
+        figures = {"coordinator": own}
+        for worker in self._comm.sessions()[:_MOST_LOGGED]:
+            reported = worker.info.get("usage")
+            used = usage_figures(reported)
+            if not used or not worker.is_open:
+                continue
+            # Threads of this process are one with it; theirs counts its children, too.
+            is_here = isinstance(reported, dict) and reported.get("process") == process_name()
+            figures["coordinator" if is_here else worker.name] = used
+        self.log.usage(figures, self.facts.train_iter)
 
     # ------------------------------------------------------------------ state
 

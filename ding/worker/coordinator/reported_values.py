@@ -1,8 +1,10 @@
 """Numbers and texts that workers reported, made safe to count with and to show."""
 
 import math
+from collections.abc import Mapping
 
 from ding.utils.errors import DingError
+from ding.utils.usage import FIGURES
 from ding.worker.tasks import CollectorReport
 
 
@@ -16,6 +18,13 @@ def as_count(value: object) -> int:
     """A number of things; 0 if it is none."""
     number = as_number(value)
     return 0 if number is None or number < 0 else int(number)
+
+
+def usage_figures(reported: object) -> dict[str, float]:
+    """The CPU, memory and GPU figures in a report; nonsense is left out."""
+    given = reported if isinstance(reported, Mapping) else {}
+    numbers = {name: as_number(given.get(name)) for name in FIGURES}
+    return {name: value for name, value in numbers.items() if value is not None and value >= 0}
 
 
 def mean_return(info: CollectorReport, is_eval: bool) -> float | None:

@@ -9,7 +9,7 @@ from ding.worker.seams import Awaited
 
 from .buffer_pace import RatioStatus
 from .chunk_buffer import ChunkBuffer
-from .reported_values import as_number
+from .reported_values import as_number, usage_figures
 from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
 from .worker_session import WorkerSession
 
@@ -19,8 +19,9 @@ SHOWN_SHARE = 0.01
 
 class WorkerStatus(TypedDict, total=False):
     """One worker: its state, for how many seconds, its task and what it waits for, with the shares
-    of the last seconds that it has waited for that and for other things. Of collectors in addition
-    ``samples_per_s`` and ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
+    of the last seconds that it has waited for that and for other things, and what its process uses
+    of the machine (`ding.utils.usage.FIGURES`). Of collectors in addition ``samples_per_s`` and
+    ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
     """
 
     kind: Kind
@@ -31,6 +32,7 @@ class WorkerStatus(TypedDict, total=False):
     since_s: float | None
     waits_for: str | None
     wait_shares: dict[str, float]
+    usage: dict[str, float]
 
     samples_per_s: float | None
     is_eval: bool
@@ -89,6 +91,7 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) 
         "since_s": None,
         "waits_for": None,
         "wait_shares": {},
+        "usage": {},
     }
     if isinstance(worker, Awaited):
         return {**status, "address": worker.where}
@@ -96,6 +99,8 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) 
     status["address"], status["pid"] = worker.arrival.where, worker.arrival.pid
     status["since_s"] = round(now - worker.since, 1)
     status["waits_for"], status["wait_shares"] = worker.waits_for, worker.waits.at(now)
+    if worker.is_open:
+        status["usage"] = usage_figures(worker.info.get("usage"))
     if worker.kind == "collector":
         status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
         status["is_eval"] = worker.is_eval

@@ -187,6 +187,7 @@ class FakeLearner(FakeWorker):
         self.iterations, self.ours, self.step = iterations, ours, 0
         self.batches: list[Any] = []
         self.chunks: list[str] = []
+        self.usage: Any = {"process": "other:1", "cpu_percent": 50.0, "memory_mb": "much"}
         self.rows = 0
 
     def _resource(self, task: Any) -> Any:
@@ -214,7 +215,7 @@ class FakeLearner(FakeWorker):
         info = {"learner_step": self.step, "learner_done": self.step >= self.iterations}
         if self.ours:
             info.update(trained=len(batches), policy_iter=self.step, iters_per_second=100.0)
-            info.update(received=named, own_rows=self.rows)
+            info.update(received=named, own_rows=self.rows, usage=self.usage)
         return {**self.ids(), "info": info}
 
     def _close(self, task: Any) -> Any:

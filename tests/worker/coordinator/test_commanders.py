@@ -334,6 +334,17 @@ def test_a_share_of_the_collectors_explores_little():
         assert collect(commander)[1] == pytest.approx(eps, rel=0.01)
 
 
+def test_scalars_of_greedy_collectors_are_their_own():
+    commander = made(commander=dict(greedy_share=0.5, collector_task_space=2))
+    commander.tb_logger = writer = Writer()
+    commander.get_learner_task()
+    for eps in (0.9, 0.05):
+        report = {"step_count": 10, "collect_setting": {"eps": eps}}
+        commander.finish_collector_task(collect(commander)[0], report)
+    assert writer.scalars["collector_step/eps"] == (0.9, 10)
+    assert writer.scalars["collector_greedy_step/eps"] == (0.05, 20)
+
+
 def test_a_single_collector_takes_turns_by_its_steps():
     commander = made(commander=dict(greedy_share=0.5, collector_task_space=1))
     commander.get_learner_task()
@@ -661,6 +672,7 @@ def test_scalars(commander):
     assert writer.scalars["collector_step/reward_mean"] == (20.0, 60)
     assert writer.scalars["collector_step/episode_count"] == (3, 60)
     assert "collector_iter/reward_std" not in writer.scalars
+    assert "collector_greedy_step/eps" not in writer.scalars
     commander.finish_collector_task(evaluation(commander)["task_id"], {**info, "reward_mean": 9})
     assert writer.scalars["evaluator_iter/reward_mean"] == (9, 30)
     assert writer.scalars["evaluator_step/reward_mean"] == (9, 60)

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import requests
@@ -661,6 +662,28 @@ def test_best_evaluation_becomes_a_checkpoint():
             ["c_eval", "0", "9.0", "5"],
         ]
     assert left_files() == []
+
+
+def test_machine_use_of_workers_is_shown_and_logged(monkeypatch):
+    monkeypatch.setattr(durations, "USAGE_SPAN", 0.05)
+    workers = {"c": FakeCollector(), "l": slow(FakeLearner(iterations=1e9), 0.01)}
+    with RunLog("exp", quiet=True) as log, Run(workers, run_log=log) as run:
+
+        def shown():
+            workers = run.status()["workers"].values()
+            return [worker["usage"] for worker in workers if worker["kind"] == "learner"]
+
+        eventually(lambda: shown() == [{"cpu_percent": 50.0}])
+
+        def logged(figure):
+            log.flush()
+            rows = Path("exp/metrics.jsonl")
+            lines = rows.read_text().splitlines() if rows.exists() else []
+            tags = set().union(*map(json.loads, lines))
+            return sum(tag.startswith(f"usage_iter/{figure}/") for tag in tags)
+
+        eventually(lambda: logged("cpu_percent") == 2)  # the coordinator's, too
+        assert logged("memory_mb") == 1
 
 
 @pytest.mark.parametrize(

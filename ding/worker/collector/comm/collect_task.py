@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
+from ding.utils.usage import reported_usage
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TaskClosed
 from ding.worker.messages import (
     ChunkReport,
@@ -222,7 +223,12 @@ class CollectTask:
         return over or self._waiting is not None or len(self._pending) >= MAX_ANSWER
 
     def _progress(self) -> CollectProgress:
-        info = {**self.collector.progress(), **self.ids, "written": self._written}
+        info = {
+            **self.collector.progress(),
+            **self.ids,
+            "written": self._written,
+            "usage": reported_usage(),
+        }
         return CollectProgress(
             self.task_id,
             self._ended and not self._pending,

@@ -14,6 +14,7 @@ import torch
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
+from ding.utils.usage import reported_usage
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
@@ -210,6 +211,7 @@ class TrainingTask:
                 "envstep": learner.collector_envstep,
                 "wait_share": round(feed.wait_share, 4),
                 "iteration_seconds": round(feed.step_seconds, 3),
+                "usage": {**reported_usage()},
             },
             received=() if news is None else news.received,
             left=() if news is None else news.left,

@@ -1,0 +1,160 @@
+"""What a process and its children use of the machine: CPU, memory and GPU, for the run's log."""
+
+import contextlib
+import ctypes
+import os
+import platform
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ding.utils import durations
+
+#: The figures of a process; 100 percent of CPU is one core, a megabyte is 10^6 bytes.
+FIGURES = ("cpu_percent", "memory_mb", "gpu_percent", "gpu_memory_mb")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class UsageMeter:
+    """Measures this process; threads may share it.
+
+    Args:
+        children: Whether processes that it has started count, such as those of environments.
+    """
+
+    def __init__(self, children: bool = True) -> None:
+        self._children = children
+        self._lock = threading.Lock()
+        self._time = time.monotonic()
+        self._seconds = _cpu_seconds(self._pids())
+        self._figures: dict[str, float] = {}
+
+    def read(self) -> dict[str, float] | None:
+        """The figures of `FIGURES` that are known here, if those of the last call are old.
+
+        Returns:
+            ``None`` if the last figures are younger than ``durations.USAGE_SPAN``.
+        """
+        with self._lock:
+            span = time.monotonic() - self._time
+            if span < durations.USAGE_SPAN:
+                return None
+            pids = self._pids()
+            seconds = _cpu_seconds(pids)
+            # Processes that have ended since are left out: their time is not known.
+            used = sum(now - self._seconds.get(pid, 0.0) for pid, now in seconds.items())
+            figures = {
+                "cpu_percent": round(100 * used / span, 1),
+                "memory_mb": round(_memory(pids) / 1e6, 1),
+                **_gpu_figures(),
+            }
+            self._time, self._seconds, self._figures = time.monotonic(), seconds, figures
+            return figures
+
+    def latest(self) -> Mapping[str, float]:
+        """The figures, measured again if they are old; empty during the first span."""
+        return self.read() or self._figures
+
+    def _pids(self) -> list[int]:
+        pids = [os.getpid()]
+        if self._children:
+            for pid in pids:  # grows
+                pids.extend(_children_of(pid))
+        return pids
+
+
+@cache
+def process_meter() -> UsageMeter:
+    """The meter of this process, for workers whose tasks end before a first span is over."""
+    return UsageMeter()
+
+
+def process_name() -> str:
+    """A name that no other process of a run has."""
+    return f"{platform.node()}:{os.getpid()}"
+
+
+def reported_usage() -> dict[str, float | str]:
+    """The figures of this process in a worker's report, with its `process_name`."""
+    return {"process": process_name(), **process_meter().latest()}
+
+
+def _children_of(pid: int) -> Iterator[int]:
+    # A thread's file holds the children that it has started.
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())
+
+
+def _cpu_seconds(pids: list[int]) -> dict[int, float]:
+    """CPU time of processes; without ``/proc`` that of this one alone."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                # The name before the last bracket may hold anything. Fields 14 and 15 of proc(5).
+                fields = file.read().rpartition(b")")[2].split()
+            found[pid] = (int(fields[11]) + int(fields[12])) / _TICKS
+    return found or {os.getpid(): time.process_time()}
+
+
+def _memory(pids: list[int]) -> float:
+    """Bytes of the first process, and of the others those that they do not share."""
+    total = 0.0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/statm") as file:
+                _, resident, shared, *_ = map(int, file.read().split())
+            # Forked children share nearly all with their parent: count that once.
+            total += (resident if pid == pids[0] else resident - shared) * _PAGE
+    if total:
+        return total
+    # The highest so far, in kilobytes (bytes on macOS).
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _gpu_figures() -> dict[str, float]:
+    """Of the GPU that this process uses, if it does: memory of its tensors, and how busy it is."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
+        return {}
+    found: dict[str, float] = {}
+    with contextlib.suppress(Exception):  # figures must not end a run
+        found["gpu_memory_mb"] = round(torch.cuda.memory_reserved() / 1e6, 1)
+        identity = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", 0)
+        busy = _gpu_percent(f"GPU-{identity}")
+        if busy is not None:
+            found["gpu_percent"] = busy
+    return found
+
+
+class _Utilization(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+@cache
+def _nvml() -> Any:
+    """NVIDIA's management library, of the driver; ``None`` if it is not there."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return None
+    return None if library.nvmlInit_v2() else library
+
+
+def _gpu_percent(identity: str) -> float | None:
+    library = _nvml()
+    handle, busy = ctypes.c_void_p(), _Utilization()
+    if library is None or library.nvmlDeviceGetHandleByUUID(
+        identity.encode(), ctypes.byref(handle)
+    ):
+        return None
+    failed = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(busy))
+    return None if failed else float(busy.gpu)
