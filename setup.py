@@ -19,7 +19,12 @@ setup(
     # Said outright, so that an editable installation is a path, which type checkers can follow.
     package_dir={"": "."},
     packages=find_packages(include=["ding", "ding.*"]),
-    package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"], "ding": ["zoo/*"]},
+    package_data={
+        "": ["*.pyi", "py.typed"],
+        "ding.config": ["keys.yaml"],
+        "ding.board": ["static/*"],
+        "ding": ["zoo/*"],
+    },
     install_requires=[
         "torch>=2.10",  # the first whose safe loading is safe: see ding/utils/safe_serial.py
         "numpy>=1.26",

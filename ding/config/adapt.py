@@ -8,9 +8,8 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.config.check import Notes, Problems, at, is_int, is_number, put
-from ding.config.key import AT_LEAST_ONE, FRACTION, POSITIVE
 from ding.config.parts import PARALLEL_COMPONENTS
-from ding.config.schema import OLD_NAMES, TWINS, in_range
+from ding.config.schema import AT_LEAST_ONE, FRACTION, OLD_NAMES, POSITIVE, TWINS, in_range
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.

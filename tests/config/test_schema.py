@@ -5,9 +5,8 @@ import inspect
 import pytest
 
 from ding.config.check import at
-from ding.config.key import FRACTION, POSITIVE
 from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
-from ding.config.schema import SCHEMA, examples, in_range
+from ding.config.schema import FRACTION, POSITIVE, SCHEMA, examples, in_range
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.registry_factory import registries
 from tests.config.test_check import message
