@@ -276,7 +276,7 @@ def _again(ctx: click.Context, args: list[str]) -> None:
 @click.option("-p", "--policy", default="dqn", show_default=True)
 def init(path: str, env_id: str, policy: str) -> None:
     """Write a new config FILE for an environment and a policy, with the meaning of each key."""
-    from ding.entry.new_config import write_new_config
+    from ding.entry.quick_config import write_new_config
 
     path = path if path.endswith(".py") else f"{path}.py"
     write_new_config(path, env_id, policy)

@@ -1,15 +1,20 @@
-"""A config for an environment of gymnasium, without a config file."""
+"""A config for an environment of gymnasium: in memory, or as a file (``ding init``)."""
 
 import copy
+import json
+import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
 from gymnasium import spaces
 
+from ding.config.schema import SCHEMA
 from ding.envs import GymnasiumEnv
 from ding.policy.fit import action_space_of, check_kind, model_shapes
 from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.file_helper import replace_text
 
 
 def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -104,3 +109,51 @@ _POLICIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **dict.fromkeys(("ddpg", "td3"), (_ACTOR_CRITIC, dict(action_space="regression"))),
     "ppo": (_ADVANTAGE, {}),
 }
+
+
+_WIDTH = 100
+
+
+def write_new_config(path: str, env_id: str, policy: str) -> None:
+    """Write a config that trains a policy in an environment, with the meaning of each key.
+
+    Raises:
+        ConfigError: The file exists, no such environment, or a policy that does not suit it.
+    """
+    if os.path.exists(path):
+        raise ConfigError(f"{path} exists already: choose another name")
+    main, create = quick_config(env_id, policy)
+    meanings = {path: key.meaning for key in SCHEMA for path in (key.path, *key.twins)}
+    lines = [
+        f'"""{policy} on {env_id}. Run it: ding -c {path} -s 0"""',
+        "",
+        "main_config = dict(",
+        *_entries(main, "", 1, meanings),
+        ")",
+        "create_config = dict(",
+        *_entries(create, "", 1, {}),
+        ")",
+    ]
+    replace_text(path, "\n".join(lines) + "\n")
+
+
+def _entries(
+    section: Mapping[str, Any], path: str, depth: int, meanings: Mapping[str, str]
+) -> Iterator[str]:
+    indent = "    " * depth
+    for name, value in section.items():
+        key = f"{path}.{name}" if path else name
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{name}=dict("
+            yield from _entries(value, key, depth + 1, meanings)
+            yield f"{indent}),"
+            continue
+        literal = json.dumps(value) if isinstance(value, str) else repr(value)
+        line, meaning = f"{indent}{name}={literal},", meanings.get(key, "")
+        if not meaning:
+            yield line
+        elif len(line) + len(meaning) + 4 <= _WIDTH:
+            yield f"{line}  # {meaning}"
+        else:
+            yield f"{indent}# {meaning}"
+            yield line

@@ -48,7 +48,7 @@ from ding.utils import (
     import_module,
     one_time_warning,
 )
-from ding.utils.class_config import class_config
+from ding.utils.default_helper import class_config
 from ding.utils.errors import ConfigError, DataError
 
 #: Layouts of batches that are remembered as right.

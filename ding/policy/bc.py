@@ -16,7 +16,7 @@ from ding.policy.common_utils import as_batch, flatten_numbers
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, VECTOR, Call
 from ding.rl_utils import get_epsilon_greedy_fn
-from ding.rl_utils._log_prob import log_prob
+from ding.rl_utils.log_prob_utils import log_prob
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY

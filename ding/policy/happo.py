@@ -9,7 +9,7 @@ from ding.model import HAVAC
 from ding.policy._types import Log, Losses, Network, Output, Rollout
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy, init_parameters
-from ding.rl_utils._log_prob import log_prob
+from ding.rl_utils.log_prob_utils import log_prob
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError

@@ -13,7 +13,7 @@ from ding.rl_utils import (
     vtrace_data,
     vtrace_error_discrete_action,
 )
-from ding.rl_utils._log_prob import split_like
+from ding.rl_utils.log_prob_utils import split_like
 from ding.torch_utils import Adam, RMSprop
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import check_one_of

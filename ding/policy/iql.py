@@ -8,7 +8,7 @@ from torch import Tensor
 from ding.policy._types import CriticLoss, LoggedLoss, Obs, Output, Steps
 from ding.policy.networks import GAUSSIAN_PAIR, NUMBER, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
-from ding.rl_utils._log_prob import log_prob
+from ding.rl_utils.log_prob_utils import log_prob
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError

@@ -14,8 +14,8 @@ from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.policy.joint import normalised
 from ding.policy.networks import stochastic_actor
-from ding.rl_utils._log_prob import log_prob_and_entropy
 from ding.rl_utils.gae import gae_columns
+from ding.rl_utils.log_prob_utils import log_prob_and_entropy
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce_data

@@ -21,7 +21,7 @@ from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.ppo import Clipped
 from ding.rl_utils import ppo_value_data, ppo_value_error
-from ding.rl_utils._log_prob import kl, split_like
+from ding.rl_utils.log_prob_utils import kl, split_like
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 

@@ -22,7 +22,7 @@ from ding.rl_utils import (
     ppo_value_data,
     ppo_value_error,
 )
-from ding.rl_utils._log_prob import split_like
+from ding.rl_utils.log_prob_utils import split_like
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import CheckpointError, ConfigError

@@ -14,7 +14,7 @@ from ding.data.offline.trajectories import in_trajectories
 from ding.policy.common_utils import flatten_numbers
 from ding.policy.fit import action_space_of, model_shapes
 from ding.utils import REWARD_MODEL_REGISTRY, deep_merge_dicts, import_module
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import ScalarWriter
 

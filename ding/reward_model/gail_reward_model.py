@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from ding.data import Columns
 from ding.reward_model.base_reward_model import RecentSteps, Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
-from ding.rl_utils._log_prob import log_prob
+from ding.rl_utils.log_prob_utils import log_prob
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
 

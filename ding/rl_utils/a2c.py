@@ -3,7 +3,7 @@
 from collections import namedtuple
 from typing import Any
 
-from ding.rl_utils._log_prob import log_prob_and_entropy
+from ding.rl_utils.log_prob_utils import log_prob_and_entropy
 from ding.rl_utils.nstep import weighted_mean
 
 a2c_data = namedtuple("a2c_data", ["logit", "action", "value", "adv", "return_", "weight"])

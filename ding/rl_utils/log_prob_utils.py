@@ -1,9 +1,16 @@
-"""Log-probabilities of chosen tokens from the logits of all of them."""
+"""Log-probabilities, entropies and divergences in few operations, from the outputs of a network.
 
-from collections.abc import Callable
+Small networks spend their time on calls, and ``torch.distributions`` makes many, some of them to
+check its arguments.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
+
+from ding.rl_utils.nstep import of_action
 
 #: ``(logits [*, T, V], index int64 [*, T]) -> log-probabilities [*, T]``.
 LogProbFunction = Callable[[Tensor, Tensor], Tensor]
@@ -22,3 +29,65 @@ def efficient_method(logits: Tensor, index: Tensor) -> Tensor:
 
 #: Elsewhere these variants differ in memory use; here they are the same function.
 naive_method = less_efficient_method = efficient_method
+
+
+_LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+
+#: Parameters of an action's distribution: logits ``[*, N]`` of one choice; one tensor for each of K
+#: independent choices; or ``mu`` and ``sigma`` ``[B, A]`` of a diagonal Gaussian.
+Params = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+
+def log_prob(params: Params, action: Tensor) -> Tensor:
+    """Log-probability ``[*]`` of actions.
+
+    Args:
+        action: Classes ``[*]``, of K choices ``[*, K]``; or numbers ``[B, A]``, over which it is
+            summed as over choices. One-dimensional ones have A = 1.
+    """
+    if isinstance(params, Mapping):
+        mu, sigma = params["mu"], params["sigma"]
+        density = -0.5 * ((action - mu) / sigma).pow(2) - sigma.log() - _LOG_SQRT_TAU
+        return _over_numbers(density)
+    if not isinstance(params, Tensor):
+        return torch.stack([log_prob(part, action[..., k]) for k, part in enumerate(params)]).sum(0)
+    return of_action(params.log_softmax(-1), action.long())
+
+
+def log_prob_and_entropy(params: Params, action: Tensor) -> tuple[Tensor, Tensor]:
+    """`log_prob`, and the entropy ``[*]``."""
+    if isinstance(params, Mapping):
+        entropy = params["sigma"].log() + (0.5 + _LOG_SQRT_TAU)
+        # All rows may share one sigma.
+        return log_prob(params, action), _over_numbers(entropy.expand_as(params["mu"]))
+    if not isinstance(params, Tensor):
+        parts = [log_prob_and_entropy(part, action[..., k]) for k, part in enumerate(params)]
+        taken, entropies = (torch.stack(column).sum(0) for column in zip(*parts))
+        return taken, entropies
+    logp = params.log_softmax(-1)
+    # A masked class has logit -inf or the like: its share of the entropy is 0, not NaN.
+    finite = logp.clamp(min=torch.finfo(logp.dtype).min)
+    return of_action(logp, action.long()), -(finite.exp() * finite).sum(-1)
+
+
+def kl(old: Params, new: Params) -> Tensor:
+    """KL(old || new) ``[*]`` between two distributions, summed over choices or numbers."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        variance = new["sigma"].pow(2)
+        spread = (old["sigma"].pow(2) + (old["mu"] - new["mu"]).pow(2)) / (2 * variance)
+        return (new["sigma"].log() - old["sigma"].log() + spread - 0.5).sum(-1)
+    if isinstance(old, Tensor) and isinstance(new, Tensor):
+        logp = old.log_softmax(-1)
+        return (logp.exp() * (logp - new.log_softmax(-1))).sum(-1)
+    return torch.stack([kl(*pair) for pair in zip(old, new)]).sum(0)  # type: ignore[arg-type]
+
+
+def split_like(joined: Tensor, params: Params) -> Params:
+    """Logits of all choices side by side, as samples hold them, in the form of ``params``."""
+    if isinstance(params, list):
+        return joined.split([part.shape[-1] for part in params], dim=-1)
+    return joined
+
+
+def _over_numbers(values: Tensor) -> Tensor:
+    return values.sum(-1) if values.dim() > 1 else values

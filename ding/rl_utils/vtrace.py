@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ding.rl_utils._log_prob import log_prob, log_prob_and_entropy
+from ding.rl_utils.log_prob_utils import log_prob, log_prob_and_entropy
 from ding.rl_utils.nstep import scan_back, weighted_mean
 
 vtrace_data = namedtuple(

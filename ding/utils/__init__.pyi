@@ -1,6 +1,3 @@
-from .bfs_helper import (
-    get_vi_sequence as get_vi_sequence,
-)
 from .cluster_helper import (
     DEFAULT_K8S_COLLECTOR_PORT as DEFAULT_K8S_COLLECTOR_PORT,
     DEFAULT_K8S_COORDINATOR_PORT as DEFAULT_K8S_COORDINATOR_PORT,
@@ -128,12 +125,11 @@ from .registry_factory import (
     TRACKER_REGISTRY as TRACKER_REGISTRY,
     registries as registries,
 )
-from .render_helper import (
-    fps as fps,
-    render as render,
-)
-from .scheduler_helper import (
+from .script_helper import (
     Scheduler as Scheduler,
+    fps as fps,
+    get_vi_sequence as get_vi_sequence,
+    render as render,
 )
 from .segment_tree import (
     MinSegmentTree as MinSegmentTree,

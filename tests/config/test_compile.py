@@ -15,7 +15,7 @@ from ding.config import (
     read_config_directly,
 )
 from ding.config.check import at
-from ding.entry.overrides import apply_overrides
+from ding.entry.cli_runs import apply_overrides
 from ding.envs import BaseEnvManager, DingEnvWrapper
 from ding.policy import DQNPolicy, PPGOffPolicy, PPOPolicy
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY

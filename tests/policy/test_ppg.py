@@ -14,7 +14,7 @@ from ding.data import Columns
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy_ppg
 from ding.model import PPG
 from ding.policy import PPGOffPolicy, PPGPolicy
-from ding.rl_utils._log_prob import kl
+from ding.rl_utils.log_prob_utils import kl
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 

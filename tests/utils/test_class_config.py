@@ -1,5 +1,5 @@
 from ding.utils import BUFFER_REGISTRY
-from ding.utils.class_config import class_config
+from ding.utils.default_helper import class_config
 from ding.worker import NaiveReplayBuffer, create_buffer
 
 

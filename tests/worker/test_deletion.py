@@ -132,7 +132,7 @@ class TestBuffers:
             gate.wait(30)
             removed.set()
 
-        monkeypatch.setattr("ding.data.buffer.used_data.remove_file", slowly)
+        monkeypatch.setattr("ding.data.buffer.monitors.remove_file", slowly)
         cfg = cls.default_config()
         cfg.update(enable_track_used_data=True, replay_buffer_size=2)
         buffer = cls(cfg, tb_logger=Writer(), exp_name="exp")

@@ -10,14 +10,12 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.arrays import Item, Items, State
-from ding.data.buffer.monitors import BufferLog, PeriodicThruputMonitor
-from ding.data.buffer.used_data import UsedDataRemover
+from ding.data.buffer.monitors import BufferLog, PeriodicThruputMonitor, UsedDataRemover
 from ding.data.columns import Columns
 from ding.data.draw import Draw
 from ding.data.ring import Ring, Slots
 from ding.data.row_journal import RowJournal
-from ding.utils.class_config import Configurable
-from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.default_helper import Configurable, deep_merge_dicts
 from ding.utils.errors import DataError, require_entries
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.log_writer import ScalarWriter

@@ -26,7 +26,7 @@ from ding.envs.env_manager._steps import check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import Action, Actions, Config, Obs, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
-from ding.utils.class_config import class_config
+from ding.utils.default_helper import class_config
 from ding.utils.errors import DataError, EnvError
 
 __all__ = [

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
 from ding.envs.vector_step import Action, Config, Info, Obs, Settings, State
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ActionError, ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 

@@ -10,8 +10,7 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_task_uid, import_module
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
-from ding.utils.class_config import Configurable
-from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.default_helper import Configurable, deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
 from ding.worker.collector.collector_link import LINK_FUNCTIONS, CollectorLink
 from ding.worker.collector.step_watch import StepWatch

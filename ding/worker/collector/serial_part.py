@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from easydict import EasyDict
 
 from ding.utils import build_logger, get_rank
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.log_writer import Writer
 from ding.worker.collector.steps import (

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from easydict import EasyDict
 
 from ding.utils import deep_merge_dicts
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.tasks import (

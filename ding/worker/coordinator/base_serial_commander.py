@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 
 from ._types import Config
 

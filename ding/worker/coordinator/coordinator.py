@@ -10,9 +10,8 @@ from easydict import EasyDict
 from ding.interaction.base.network import joined
 from ding.utils import deep_merge_dicts, durations
 from ding.utils.callbacks import Callbacks, RunFinished, RunStarted
-from ding.utils.class_config import Configurable
 from ding.utils.console import Console
-from ding.utils.default_helper import first_goal
+from ding.utils.default_helper import Configurable, first_goal
 from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog

@@ -19,7 +19,7 @@ from easydict import EasyDict
 from ding.interaction.base.service import HttpService
 from ding.interaction.slave import TaskFail
 from ding.utils import set_pkg_seed
-from ding.utils.class_config import Configurable
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import CheckpointNotFoundError, ConfigError
 from ding.utils.log_file import flush_all, redirect_output
 from ding.utils.log_helper import set_logs

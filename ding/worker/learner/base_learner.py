@@ -13,8 +13,8 @@ from ding.policy import Policy
 from ding.policy.modes import learn_function
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
-from ding.utils.class_config import Configurable
 from ding.utils.data import AsyncDataLoader, IDataLoader
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
 from ding.worker.learner.learner_hook import (

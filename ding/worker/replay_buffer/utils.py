@@ -1,8 +1,11 @@
 """The parts around a buffer, under one name."""
 
-from ding.data.buffer.monitors import PeriodicThruputMonitor, SampledDataAttrMonitor
+from ding.data.buffer.monitors import (
+    PeriodicThruputMonitor,
+    SampledDataAttrMonitor,
+    UsedDataRemover,
+)
 from ding.data.buffer.thruput_control import ThruputController
-from ding.data.buffer.used_data import UsedDataRemover
 
 __all__ = [
     "PeriodicThruputMonitor",

@@ -1,0 +1,189 @@
+"""Helpers that users' scripts import and this package does not use: pictures of environments, the
+way out of a maze (a teacher of policies that imitate planning), and a scheduler of parameters."""
+
+import inspect
+import operator
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.errors import ConfigError
+
+_DEFAULT_FPS = 30
+
+
+def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
+    """A picture of an environment's current state, ``[H, W, 3]`` uint8.
+
+    Args:
+        env: An environment; one that wraps another and cannot draw itself has it drawn.
+        render_mode: For environments of the old form, which take it with every call.
+    """
+    for one in _chain(env):
+        if not hasattr(one, "render"):
+            continue
+        takes_mode = "mode" in inspect.signature(one.render).parameters
+        # Environments of the newer form get it when they are made.
+        return one.render(mode=render_mode) if takes_mode else one.render()
+    raise AttributeError(f"{type(env).__name__} has no render(), nor has what it wraps")
+
+
+def fps(env_manager: Any) -> int:
+    """Frames per second at which an env manager's environments are to be shown; 30 if unknown."""
+    env = getattr(env_manager, "env_ref", env_manager)
+    getattr(env, "observation_space", None)  # makes those that are only made when they are needed
+    for one in _chain(env):
+        metadata = getattr(one, "metadata", None) or {}
+        for key in ("render_fps", "video.frames_per_second"):
+            if metadata.get(key):
+                return int(metadata[key])
+    return _DEFAULT_FPS
+
+
+def _chain(env: Any) -> list[Any]:
+    """An environment, what it wraps, and so on."""
+    found: list[Any] = []
+    while env is not None and not any(env is one for one in found):
+        found.append(env)
+        inner = getattr(env, "_env", None)
+        env = getattr(env, "env", None) if inner is None else inner
+    return found
+
+
+#: What an action does to row and column, by its number.
+_MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
+Cell = tuple[int, int]
+
+
+def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Cell], np.ndarray]:
+    """Plan a shortest path by breadth-first search from the target.
+
+    Args:
+        env: A maze with ``size``, ``n_action``, ``target_location`` and ``nav_map``, rows of
+            characters where ``x`` is a wall. Actions 0 to 3 lead down, right, up and left.
+        observation: ``[size, size, channels]``; in the last channel the start is 1.
+
+    Returns:
+        The cells of the path from the start to before the target (none if there is no path), and
+        the best known action of each cell after each step of the search, int32 ``[steps, size,
+        size]``, where ``n_action`` means unknown.
+    """
+    rows, columns = np.nonzero(observation[..., -1] == 1)
+    start = int(rows[0]), int(columns[0])
+    target = int(env.target_location[0]), int(env.target_location[1])
+    best = np.full((env.size, env.size), env.n_action, np.int32)
+    border, seen, steps = [target], {target}, []
+    while border and start not in seen:
+        following = []
+        for row, column in border:
+            for action, (down, right) in enumerate(_MOVES):
+                cell = row - down, column - right
+                if cell in seen or not _is_free(env, cell):
+                    continue
+                seen.add(cell)
+                following.append(cell)
+                best[cell] = action
+        steps.append(best.copy())
+        border = following
+    path, cell = [], start
+    while start in seen and cell != target:
+        path.append(cell)
+        down, right = _MOVES[best[cell]]
+        cell = cell[0] + down, cell[1] + right
+    return path, np.array(steps, np.int32).reshape(-1, env.size, env.size)
+
+
+def _is_free(env: Any, cell: Cell) -> bool:
+    row, column = cell
+    if not (0 <= row < env.size and 0 <= column < env.size):
+        return False
+    return env.nav_map[row][column] != "x"
+
+
+_CHANGES = {
+    "reduce": operator.sub,
+    "add": operator.add,
+    "multi": operator.mul,
+    "div": operator.truediv,
+}
+
+
+class Scheduler:
+    """Keeps a parameter while a metric improves, changes it on a plateau.
+
+    Config (every key has a default):
+
+    - ``schedule_flag``: whether the parameter is scheduled at all.
+    - ``schedule_mode``: ``'reduce'`` subtracts `factor`, ``'add'`` adds it, ``'multi'``
+      multiplies by it, ``'div'`` divides by it.
+    - ``factor``: see there.
+    - ``change_range``: the least and the greatest value that the parameter may take.
+    - ``threshold``: an improvement must be larger than this to count.
+    - ``optimize_mode``: ``'min'`` or ``'max'``: what is better.
+    - ``patience``: how many steps without improvement are borne.
+    - ``cooldown``: how many steps after a change are not counted.
+    """
+
+    config = {
+        "schedule_flag": False,
+        "schedule_mode": "reduce",
+        "factor": 0.05,
+        "change_range": [-1, 1],
+        "threshold": 1e-4,
+        "optimize_mode": "min",
+        "patience": 1,
+        "cooldown": 0,
+    }
+
+    def __init__(self, merged_scheduler_config: EasyDict | None = None) -> None:
+        cfg = EasyDict(deep_merge_dicts(self.config, merged_scheduler_config))
+        self.schedule_mode = _one_of(cfg, "schedule_mode", tuple(_CHANGES))
+        self.optimize_mode = _one_of(cfg, "optimize_mode", ("min", "max"))
+        self.low, self.high = cfg.change_range
+        if self.low > self.high:
+            raise ConfigError(f"change_range must be [least, greatest], got {cfg.change_range}")
+        if self.schedule_mode == "div" and cfg.factor == 0:
+            raise ConfigError("factor must not be 0 when schedule_mode is 'div'")
+        self.schedule_flag = cfg.schedule_flag
+        self.factor = cfg.factor
+        self.threshold = cfg.threshold
+        self.patience = cfg.patience
+        self.cooldown = cfg.cooldown
+        self._best: float | None = None
+        self._bad_steps = 0
+        self._cooling = 0
+
+    def step(self, metrics: float, param: float) -> float:
+        """Take note of a metric; the parameter to go on with."""
+        if not self.schedule_flag:
+            return param
+        if self.is_better(metrics):
+            self._best = metrics
+            self._bad_steps = 0
+        elif self._cooling == 0:
+            self._bad_steps += 1
+        self._cooling = max(0, self._cooling - 1)
+        if self._bad_steps <= self.patience:
+            return param
+        self._bad_steps, self._cooling = 0, self.cooldown
+        return self.update_param(param)
+
+    def update_param(self, param: float) -> float:
+        """The parameter after one change, within its range."""
+        param = _CHANGES[self.schedule_mode](param, self.factor)
+        return min(self.high, max(self.low, param))
+
+    def is_better(self, metrics: float) -> bool:
+        """Whether a metric improves on the best so far by more than the threshold."""
+        if self._best is None:
+            return True
+        gain = self._best - metrics if self.optimize_mode == "min" else metrics - self._best
+        return gain > self.threshold
+
+
+def _one_of(cfg: EasyDict, key: str, allowed: tuple[str, ...]) -> Any:
+    if cfg[key] not in allowed:
+        raise ConfigError(f"{key} must be one of {', '.join(allowed)}, got {cfg[key]!r}")
+    return cfg[key]
