@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ding.envs.env_wrappers.build import given_wrappers
+from ding.envs.env_wrappers.build import config_wrappers, given_wrappers
 from ding.envs.vector_step import Config, Settings
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
@@ -35,8 +35,7 @@ class GymnasiumEnv(DingEnvWrapper):
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         cfg = {**self.config, **cfg}
-        evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
-        caller = "evaluator" if evaluates else "collector"
+        caller = self.caller_of(cfg)
         own = self.inner_wrappers(cfg, caller)
         translated = {
             "env_id": self.gymnasium_id(cfg),
@@ -65,6 +64,35 @@ class GymnasiumEnv(DingEnvWrapper):
     def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
         """Wrappers inside of ``env_wrapper`` from the type's own keys."""
         return list(cls.wrapped_by)
+
+    @classmethod
+    def pool_kwargs(cls, cfg: Settings) -> Config:
+        """Arguments of ``envpool.make`` for what `cfg` describes, the task's id among them.
+
+        Args:
+            cfg: With all keys of the type.
+
+        Raises:
+            ConfigError: `cfg` asks for wrappers.
+        """
+        caller = cls.caller_of(cfg)
+        wrappers = [*cls.inner_wrappers(cfg, caller), *config_wrappers(cfg, caller)]
+        if wrappers:
+            names = [str(one.get("type") if isinstance(one, dict) else one) for one in wrappers]
+            raise ConfigError(
+                f"env_manager 'env_pool' steps {cls.gymnasium_id(cfg)!r} without wrappers of "
+                f"Python, and its config asks for {', '.join(names)}: leave them out, or use "
+                "env_manager 'subprocess'"
+            )
+        limit = cfg.get("max_episode_steps") or cfg.get("max_step")
+        limits = {"max_episode_steps": limit} if limit else {}
+        task = {"task_id": cls.gymnasium_id(cfg), **limits}
+        return {**task, **cls.make_kwargs(cfg), **(cfg["kwargs"] or {})}
+
+    @staticmethod
+    def caller_of(cfg: Settings) -> str:
+        evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
+        return "evaluator" if evaluates else "collector"
 
     @classmethod
     def says(cls, cfg: Settings) -> list[str]:

@@ -1,5 +1,6 @@
 """Environments of gymnasium and of the packages that register theirs with it."""
 
+import re
 from typing import Any
 
 import gymnasium
@@ -243,7 +244,8 @@ class AtariEnv(GymnasiumEnv):
     rewards are their signs; evaluations play whole games for the game's own score.
 
     Config keys:
-        env_id: ``PongNoFrameskip-v4`` or ``ALE/Pong-v5``; here both show every frame.
+        env_id: ``PongNoFrameskip-v4``, or ``ALE/Pong-v5`` (``Pong-v5``), which repeats the action
+            before in a quarter of all frames; here both show every frame.
         frame_stack: How many pictures are one observation. (``fram_stack``, as some configs have)
         clip_rewards: Whether collectors' rewards are their signs.
         env_wrapper: Takes the place of all of these wrappers but the stack.
@@ -257,6 +259,31 @@ class AtariEnv(GymnasiumEnv):
         if cfg.get("fram_stack"):
             cfg = {**cfg, "frame_stack": cfg["fram_stack"]}
         super().__init__(cfg)
+
+    @classmethod
+    def gymnasium_id(cls, cfg: Settings) -> str:
+        env_id = super().gymnasium_id(cfg)
+        return f"ALE/{env_id}" if env_id.endswith("-v5") and "/" not in env_id else env_id
+
+    @classmethod
+    def pool_kwargs(cls, cfg: Settings) -> Config:
+        """EnvPool's own preprocessing, with the same frames but for rounding (one grey level).
+
+        Two differences: EnvPool fires within its no-ops, not after them, and shows another picture
+        where an episode ends before an action's fourth frame.
+        """
+        env_id, collects = cls.gymnasium_id(cfg), cls.caller_of(cfg) == "collector"
+        stack = cfg["fram_stack"] or cfg["frame_stack"]
+        if cfg.get("env_wrapper") not in (None, [], "atari_default"):
+            super().pool_kwargs(cfg)
+        return {
+            "task_id": re.sub(r"^ALE/|NoFrameskip|-v\d+$", "", env_id) + "-v5",
+            "stack_num": stack,
+            "episodic_life": collects,
+            "reward_clip": collects and cfg["clip_rewards"],
+            "repeat_action_probability": 0.0 if env_id.endswith("-v4") else 0.25,
+            **(cfg["kwargs"] or {}),
+        }
 
     @classmethod
     def make_kwargs(cls, cfg: Settings) -> Config:

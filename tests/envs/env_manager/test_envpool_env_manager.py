@@ -1,12 +1,14 @@
 """The manager over envpool, with a stand-in that answers as envpool does."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from easydict import EasyDict
 
 from ding.envs import PoolEnvManager, create_env_manager
+from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
 from tests.envs.env_manager import fake_envpool
 
@@ -82,6 +84,85 @@ def test_a_pool_of_one(pool):
     manager.close()
 
 
+def of_type(kind, **cfg):
+    return [partial(ENV_REGISTRY.get(kind), cfg)] * 2
+
+
+def test_the_task_is_that_of_the_env_type(pool):
+    manager = PoolEnvManager(dict(batch_size=2), of_type("cartpole"))
+    manager.launch()
+    ids, obs = manager.ready_columns()
+    assert (obs.shape, obs.dtype) == ((2, 4), np.float32)
+    assert manager.step_columns(np.zeros(2, np.int64), ids).reward.tolist() == [1, 1]
+    manager.close()
+
+
+@pytest.mark.parametrize(("scaled", "factor"), [(True, 2.0), (False, 1.0)])
+def test_actions_are_scaled_as_the_env_type_does(pool, scaled, factor):
+    manager = PoolEnvManager({}, of_type("pendulum", act_scale=scaled))
+    env = ENV_REGISTRY.get("pendulum")({"act_scale": scaled})
+    for one in (manager, env):
+        one.seed(0)
+    manager.launch()
+    assert manager.action_space.high == 1 if scaled else 2
+    _, obs = manager.ready_columns()
+    _cos, sin, speed = obs[0].tolist()
+    faster = manager.step_columns(np.full((2, 1), 0.5, np.float32), np.arange(2)).obs[0, 2]
+    # Pendulum: speed + (15 sin + 3 torque) / 20
+    assert faster == pytest.approx(speed + 0.75 * sin + 0.15 * factor * 0.5, abs=1e-5)
+    manager.close()
+
+
+def test_wrappers_are_refused(pool):
+    with pytest.raises(ConfigError, match=r"obs_norm.*'subprocess'"):
+        PoolEnvManager({}, of_type("cartpole", norm_obs=dict(use_norm=True)))
+    with pytest.raises(ConfigError, match="taxi_obs"):
+        PoolEnvManager({}, of_type("taxi"))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "sticky"), [("PongNoFrameskip-v4", 0.0), ("ALE/Pong-v5", 0.25), ("Pong-v5", 0.25)]
+)
+def test_wrappers_of_atari_are_those_of_the_pool(env_id, sticky):
+    atari = ENV_REGISTRY.get("atari")
+    made = atari.pool_kwargs({**atari.config, "env_id": env_id, "frame_stack": 3})
+    facts = dict(task_id="Pong-v5", stack_num=3, repeat_action_probability=sticky)
+    assert made == dict(facts, episodic_life=True, reward_clip=True)
+    made = atari.pool_kwargs({**atari.config, "env_id": env_id, "is_train": False})
+    facts["stack_num"] = 4
+    assert made == dict(facts, episodic_life=False, reward_clip=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["Pong", "Breakout"])
+def test_frames_are_those_of_the_emulator(game):
+    pytest.importorskip("envpool", exc_type=ImportError)
+    settings = dict(env_id=f"{game}NoFrameskip-v4", is_train=False)
+    no_starts = dict(kwargs=dict(noop_max=1, use_fire_reset=False))
+    manager = PoolEnvManager(no_starts, [partial(ENV_REGISTRY.get("atari"), settings)])
+    wrappers = [
+        *[dict(type="noop_reset", kwargs=dict(noop_max=1)), "max_and_skip", "warp_frame"],
+        *["scaled_float_frame", dict(type="frame_stack", kwargs=dict(n_frames=4))],
+    ]
+    plain = dict(settings, env_wrapper=wrappers, kwargs=dict(obs_type="grayscale"))
+    env = ENV_REGISTRY.get("atari")(plain)
+    env.seed(0)
+    manager.launch()
+    _, obs = manager.ready_columns()
+    np.testing.assert_array_equal(obs[0, -1], env.reset()[-1])
+    rng = np.random.default_rng(0)
+    for count in range(150):
+        action = rng.integers(4)
+        found = manager.step_columns(np.array([action]), np.zeros(1, np.int64))
+        expected = env.step(action)
+        assert (found.reward[0], found.done[0]) == (expected.reward, expected.done)
+        if count > 3:
+            # Sums of pixels are rounded in other precision.
+            np.testing.assert_allclose(found.obs[0], expected.obs, rtol=0, atol=1.01 / 255)
+    manager.close()
+    env.close()
+
+
 def test_errors(monkeypatch, pool):
     with pytest.raises(ConfigError, match="env_id"):
         PoolEnvManager({})
@@ -90,7 +171,7 @@ def test_errors(monkeypatch, pool):
     manager = PoolEnvManager(dict(env_id="Count-v0", env_num=2, batch_size=2))
     with pytest.raises(EnvError, match="launch"):
         manager.step({})
-    with pytest.raises(EnvError, match=r"env.manager.env_id='NoSuch-v0'.*NoSuch"):
+    with pytest.raises(EnvError, match=r"env_id='NoSuch-v0'.*NoSuch"):
         PoolEnvManager(dict(env_id="NoSuch-v0", env_num=2, batch_size=2)).launch()
     monkeypatch.setitem(sys.modules, "envpool", None)
     with pytest.raises(EnvError, match=r"ding\[envpool\]"):
