@@ -98,19 +98,21 @@ class _Task(NamedTuple):
     clips_actions: bool = False
 
 
-def _task_of(cfg: Settings, env_fn: Sequence[Callable] | None) -> _Task:
+def _task_of(cfg: Settings, env_fn: Sequence[Callable[..., Any]] | None) -> _Task:
     """From ``env.manager.env_id``, or from the type and config that `env_fn` makes."""
     if cfg["env_id"]:
         return _Task({"task_id": cfg["env_id"], **cfg["kwargs"]})
     made = env_fn[0] if env_fn else None
-    kind = made.func if isinstance(made, partial) else None
-    if not isinstance(made, partial) or not isinstance(kind, type):
-        kind = None
-    if kind is None or not issubclass(kind, GymnasiumEnv):
+    if (
+        not isinstance(made, partial)
+        or not isinstance(made.func, type)
+        or not issubclass(made.func, GymnasiumEnv)
+    ):
         raise ConfigError(
             "env.manager.env_id is missing: name a task that envpool knows, or take an env type "
-            f"over gymnasium, such as 'atari', instead of {made if kind is None else kind.__name__}"
+            f"over gymnasium, such as 'atari', instead of {made}"
         )
+    kind: type[GymnasiumEnv] = made.func
     of_env = {**kind.config, **(made.keywords.get("cfg") or made.args[0])}
     return _Task(
         {**kind.pool_kwargs(of_env), **cfg["kwargs"]},
@@ -128,8 +130,9 @@ class _Pool(VectorLibrary):
         self._task, space = task, self.observation_space
         self._is_picture = isinstance(space, spaces.Box) and space.dtype == np.uint8
         if task.converts and isinstance(space, spaces.Box):
-            bounds = (0.0, 1.0) if self._is_picture else (space.low, space.high)
-            self.observation_space = spaces.Box(*bounds, shape=space.shape, dtype=np.float32)
+            low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+            scale = _PER_GREY if self._is_picture else np.float32(1)
+            self.observation_space = spaces.Box(low * scale, high * scale, dtype=np.float32)
         self._own_actions = self.action_space
         if task.scales_actions and isinstance(self._own_actions, spaces.Box):
             self.action_space = spaces.Box(-1.0, 1.0, self._own_actions.shape, np.float32)
