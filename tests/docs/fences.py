@@ -23,7 +23,7 @@ def blocks(language):
 def commands():
     """Every command line: its page, and its words without the comment."""
     for page, text in blocks("sh"):
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words:
                 yield page, words

@@ -1,6 +1,7 @@
 """The documentation site: its menu and its generated pages."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -36,8 +37,9 @@ def hooks():
 class TestMadePages:
     def test_keys_have_their_meaning(self, hooks):
         page = hooks._keys_page()
-        assert "| `env.stop_value` | Mean return of an evaluation" in page
-        assert "greater than 0" in page
+        assert "`env.stop_value` | Mean return of an evaluation" in page
+        assert "| int, greater than 0 |" in page
+        assert re.search(r"`policy.other.eps.decay` \|.*environment steps.*`10000`.*dqn", page)
 
     def test_the_menu_groups_every_policy_once(self, hooks):
         names = [name for group in hooks.GROUPS.values() for name in group.split()]
@@ -50,10 +52,33 @@ class TestMadePages:
         pages = dict(hooks._policy_pages())
         assert "[dqn](policies/dqn.md)" in pages["policies.md"]
         assert "Mnih et al. 2015" in pages["policies/dqn.md"]
-        assert "| `learn.target_update_freq` | " in pages["policies/dqn.md"]
-        assert "| `cartpole_dqn` | 195 |" in pages["policies/dqn.md"]
+        key = "[`learn.target_update_freq`](../config_keys.md#policy.learn.target_update_freq)"
+        assert key in pages["policies/dqn.md"]
+        assert "configs/cartpole/cartpole_dqn_config.py" in pages["policies/dqn.md"]
+        assert "| `cartpole_dqn` | CartPole-v1 | 195 | 5 of 5 |" in pages["policies/dqn.md"]
+
+    @pytest.mark.slow
+    def test_each_policy_shows_its_curve_or_that_there_is_none(self, hooks):
+        for path, page in hooks._policy_pages():
+            if path != "policies.md":
+                assert ("<polyline" in page) != ("have been stored yet" in page), path
+            for drawn in re.findall(r"<svg.*?</svg>", page):
+                ElementTree.fromstring(drawn)
+                places = [float(x) for x in re.findall(r"[ \"](-?[\d.]+),", drawn)]
+                assert min(places) >= 0
+                assert max(places) <= 340
+
+    def test_keys_link_to_rows_that_exist(self, hooks):
+        anchors = set(re.findall(r'<a id="([^"]+)">', hooks._keys_page()))
+        missing = {key.path for key in hooks.SCHEMA} - anchors
+        assert all(path.endswith(".cfg_type") for path in missing)
 
     def test_names_and_commands_have_pages(self, hooks):
         assert "::: ding.worker.learner.base_learner.BaseLearner" in hooks._api_page("learners")
         assert "## ding status" in hooks._cli_page()
         assert "--resume" in hooks._cli_page()
+
+    def test_each_option_has_an_anchor(self, hooks):
+        page = hooks._cli_page()
+        assert '<a id="ding-env-step"></a>[`--env-step' in page
+        assert not re.search(r"\[x[<>]", page)  # a range would be read as a link
