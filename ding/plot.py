@@ -145,8 +145,10 @@ class ReturnPlot:
         columns = min(len(panels), _PANELS_IN_A_ROW)
         rows = -(-len(panels) // columns)
         figure.set_size_inches(7.5 if columns == 1 else 4.4 * columns, 4.4 * rows)
+        drawn = []
         for i, (env, curves) in enumerate(panels.items()):
             axes = figure.add_subplot(rows, columns, i + 1)
+            drawn.append(axes)
             for place, curve in enumerate(curves):
                 number, label = place, curve.label
                 if shared:
@@ -164,7 +166,7 @@ class ReturnPlot:
             if not shared:
                 legend_below(axes)
         if shared:
-            shared_legend(figure)
+            shared_legend(figure, drawn, figure.get_figwidth())
 
     def _best(self, env: str, most: int) -> list[ReturnCurve]:
         """The best curves of an environment by their last returns, in the order of all."""

@@ -65,6 +65,22 @@ def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return seeds
 
 
+def _scales(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, tuple[float, float]]:
+    scales = {}
+    for text in values:
+        env, _, ends = text.rpartition("=")
+        try:
+            low, high = map(float, ends.split(":"))
+        except ValueError:
+            low = high = 0.0
+        if not env or not low < high:
+            raise click.BadParameter(f"{text!r}: expected ENV=LOW:HIGH such as CartPole-v1=0:500")
+        scales[env] = (low, high)
+    return scales
+
+
 class _Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
     """A number of steps; ``1e6`` is one."""
 
@@ -353,23 +369,43 @@ def board(folder: str, host: str, port: int) -> None:
 
 @main.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", default="returns.png", show_default=True,
-              help="File to draw into: .png, .pdf, .svg or .html.")  # fmt: skip
+@click.option("-o", "--output", help="File to draw into: .png, .pdf, .svg or .html. "
+              "[default: returns.png, or comparison.png]")  # fmt: skip
 @click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
               show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
 @click.option("--groups", default=12, type=click.IntRange(1), show_default=True,
               help="Configs in a panel at most, the best ones.")  # fmt: skip
-def plot(runs: tuple[str, ...], output: str, x: Any, groups: int) -> None:
+@click.option("--compare", is_flag=True,
+              help="Compare algorithms over all environments, by scores.")  # fmt: skip
+@click.option("--scale", "scales", multiple=True, callback=_scales, metavar="ENV=LOW:HIGH",
+              help="Returns of score 0 and 1. [default: untrained, and the goal]")  # fmt: skip
+def plot(
+    runs: tuple[str, ...],
+    output: str | None,
+    x: Any,
+    groups: int,
+    compare: bool,
+    scales: dict[str, tuple[float, float]],
+) -> None:
     """Draw the returns of RUNS over their seeds, grouped by config, and rank them.
 
     RUNS are folders; files among them, such as pictures that a pattern matches, are left out.
     """
+    from ding import compare as comparison
     from ding.plot import returns
 
+    if scales and not compare:
+        raise click.UsageError("--scale is for --compare")
     found = returns([run for run in runs if os.path.isdir(run)], x)
-    click.echo(found.table())
+    output = output or ("comparison.png" if compare else "returns.png")
     try:
-        found.save(output, groups)
+        if compare:
+            compared = comparison.compare(found, scales, groups)
+            click.echo(compared.table())
+            compared.save(output)
+        else:
+            click.echo(found.table())
+            found.save(output, groups)
     except OSError as error:
         raise ConfigError(str(error)) from error
     click.echo(f"\n{os.path.abspath(output)}")

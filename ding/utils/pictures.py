@@ -10,7 +10,7 @@ from ding.utils.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
 #: Where a picture can go.
 FORMATS = (".png", ".pdf", ".svg", ".html")
@@ -22,7 +22,7 @@ COLOURS = (
 LINES = ("-", "--", ":", "-.")
 #: Of a column of labels that may be longer than this, a legend has one.
 _LEGEND_WIDTH = 75
-_BAND = 0.2
+_BAND = 0.15
 
 
 def save_picture(
@@ -100,16 +100,15 @@ def legend_below(axes: "Axes") -> None:
     )
 
 
-def shared_legend(figure: "Figure") -> None:
-    """One legend below all panels, with a line for each label."""
+def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) -> None:
+    """One legend below panels, with a line for each label; `width` of the figure in inches."""
     lines: dict[str, Any] = {}
-    for axes in figure.axes:
+    for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         lines |= dict(zip(labels, handles, strict=True))
-    names = sorted(lines)
-    columns = max(1, min(6, int(figure.get_figwidth() * 10) // (8 + max(map(len, names)))))
+    columns = max(1, min(6, int(10 * width) // (8 + max(map(len, lines)))))
     figure.legend(
-        *([lines[name] for name in names], names),
+        *(lines.values(), lines.keys()),
         frameon=False,
         fontsize="small",
         ncols=columns,
