@@ -10,6 +10,7 @@ from easydict import EasyDict
 from ding.config.check import KeyChecker, Notes, Problems, at
 from ding.config.parts import default_config, import_names
 from ding.config.schema import COUNTS
+from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
 from ding.utils import (
     COMM_COLLECTOR_REGISTRY,
     COMM_LEARNER_REGISTRY,
@@ -18,7 +19,6 @@ from ding.utils import (
 )
 from ding.utils.errors import ConfigError
 from ding.worker import Coordinator
-from ding.worker.replay_buffer.rate_limiter import RateLimiter, sample_ratio
 
 DEFAULT_ENGINE = "flask_fs"
 _COMM = {"comm_collector": COMM_COLLECTOR_REGISTRY, "comm_learner": COMM_LEARNER_REGISTRY}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
+from ding.data.buffer.rate_limiter import RateLimiter, SampleRatio
 from ding.utils.errors import ConfigError
-from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
 
 #: What an unlimited folder grants.
 UNLIMITED = 1 << 62

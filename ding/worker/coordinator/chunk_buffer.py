@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
+from ding.data.buffer.rate_limiter import SampleRatio
 from ding.data.chunks import chunk_pattern
 from ding.data.priorities import checked_priorities
 from ding.utils.errors import ConfigError
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
-from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
 from ._types import Config, StateDict

@@ -7,6 +7,7 @@ from functools import partial
 
 from easydict import EasyDict
 
+from ding.data.buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.interaction.base.network import joined
 from ding.utils import deep_merge_dicts, durations
 from ding.utils.callbacks import Callbacks, RunFinished, RunStarted
@@ -19,7 +20,6 @@ from ding.utils.usage import UsageMeter, process_name
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
-from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine
 
 from ._types import Config, StateDict

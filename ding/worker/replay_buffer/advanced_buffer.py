@@ -9,7 +9,7 @@ from easydict import EasyDict
 from ding.data.arrays import Arrays, IdColumn, IndexedColumn, Item, Items, State
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
-from ding.data.buffer.thruput_control import ThruputController
+from ding.data.buffer.rate_limiter import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters

@@ -5,7 +5,7 @@ from ding.data.buffer.monitors import (
     SampledDataAttrMonitor,
     UsedDataRemover,
 )
-from ding.data.buffer.thruput_control import ThruputController
+from ding.data.buffer.rate_limiter import ThruputController
 
 __all__ = [
     "PeriodicThruputMonitor",

@@ -17,6 +17,7 @@ from easydict import EasyDict
 from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
+from ding.data.buffer.rate_limiter import SampleRatio
 from ding.data.chunks import SharedFolder, chunk_name, chunk_pattern, read_chunk, write_chunk
 from ding.utils import BUFFER_REGISTRY, CheckpointWriteError, ConfigError, DataError
 from ding.worker.coordinator.buffer_pace import SpaceQuota
@@ -24,7 +25,6 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.turn import Turn
 from ding.worker.replay_buffer import IBuffer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
-from ding.worker.replay_buffer.rate_limiter import SampleRatio
 
 KINDS = ["advanced", "naive", "deque"]
 NAME = "buffer_7"

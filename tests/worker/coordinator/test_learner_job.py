@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from easydict import EasyDict
 
+from ding.data.buffer.rate_limiter import SampleRatio
 from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.buffer_pace import SpaceQuota
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
@@ -11,7 +12,6 @@ from ding.worker.coordinator.run_events import CALLBACKS, events_of
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.coordinator.worker_session import Wait, WorkerSession
 from ding.worker.messages import Demand, DemandRequest, TrainAnswer
-from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import Arrival
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 from easydict import EasyDict
 
-from ding.data.buffer import thruput_control
+from ding.data.buffer import rate_limiter
 from ding.utils.autolog import TickTime
 from ding.worker.replay_buffer.utils import (
     PeriodicThruputMonitor,
@@ -65,7 +65,7 @@ def test_thruput_monitor_counts():
 
 def test_controller_forgets(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(thruput_control.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(rate_limiter.time, "monotonic", lambda: clock[0])
     cfg = EasyDict(push_sample_rate_limit=dict(max=1, min=0.5), window_seconds=10)
     controller = ThruputController(cfg)
     assert controller.can_push(50) == (True, "")

@@ -1,6 +1,7 @@
 """Keeps the number of samples drawn in proportion to the number of samples put in."""
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from ding.utils.errors import ConfigError
 _BATCHES = 32
 #: The same in calls of all collectors for ``n_sample``, if that is more.
 _CALLS = 2
+#: Weight of what happened a whole window ago.
+_FADED = 0.01
 
 
 @dataclass(frozen=True)
@@ -18,16 +21,20 @@ class SampleRatio:
     """What a `RateLimiter` keeps to.
 
     Attributes:
-        samples_per_insert: How often each sample is drawn, on average.
+        samples_per_insert: How often each sample is drawn, on average: at least, if `most` differs.
         tolerance: Samples by which the number of drawn ones may differ from that.
         min_size: Samples that are put in before any is drawn; they count as drawn.
         origin: Description of where the ratio comes from.
+        most: How often each is drawn at most; None: `samples_per_insert`.
+        window: Seconds after which what happened weighs 1 %; infinity forgets nothing.
     """
 
     samples_per_insert: float
     tolerance: float
     min_size: int = 1
     origin: str = ""
+    most: float | None = None
+    window: float = math.inf
 
 
 class RateLimiter:
@@ -35,7 +42,8 @@ class RateLimiter:
 
     With ``balance = samples_per_insert * (inserted - min_size) - sampled``, samples may be put in
     while the balance stays at most ``tolerance``, and drawn while it stays at least ``-tolerance``;
-    one of both is always allowed. It never blocks and is not thread-safe: its owner has a lock.
+    one of both is always allowed, unless `SampleRatio.most` leaves a range between them. It never
+    blocks and is not thread-safe: its owner has a lock.
 
     Args:
         ratio: What to keep to.
@@ -45,27 +53,28 @@ class RateLimiter:
     """
 
     def __init__(self, ratio: SampleRatio) -> None:
-        if not ratio.samples_per_insert > 0 or math.isinf(ratio.samples_per_insert):
+        given, tolerance = ratio.samples_per_insert, ratio.tolerance
+        if ratio.most is None and not 0 < given < math.inf:
+            raise ConfigError(f"samples_per_insert={given!r}: expected a positive number")
+        if ratio.most is None and not tolerance >= given:
             raise ConfigError(
-                f"samples_per_insert={ratio.samples_per_insert!r}: expected a positive number"
-            )
-        if not ratio.tolerance >= ratio.samples_per_insert:
-            raise ConfigError(
-                f"samples_per_insert_tolerance={ratio.tolerance!r}: expected at least "
-                f"samples_per_insert={ratio.samples_per_insert:g}, what one sample allows to draw"
+                f"samples_per_insert_tolerance={tolerance!r}: expected at least "
+                f"samples_per_insert={given:g}, what one sample allows to draw"
             )
         self.ratio = ratio
-        self._inserted = self._sampled = 0
+        self._inserted: float = 0
+        self._sampled: float = 0
         # Draws still due of items that left the buffer early, which can no longer be made.
         self._forgiven = 0.0
+        self._seen = time.monotonic()
 
     # ------------------------------------------------------------------ what happens
 
-    def insert(self, n: int) -> None:
+    def insert(self, n: float) -> None:
         """Record that ``n`` samples were put in, whether or not there was room."""
         self._inserted += n
 
-    def sample(self, n: int) -> None:
+    def sample(self, n: float) -> None:
         """Record that ``n`` samples were drawn."""
         self._sampled += n
 
@@ -74,22 +83,34 @@ class RateLimiter:
         age, its use, for lack of space) is not to be made up for."""
         self._forgiven += max(self.balance, 0.0)
 
+    def fade(self) -> tuple[float, float]:
+        """Forget by the time that has passed; what was put in and what was drawn, as they weigh."""
+        if self.ratio.window < math.inf:
+            now = time.monotonic()
+            factor = _FADED ** ((now - self._seen) / self.ratio.window)
+            self._seen = now
+            self._inserted *= factor
+            self._sampled *= factor
+        return self._inserted, self._sampled
+
     # ------------------------------------------------------------------ what may happen
 
     def can_sample(self, n: int) -> bool:
         """Whether ``n`` samples may be drawn now."""
-        if self._inserted < self.ratio.min_size:
+        ratio = self.ratio
+        if self._inserted < ratio.min_size:
             return False
-        tolerance = self.ratio.tolerance
+        if ratio.most is not None:
+            return self._due(ratio.most) >= n - ratio.tolerance
         # A batch too large for that is drawn when nothing more may be put in.
-        return self.balance >= min(n - tolerance, tolerance - self.ratio.samples_per_insert)
+        return self.balance >= min(n - ratio.tolerance, ratio.tolerance - ratio.samples_per_insert)
 
     @property
     def room(self) -> int:
         """How many samples may be put in now."""
         first = self.ratio.min_size - self._inserted
         spare = (self.ratio.tolerance - self.balance) / self.ratio.samples_per_insert
-        return max(first, math.floor(spare), 0)
+        return max(math.ceil(first), math.floor(spare), 0)
 
     @property
     def span(self) -> int:
@@ -99,8 +120,11 @@ class RateLimiter:
     @property
     def balance(self) -> float:
         """Samples that are still to be drawn; negative: that were drawn ahead."""
-        paid = max(self._inserted - self.ratio.min_size, 0) * self.ratio.samples_per_insert
-        return paid - self._sampled - self._forgiven
+        return self._due(self.ratio.samples_per_insert)
+
+    def _due(self, per_insert: float) -> float:
+        inserted, sampled = self.fade()
+        return max(inserted - self.ratio.min_size, 0) * per_insert - sampled - self._forgiven
 
     @property
     def reached(self) -> float | None:
@@ -118,9 +142,63 @@ class RateLimiter:
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
         """Go on where the other one stood; after a change of the ratio, from its balance on."""
-        self._inserted, self._sampled = int(state["inserted"]), int(state["sampled"])
+        self._inserted, self._sampled = state["inserted"], state["sampled"]
         self._forgiven = 0.0
         self._forgiven = self.balance - float(state["balance"])
+
+
+class ThruputController:
+    """A `RateLimiter` by the config key ``thruput_controller`` of a buffer, which gives the reason.
+
+    Before anything was drawn, pushes are free: the ratio says nothing of a buffer that fills.
+
+    Args:
+        cfg: ``push_sample_rate_limit.max``, ``.min`` and ``window_seconds``.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any]) -> None:
+        self._least, self._most = _bounds({"thruput_controller": cfg})
+        ratio = SampleRatio(self._least, 0.0, 0, "", self._most, float(cfg["window_seconds"]))
+        self._limiter = RateLimiter(ratio)
+        #: Whether there is anything to limit.
+        self.enabled = self._least > 0 or self._most < math.inf
+
+    def can_push(self, push_size: int) -> tuple[bool, str]:
+        """Whether `push_size` more items may come in, and if not, why."""
+        pushed, sampled = self._limiter.fade()
+        if not self._least or sampled < 1e-6 or push_size <= self._limiter.room:
+            return True, ""
+        rate, limit = (pushed + push_size) / sampled, 1 / self._least
+        return False, f"push/sample ratio would be {rate:.3g}, above the limit {limit:.3g}"
+
+    def can_sample(self, sample_size: int) -> tuple[bool, str]:
+        """Whether `sample_size` more items may go out, and if not, why."""
+        pushed, sampled = self._limiter.fade()
+        if self._most == math.inf or not sample_size or self._limiter.can_sample(sample_size):
+            return True, ""
+        rate, limit = pushed / (sampled + sample_size), 1 / self._most
+        return False, f"push/sample ratio would be {rate:.3g}, below the limit {limit:.3g}"
+
+    def close(self) -> None:
+        """Nothing runs in the background."""
+
+    @property
+    def history_push_count(self) -> float:
+        """Items pushed, the recent ones for the most part."""
+        return self._limiter.fade()[0]
+
+    @history_push_count.setter
+    def history_push_count(self, count: float) -> None:
+        self._limiter.insert(count - self.history_push_count)
+
+    @property
+    def history_sample_count(self) -> float:
+        """Items sampled, likewise."""
+        return self._limiter.fade()[1]
+
+    @history_sample_count.setter
+    def history_sample_count(self, count: float) -> None:
+        self._limiter.sample(count - self.history_sample_count)
 
 
 def sample_ratio(

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from ding.data.buffer.rate_limiter import RateLimiter, SampleRatio, sample_ratio
 from ding.utils.errors import ConfigError
-from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio, sample_ratio
 
 
 def make(ratio: float = 4.0, tolerance: float = 40.0, min_size: int = 10) -> RateLimiter:
