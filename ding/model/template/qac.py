@@ -1,6 +1,6 @@
 """Actors and critics of actions for off-policy policies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,68 +25,26 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class _QAC(ActorCritic):
-    """The encoders, and one critic or two."""
-
-    mode = ["compute_actor", "compute_critic"]
-    #: Widths of what the heads of actor and critics get of an observation.
-    actor_size: int
-    critic_size: int
-
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int] | Mapping[str, int],
-        encoder_hidden_size_list: Sequence[int] | None,
-        share_encoder: bool | None,
-        activation: Activation,
-        norm_type: str | None,
-    ) -> None:
-        if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
-            super().__init__(nn.Identity(), nn.Identity())
-            self.actor_size = flat_size(obs_shape["agent_state"])
-            self.critic_size = flat_size(obs_shape["global_state"])
-            return
-        if encoder_hidden_size_list is not None:
-            options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
-            encoder = build_encoder(*options)
-            super().__init__(encoder, None if share_encoder else build_encoder(*options))
-            self.actor_size = self.critic_size = encoder.output_size
-            return
-        shape = sizes_of(obs_shape, f"{type(self).__name__}: obs_shape")
-        if len(shape) != 1:
-            raise ConfigError(
-                f"{type(self).__name__}: obs_shape {obs_shape} needs an encoder; give "
-                "encoder_hidden_size_list"
-            )
-        super().__init__(nn.Identity(), nn.Identity())
-        self.actor_size = self.critic_size = shape[0]
-
-    def _q_value(self, x: torch.Tensor, key: str) -> dict[str, Any]:
-        if isinstance(self.critic_head, nn.ModuleList):
-            return {"q_value": [head(x)[key] for head in self.critic_head]}
-        return {"q_value": self.critic_head(x)[key]}
-
-
-@MODEL_REGISTRY.register("continuous_qac")
-class ContinuousQAC(_QAC):
-    """Continuous actions: an actor, and one or two Q-value critics.
+    """An actor, and one critic or two, behind encoders; subclasses define the heads.
 
     Args:
-        action_space: ``'regression'`` (DDPG, TD3: one action), ``'reparameterization'`` (SAC: a
-            Gaussian, its sigma a function of the observation) or ``'hybrid'`` (logits of a discrete
-            type and arguments; ``action_shape`` is a mapping of ``action_type_shape`` and
-            ``action_args_shape``).
         twin_critic: Two critics; ``q_value`` is a list then.
         encoder_hidden_size_list: An encoder before the heads; images need one.
         share_encoder: One encoder for actor and critics.
     """
 
-    action_spaces = ("regression", "reparameterization", "hybrid")
+    mode = ["compute_actor", "compute_critic"]
+    #: Widths of what the heads of actor and critics get of an observation.
+    actor_size: int
+    critic_size: int
+    #: Head for an observation's width, the action's shape, a hidden width, layers and options.
+    _build_actor: Callable[[int, Any, int, int, dict[str, Any]], nn.Module]
+    _build_critic: Callable[[int, Any, int, int, dict[str, Any]], nn.Module]
 
     def __init__(
         self,
         obs_shape: int | Sequence[int] | Mapping[str, int],
         action_shape: int | Sequence[int] | Mapping[str, Any],
-        action_space: str,
         twin_critic: bool = False,
         actor_head_hidden_size: int = 64,
         actor_head_layer_num: int = 1,
@@ -97,26 +55,68 @@ class ContinuousQAC(_QAC):
         encoder_hidden_size_list: Sequence[int] | None = None,
         share_encoder: bool | None = False,
     ) -> None:
-        super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
-        check_one_of("ContinuousQAC: action_space", action_space, self.action_spaces)
-        self.action_space = action_space
+        if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
+            super().__init__(nn.Identity(), nn.Identity())
+            self.actor_size = flat_size(obs_shape["agent_state"])
+            self.critic_size = flat_size(obs_shape["global_state"])
+        elif encoder_hidden_size_list is not None:
+            options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
+            encoder = build_encoder(*options)
+            super().__init__(encoder, None if share_encoder else build_encoder(*options))
+            self.actor_size = self.critic_size = encoder.output_size
+        else:
+            shape = sizes_of(obs_shape, f"{type(self).__name__}: obs_shape")
+            if len(shape) != 1:
+                raise ConfigError(
+                    f"{type(self).__name__}: obs_shape {obs_shape} needs an encoder; give "
+                    "encoder_hidden_size_list"
+                )
+            super().__init__(nn.Identity(), nn.Identity())
+            self.actor_size = self.critic_size = shape[0]
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         self.actor_head = self._build_actor(
-            action_shape, actor_head_hidden_size, actor_head_layer_num, common
+            self.actor_size, action_shape, actor_head_hidden_size, actor_head_layer_num, common
         )
-        sizes = [self.critic_size + _size(action_shape), critic_head_hidden_size]
+        sizes = (self.critic_size, action_shape, critic_head_hidden_size, critic_head_layer_num)
+        heads = [self._build_critic(*sizes, common) for _ in range(1 + bool(twin_critic))]
+        self.critic_head = nn.ModuleList(heads) if twin_critic else heads[0]
 
-        def critic() -> nn.Module:
-            head = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
-            return Dense(*linear_layers(sizes, **common), head)
+    def _q_value(self, x: torch.Tensor, key: str) -> dict[str, Any]:
+        if isinstance(self.critic_head, nn.ModuleList):
+            return {"q_value": [head(x)[key] for head in self.critic_head]}
+        return {"q_value": self.critic_head(x)[key]}
 
-        self.critic_head = nn.ModuleList([critic(), critic()]) if twin_critic else critic()
+
+@MODEL_REGISTRY.register("continuous_qac")
+class ContinuousQAC(_QAC):
+    """Continuous actions: an actor, and one or two Q-value critics; see `_QAC`.
+
+    Args:
+        action_space: ``'regression'`` (DDPG, TD3: one action), ``'reparameterization'`` (SAC: a
+            Gaussian, its sigma a function of the observation) or ``'hybrid'`` (logits of a discrete
+            type and arguments; ``action_shape`` is a mapping of ``action_type_shape`` and
+            ``action_args_shape``).
+    """
+
+    action_spaces = ("regression", "reparameterization", "hybrid")
+
+    @takes_as(_QAC, ("obs_shape", "action_shape"))
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int] | Mapping[str, int],
+        action_shape: int | Sequence[int] | Mapping[str, Any],
+        action_space: str,
+        **kwargs: Any,
+    ) -> None:
+        check_one_of("ContinuousQAC: action_space", action_space, self.action_spaces)
+        self.action_space = action_space
+        super().__init__(obs_shape, action_shape, **kwargs)
 
     def _build_actor(
-        self, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
+        self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
     ) -> nn.Module:
         """A linear layer and the head; for a hybrid space the heads by the output they give."""
-        stem = linear_layers([self.actor_size, width], **common)
+        stem = linear_layers([size, width], **common)
         common = {**common, "layer_num": layer_num}
         if self.action_space == "hybrid":
             args_size = _size(action_shape["action_args_shape"])
@@ -126,13 +126,20 @@ class ContinuousQAC(_QAC):
                 "logit": DiscreteHead(width, action_shape["action_type_shape"], **common),
             }
             return nn.ModuleDict(heads)
-        size = _size(action_shape)
+        action_size = _size(action_shape)
         if self.action_space == "regression":
-            return Dense(*stem, RegressionHead(width, size, final_tanh=True, **common))
-        return Dense(*stem, self._gaussian_head(width, size, **common))
+            return Dense(*stem, RegressionHead(width, action_size, final_tanh=True, **common))
+        return Dense(*stem, self._gaussian_head(width, action_size, **common))
 
     def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
         return ReparameterizationHead(width, size, sigma_type="conditioned", **kwargs)
+
+    def _build_critic(
+        self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
+    ) -> nn.Module:
+        # The head first: so seeds bring the weights that they always did.
+        head = RegressionHead(width, 1, layer_num, **common)
+        return Dense(*linear_layers([size + _size(action_shape), width], **common), head)
 
     def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
         """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or
@@ -171,43 +178,17 @@ class ContinuousQAC(_QAC):
 class DiscreteQAC(_QAC):
     """Discrete actions: logits of an actor, and one or two critics with a value for each action.
 
-    See `ContinuousQAC` for the arguments. With several action dimensions outputs become lists.
+    See `_QAC` for the arguments. With several action dimensions outputs become lists.
     """
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int] | Mapping[str, int],
-        action_shape: int | Sequence[int],
-        twin_critic: bool = False,
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 1,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        encoder_hidden_size_list: Sequence[int] | None = None,
-        share_encoder: bool | None = False,
-    ) -> None:
-        super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
+    def _build_actor(
+        self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
+    ) -> nn.Module:
+        stem = linear_layers([size, width], **common)
+        options = {"layer_num": layer_num, **common}
+        return Dense(*stem, build_discrete_head(DiscreteHead, width, action_shape, **options))
 
-        def head(size: int, width: int, layer_num: int) -> nn.Sequential:
-            return Dense(
-                *linear_layers([size, width], activation, norm_type),
-                build_discrete_head(
-                    DiscreteHead,
-                    width,
-                    action_shape,
-                    layer_num=layer_num,
-                    activation=activation,
-                    norm_type=norm_type,
-                ),
-            )
-
-        self.actor_head = head(self.actor_size, actor_head_hidden_size, actor_head_layer_num)
-        critic = self.critic_size, critic_head_hidden_size, critic_head_layer_num
-        self.critic_head = (
-            nn.ModuleList([head(*critic), head(*critic)]) if twin_critic else head(*critic)
-        )
+    _build_critic = _build_actor
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'logit': [B, N]}``."""
