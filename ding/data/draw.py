@@ -47,6 +47,9 @@ class Draw:
 
     def _next(self, way: str, n: int, size: int) -> np.ndarray:
         """The next batch of several drawn at once: of more and more, while all is as before."""
+        # Drawing without replacement was a third of the time of a sample; several batches at once
+        # cost little more than one. A buffer that still grows has another range at each call, so
+        # that only those that stay get more.
         same = n == self._n and size == self._ahead.shape[1] and way == self._way
         if not same or self._at == len(self._ahead):
             most = min(_MOST_AHEAD, _MOST_NUMBERS // max(size, 1) + 1)

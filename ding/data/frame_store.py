@@ -82,6 +82,8 @@ class FramePair:
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows to slots."""
         self._release(where)
+        # By index, not by content: to hash every byte of what is pushed, or to compare a chunk with
+        # the ends of eight others in full, took longer than the copy of all its frames.
         first, second = _over_one_source(first, second)
         named, place = np.unique(np.concatenate([first.index, second.index]), return_inverse=True)
         places = place.reshape(2, -1)

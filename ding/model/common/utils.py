@@ -28,6 +28,9 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     return MODEL_REGISTRY.get(kwargs.pop("type"))(**kwargs)
 
 
+# Parameters are binding: users write them in `policy.model`, and checks of configs read them from
+# the signature. A class that takes what another takes therefore shows all of them, and has them in
+# its source once.
 def takes_as(
     base: type, without: Collection[str] = (), **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

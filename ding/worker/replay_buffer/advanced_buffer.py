@@ -173,6 +173,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             has_limit = self._max_use != float("inf")
             if has_limit and not distinct:
                 slots = self._within_max_use(slots, among)
+            # While priorities are equal all weights are ones, which need two copies a sample.
             weighed = None
             if not priorities.all_equal:
                 weighed = priorities.of(slots), priorities.weights(slots, self._beta, among)
