@@ -182,17 +182,8 @@ def dist_launch_learner_aggregator(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run an aggregator that the config has, before learners of another program.
-
-    The coordinator reaches the processes of this package's learners itself: without such an entry
-    there is nothing to do.
-
-    Args:
-        aggregator_host: Host instead of the config's.
-        aggregator_port: Port instead of the config's; other arguments as for `dist_launch_learner`.
-    """
-    config = read_part(filename, seed, disable_flask_log)
-    launch("learner_aggregator", config, name, aggregator_host, aggregator_port)
+    """Nothing: the coordinator treats the processes of a learner as one worker, and says so."""
+    launch("learner_aggregator", read_part(filename, seed, disable_flask_log), name)
 
 
 def dist_launch_spawn_learner(
@@ -245,7 +236,7 @@ def launch(
         _find_own_address(config)
         ending = run_ranks(config, make_run_key(exp_name), name, port)
         say(f"{name or 'learner'}: {ending}")
-    elif module == "learner_aggregator" and (name or f"{module}0") not in config.system:
+    elif module == "learner_aggregator":
         say(f"{name or module}: nothing to do, a learner's processes join the coordinator")
         return
     else:

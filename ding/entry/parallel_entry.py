@@ -21,7 +21,7 @@ from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import build_worker, run_coordinator, run_on_engine, worker_spec
+from ding.entry.part_runs import run_coordinator, run_on_engine, worker_spec
 from ding.entry.processes import start_method
 from ding.entry.run.folder import print_ending, settle_record
 from ding.entry.run.parallel_folders import RunFolders
@@ -33,6 +33,7 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
 from ding.utils.system_helper import ReportingThread
+from ding.worker.engines.worker_services import make_service
 
 Section: TypeAlias = dict[str, Any]
 ParallelConfig: TypeAlias = (
@@ -244,9 +245,10 @@ def launch_coordinator(
 def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -> None:
     entry = EasyDict(config)
     seeded = EasyDict(main=dict(seed=seed), system={entry.name: entry})
-    worker_spec(seeded, entry.name, {}).settle_process()
+    spec = worker_spec(seeded, entry.name, {})
+    spec.settle_process()
     entry.setdefault("run_key", read_run_key(entry.get("exp_name", ".")))
-    worker = build_worker(kind, entry)
+    worker = make_service(spec.kind, entry)
     with contextlib.closing(worker):
         worker.start()
         started.set()

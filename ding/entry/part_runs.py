@@ -32,7 +32,7 @@ from ding.utils.file_helper import open_regular
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import find_free_port
-from ding.worker import Coordinator, LearnerAggregator
+from ding.worker import Coordinator
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.flask_fs import flask_fs_engine
@@ -100,7 +100,7 @@ def run_worker(
     key: str | None,
     environ: Mapping[str, str] | None = None,
 ) -> Ending:
-    """Build and run a learner, aggregator or collector, in this process, until it has to end.
+    """Build and run a learner or collector, in this process, until it has to end.
 
     Args:
         config: ``main`` and ``system``.
@@ -113,8 +113,9 @@ def run_worker(
     """
     entry = config.system[name]
     entry.run_key = key
-    worker_spec(config, name, environ or {}).settle_process()
-    worker = build_worker(kind_of(name), entry)
+    spec = worker_spec(config, name, environ or {})
+    spec.settle_process()
+    worker = make_service(spec.kind, entry)
     handle.on_stop(lambda status, reason: worker.close())
     try:
         worker.start()
@@ -144,13 +145,6 @@ def rank_environ(name: str, system: Mapping[str, Any], port: int) -> dict[str, s
         "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
     }
-
-
-def build_worker(kind: str, entry: EasyDict) -> Any:
-    """A learner, aggregator or collector that carries its messages as its entry says."""
-    if kind == "learner_aggregator":
-        return LearnerAggregator(entry)
-    return make_service("collector" if kind == "collector" else "learner", entry)
 
 
 def output_path(exp_name: str, name: str) -> str:

@@ -4,13 +4,15 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, TypeVar, cast
+from functools import cached_property
+from typing import TypeVar, cast
 
 from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
+from ding.worker.engines.carrier import Stores
 from ding.worker.engines.http_messages import answer_to_json
-from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
+from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
     CloseTask,
@@ -30,24 +32,31 @@ Answer = TypeVar("Answer")
 class CommWorker(ABC):
     """A `ding.worker.seams.WorkerService`: whatever carries requests calls `handle`.
 
-    If the config says where the coordinator is, `start` has them come over HTTP.
+    If it ``listens``, `start` has them come over HTTP.
 
     Args:
-        cfg: The worker's config.
+        cfg: The worker's config: what `HttpWorker` reads; ``path_data``, ``path_policy`` and
+            ``exp_name``, the folders of `stores` if an engine does not set these; ``resource``.
         name: The worker's name.
     """
 
     kind: Kind
-    #: Over HTTP, calls a documented method for each request, in place of `handle`.
-    slave_type: ClassVar[type[CallbackSlave] | None] = None
+    listens = False
 
     def __init__(self, cfg: Mapping[str, object], name: str) -> None:
         self._cfg, self._name = EasyDict(cfg), name
+        if cfg.get("coordinator") or cfg.get("port", "auto") not in ("auto", 0, None):
+            self.listens = True
         self._http: HttpWorker | None = None
         self._end_flag = True
         self._closing = threading.Event()
         self._ended = threading.Event()
         self._failed: str | None = None
+
+    @cached_property
+    def stores(self) -> Stores:
+        """Where samples, weights and states are."""
+        return Stores.in_folders(self._cfg)
 
     # ------------------------------------------------------------------ requests
 
@@ -97,21 +106,15 @@ class CommWorker(ABC):
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to take requests; over HTTP if the config says where the coordinator is."""
+        """Begin to take requests."""
         if not self._end_flag:
             return
         self._end_flag = False
         self._closing.clear()
         self._ended.clear()
-        self._http = self._listener()
-        if self._http is not None:
+        if self.listens:
+            self._http = HttpWorker(self, self._cfg, self._fail)
             self._http.start()
-
-    def _listener(self) -> HttpWorker | None:
-        """The HTTP server for requests, if they arrive over HTTP."""
-        if self.slave_type is not None:
-            return HttpWorker(self, self._cfg, self._fail, self.slave_type.of)
-        return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
 
     def coordinator_lost(self, cause: str) -> None:
         """The coordinator has gone without notice: the task ends; another coordinator may join."""

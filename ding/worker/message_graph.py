@@ -60,8 +60,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "Core": ("coordinator.core", "coordinator.worker_session", "coordinator.worker_jobs"),
     "WorkerThread": ("coordinator.worker_thread",),
     "Control": ("engines.control", "engines.http_door"),
-    "CollectorService": ("collector",),
-    "LearnerService": ("learner",),
+    "BaseCommCollector": ("collector",),
+    "BaseCommLearner": ("learner",),
 }
 
 GRAPH = (
@@ -87,16 +87,16 @@ GRAPH = (
     Arrow("WorkerThread", "CommCoordinator", (CommCoordinator.next, CommCoordinator.fatal)),
     Arrow(
         "WorkerThread",
-        "CollectorService",
+        "BaseCommCollector",
         (ResourceRequest, StartTask, SamplesRequest, CloseTask),
     ),
     Arrow(
         "WorkerThread",
-        "LearnerService",
+        "BaseCommLearner",
         (ResourceRequest, StartTask, DemandRequest, TrainRequest, CloseTask),
     ),
-    Arrow("Control", "CollectorService", (ResourceRequest, EndWorker)),
-    Arrow("Control", "LearnerService", (ResourceRequest, EndWorker)),
+    Arrow("Control", "BaseCommCollector", (ResourceRequest, EndWorker)),
+    Arrow("Control", "BaseCommLearner", (ResourceRequest, EndWorker)),
     # What it is answered goes to the coordinator and into the buffers.
     Arrow("Core", "Coordinator", methods(RunEvents)),
     Arrow(
@@ -109,12 +109,12 @@ GRAPH = (
         ),
     ),
     # Samples and weights go past all of them.
-    Arrow("CollectorService", "SampleStore", (SampleStore.put, SampleStore.remove)),
-    Arrow("LearnerService", "SampleStore", (SampleStore.get,)),
+    Arrow("BaseCommCollector", "SampleStore", (SampleStore.put, SampleStore.remove)),
+    Arrow("BaseCommLearner", "SampleStore", (SampleStore.get,)),
     Arrow("Buffers", "SampleStore", (SampleStore.size, SampleStore.remove, SampleStore.clear)),
-    Arrow("LearnerService", "WeightStore", (WeightStore.publish, WeightStore.version)),
+    Arrow("BaseCommLearner", "WeightStore", (WeightStore.publish, WeightStore.version)),
     Arrow(
-        "CollectorService",
+        "BaseCommCollector",
         "WeightStore",
         (WeightStore.version, WeightStore.newest, WeightStore.keep, WeightStore.remove),
     ),
@@ -123,6 +123,6 @@ GRAPH = (
         "WeightStore",
         (WeightStore.newest, WeightStore.remove, WeightStore.clear),
     ),
-    Arrow("LearnerService", "Artifacts", (Artifacts.save, Artifacts.load)),
+    Arrow("BaseCommLearner", "Artifacts", (Artifacts.save, Artifacts.load)),
     Arrow("Coordinator", "Artifacts", (Artifacts.save,)),
 )

@@ -56,13 +56,7 @@ class Resources(Reported):
 
 @dataclass(frozen=True)
 class ResourceRequest(Request[Resources]):
-    """What do you have? It is the first question to every worker.
-
-    Attributes:
-        ours: Whether the answer may have ``ours``; foreign coordinators expect CPUs and GPUs only.
-    """
-
-    ours: bool = True
+    """What do you have? It is the first question to every worker."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
     commander -- tasks --> Coordinator <======= sessions ======> workers
                                                                     |  Control: spawn, call, drop
-                                       CollectorService, LearnerService (WorkerService)
+                                       BaseCommCollector, BaseCommLearner (WorkerService)
                                           |    Samples: put, get, remove
                                           |    Weights: publish, newest
                                           |    Artifacts: save, load

@@ -85,7 +85,7 @@ def heard(monkeypatch):
     real_call = LocalCarrier.call
 
     def call(self, handle, request, timeout):
-        kind = "CollectorService" if handle.name.startswith("collector") else "LearnerService"
+        kind = "BaseCommCollector" if handle.name.startswith("collector") else "BaseCommLearner"
         # A worker's thread asks through a peer, which is of the control.
         is_thread = "WorkerThread" in map(part_of, callers())
         said.add(("WorkerThread" if is_thread else "Control", kind, type(request)))

@@ -9,56 +9,42 @@ from ding.utils import durations
 from ding.worker.adapter.learner_team import LearnerTeam, merged_info
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_door import HttpWorkers
-from ding.worker.engines.http_messages import request_from_json, request_type
+from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave
-from ding.worker.messages import (
-    CloseTask,
-    DemandRequest,
-    Json,
-    ResourceRequest,
-    StartTask,
-    TrainRequest,
-)
+from ding.worker.messages import Json, ResourceRequest
 
 #: What holds towards the coordinator and towards the learners.
 _SHARED = ("run_key", "channel", "heartbeat_tolerance")
 
 
 class LearnerAggregatorSlave(CallbackSlave):
-    """Calls what a learner's task names, with the task.
+    """Hands a learner's tasks to functions, whole; a base of custom aggregators.
 
     Args:
         callback_fn: ``deal_with_get_resource()``, ``deal_with_learner_start(task)``,
             ``deal_with_get_data(task)``, ``deal_with_learn(task)``; perhaps
-            ``deal_with_learner_close(task)``; see `CallbackSlave`.
+            ``deal_with_learner_close(task)``.
     """
 
-    kind = "learner"
     callbacks = {
-        ResourceRequest: "deal_with_get_resource",
-        StartTask: "deal_with_learner_start",
-        DemandRequest: "deal_with_get_data",
-        TrainRequest: "deal_with_learn",
-        CloseTask: "deal_with_learner_close",
+        "resource": ("deal_with_get_resource", None),
+        "learner_start_task": ("deal_with_learner_start", "task"),
+        "learner_get_data_task": ("deal_with_get_data", "task"),
+        "learner_learn_task": ("deal_with_learn", "task"),
+        "learner_close_task": ("deal_with_learner_close", "task"),
     }
 
     def __init__(self, *args: Any, callback_fn: Callbacks | None = None, **kwargs: Any) -> None:
         super().__init__(*args, callback_fn=callback_fn or {}, **kwargs)
 
-    def _process_task(self, task: Mapping[str, object]) -> Json:
-        request = request_type("learner", task)
-        name = self.callbacks[request]
-        call = self._callback_fn[name]
-        answer: Json
-        if request is ResourceRequest:
-            answer = call(**self._options_of(name, task))
-        else:
-            answer = call(dict(task))
-        return answer
+    def _process_task(self, task: Mapping[str, object]) -> Any:
+        return super()._process_task({**task, "task": dict(task)})
 
 
 class LearnerAggregator(LearnerTeam):
-    """A slave of the coordinator and a master of several learners.
+    """A slave of the coordinator and a master of several learners of this package.
+
+    A run needs none: its control treats the processes of a learner as one worker.
 
     Args:
         cfg: ``host`` and ``port`` (or ``slave.host``, ``slave.port``) towards the coordinator;
@@ -67,7 +53,7 @@ class LearnerAggregator(LearnerTeam):
             ``channel``, ``heartbeat_span``, ``heartbeat_tolerance``.
     """
 
-    slave_type = LearnerAggregatorSlave
+    listens = True
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         name = "learner_aggregator"
@@ -92,9 +78,9 @@ class LearnerAggregator(LearnerTeam):
 
     # ------------------------------------------------------------------ requests in JSON
 
-    def deal_with_get_resource(self, ours: bool = False) -> Json:
+    def deal_with_get_resource(self) -> Json:
         """The processors of all learners together."""
-        return self._answer_json(ResourceRequest(ours))
+        return self._answer_json(ResourceRequest())
 
     def deal_with_learner_start(self, task: Mapping[str, object]) -> Json:
         """Begin the task at every learner."""

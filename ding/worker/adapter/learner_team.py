@@ -84,7 +84,6 @@ class LearnerTeam(CommWorker):
         self._task_id: str | None = None
         self._buffer_id: str | None = None
         self._left = 0  # batches that are no whole round of the learners
-        self._sizes: dict[str, int] = {}
         self._asking, self._wanted = threading.Lock(), threading.Event()
 
     # ------------------------------------------------------------------ who is there
@@ -144,10 +143,11 @@ class LearnerTeam(CommWorker):
         """The processors of all learners together."""
         self._require_all(durations.AGGREGATOR_STEP)
         answers = self._ask_all(ResourceRequest(), durations.AGGREGATOR_STEP)
+        if not all(answer.ours for answer in answers):
+            text = "a learner of another program trains alone: have it join the coordinator"
+            raise ErrorReport("ConfigError", text).task_fail()
         return Resources(
-            sum(answer.cpu for answer in answers),
-            sum(answer.gpu for answer in answers),
-            all(answer.ours for answer in answers),
+            sum(answer.cpu for answer in answers), sum(answer.gpu for answer in answers)
         )
 
     def _start_task(self, info: Task) -> None:
@@ -174,25 +174,15 @@ class LearnerTeam(CommWorker):
         return super()._answer_in_task(request)
 
     def _demand(self, request: DemandRequest) -> Demand:
-        """What all want: to a foreign coordinator, which does not ``wait``, one sum of rows."""
         demands = self._ask_all(request, durations.AGGREGATOR_STEP)
-        sizes = [demand.batch_size for demand in demands]
-        self._sizes = dict(zip(self.names, sizes))
-        demand = Demand(
+        return Demand(
             self._task_id,
-            sum(sizes),
+            max(demand.batch_size for demand in demands),
             min(demand.train_iter for demand in demands),
-            buffer_id=self._buffer_id,
-        )
-        wanted = [demand.batch_num for demand in demands if demand.batch_num is not None]
-        if request.wait is None or len(wanted) < len(demands):
-            return demand
-        return dataclasses.replace(
-            demand,
-            batch_size=max(sizes),
-            batch_num=self._beyond_those_left(min(wanted)),
-            learners=len(demands),
-            done=all(demand.done for demand in demands),
+            self._beyond_those_left(min(demand.batch_num or 0 for demand in demands)),
+            len(demands),
+            all(demand.done for demand in demands),
+            self._buffer_id,
         )
 
     def _beyond_those_left(self, each: int) -> int:
@@ -201,11 +191,7 @@ class LearnerTeam(CommWorker):
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
         """Deal out what came, as much to one learner as to the other, and merge the results."""
-        if request.rows is None:
-            answers = self._ask(self._dealt_batches(request), durations.AGGREGATOR_STEP)
-        else:
-            dealt = self._dealt_rows(request, request.rows)
-            answers = self._ask(dealt, durations.LEARN_TIMEOUT)
+        answers = self._ask(self._dealt_batches(request), durations.AGGREGATOR_STEP)
         merged = from_json(TrainAnswer, merged_info([answer.as_json() for answer in answers]))
         wanted = merged.batch_num
         return dataclasses.replace(
@@ -227,16 +213,6 @@ class LearnerTeam(CommWorker):
             name: dataclasses.replace(request, chunks=tuple(own), draws=draws)
             for name, own in zip(self.names, chunks)
         }
-
-    def _dealt_rows(
-        self, request: TrainRequest, rows: tuple[Mapping[str, Json], ...]
-    ) -> dict[str, TrainRequest]:
-        requests, start = {}, 0
-        for name in self.names:
-            size = self._sizes.get(name, len(rows) // len(self.names))
-            requests[name] = TrainRequest(rows=rows[start : start + size], wait=request.wait)
-            start += size
-        return requests
 
     def _close_task(self) -> TaskReport:
         self._left = 0

@@ -99,17 +99,15 @@ class SerialCollector(SerialPart, ISerialCollector):
                 self._take_episodes(rollout, tally, lambda _: rollout.waiting.sum() < missing)
             else:
                 self._take_shares(rollout, tally, missing, more)
-            for stock, harvest in zip(self._stocks, rollout.harvest(train_samples=True)):
-                stock.add(*harvest)
+            for stock, (new, _) in zip(self._stocks, rollout.harvest(train_samples=True)):
+                stock.add(new)
             # A policy may leave out the last steps of what was cut: then twice as many more.
             more = max(1, 2 * more)
+        # What the old policy did is not what the new one learns from.
+        is_whole = drop_extra is False or (drop_extra is None and on_policy)
+        samples = [stock.take(None if is_whole else n_sample) for stock in self._stocks]
         if drop_extra:
-            tally.dropped += sum(max(0, len(stock) - n_sample) for stock in self._stocks)
-            samples = [stock.take_fairly(n_sample, self._total.samples) for stock in self._stocks]
-        else:
-            # What the old policy did is not what the new one learns from.
-            kept = drop_extra is None and not on_policy
-            samples = [stock.take(n_sample if kept else None) for stock in self._stocks]
+            tally.dropped += sum(len(stock.take()) for stock in self._stocks)
         self._finish(tally, samples, train_iter, log)
         return samples, tally
 
@@ -321,9 +319,8 @@ class SampleSerialCollector(SerialCollector):
             n_sample: Number of samples; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policy; each sample carries it.
             drop_extra: By default the next call begins with the samples beyond ``n_sample``; those
-                of an on-policy policy, which seldom has any, are returned. True: they are dropped,
-                the same share of each trajectory, and counted (``dropped_sample_count`` in the
-                log). False: they are returned.
+                of an on-policy policy, which seldom has any, are returned. True: they are dropped
+                and counted (``dropped_sample_count`` in the log). False: they are returned.
             random_collect: The policy acts randomly, as before training.
             record_random_collect: Whether random collection writes log rows.
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.

@@ -17,7 +17,6 @@ from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.utils.usage import UsageMeter, process_name
-from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.seams import Engine
@@ -102,7 +101,7 @@ class Coordinator(RunEvents, Configurable):
         system = {**cfg["system"], "coordinator": self._cfg}
         if engine is None:
             engine = flask_fs_engine(system, exp_name, self._main.get("seed", 0))
-        samples = samples_of_comm_type(cfg["system"]) or engine.samples
+        samples = engine.samples
         view, turn = RunView(console, _logger), Turn()
         warn = partial(view.log, warning=True)
         super().__init__(

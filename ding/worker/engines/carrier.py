@@ -24,7 +24,11 @@ from ding.utils.errors import CheckpointNotFoundError, ConfigError
 from ding.utils.log_file import flush_all, redirect_output
 from ding.utils.log_helper import set_logs
 from ding.utils.sent_files import FileChange, send_files_of, sent_files
-from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.engines.shared_folder import (
+    FolderArtifacts,
+    SharedFolderSamples,
+    SharedFolderWeights,
+)
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import CloseTask, Kind, Request
 from ding.worker.seams import (
@@ -384,6 +388,15 @@ class Stores:
     @classmethod
     def of(cls, carrier: Carrier[Any]) -> "Stores":
         return cls(carrier, CarrierWeights(carrier), carrier)
+
+    @classmethod
+    def in_folders(cls, cfg: Mapping[str, Any]) -> "Stores":
+        """Folders that a worker's config names: ``path_data``, ``path_policy``, ``exp_name``."""
+        return cls(
+            SharedFolderSamples(cfg.get("path_data", "./data")),
+            SharedFolderWeights(cfg.get("path_policy", "./policy")),
+            FolderArtifacts(str(cfg.get("exp_name", "default_experiment"))),
+        )
 
 
 # ---------------------------------------------------------------------- the worker's side

@@ -3,17 +3,16 @@
 ::
 
     name                    rest of the request         answer
-    resource                ours?                       {cpu, gpu, ours?, ...}
+    resource                                            {cpu, gpu, ours?, ...}
     {kind}_start_task       task_info                   {message, ...}
     {kind}_close_task                                   the report: {task_id, ...}
-    collector_data_task     wait?, quota?, gather?      [chunk, ..., progress]; one of them without
-                                                        both
+    collector_data_task     wait?, quota?, gather?      [chunk, ..., progress], or one of them
     learner_get_data_task   wait?                       {task_id, batch_size, cur_learner_iter, ...}
     learner_learn_task      data, wait?                 {task_id, info}
 
 ``data`` is ``{"chunks": [...], "draws", "envstep", "env_statistics"?}``, or a list of rows for a
-learner that knows of no chunks. Keys that a message's class has no field for stay in its ``info``,
-``meta`` or ``others``.
+foreign learner. Foreign workers answer with one thing at a time, and without ``ours``. Keys that a
+message's class has no field for stay in its ``info``, ``meta`` or ``others``.
 """
 
 import dataclasses
@@ -95,35 +94,25 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
     return name
 
 
-def request_type(kind: Kind, body: Mapping[str, object]) -> type[Request[Any]]:
-    """The type of a request to a worker of a kind, by its name.
-
-    Raises:
-        TaskFail: The worker does not support this request.
-    """
-    name, requests = str(body.get("name")), _REQUESTS[kind]
-    if name not in requests:
-        known = ", ".join(requests)
-        raise _refused("UnknownTask", f"unknown task {name!r:.80}; a {kind} knows {known}")
-    return requests[name]
-
-
 def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]:
     """The request that a worker of a kind was sent.
 
     Raises:
         TaskFail: The worker does not support it, or a field is missing or wrong.
     """
-    wanted = request_type(kind, body)
+    name, requests = str(body.get("name")), _REQUESTS[kind]
+    if name not in requests:
+        known = ", ".join(requests)
+        raise _refused("UnknownTask", f"unknown task {name!r:.80}; a {kind} knows {known}")
+    wanted = requests[name]
     if wanted is TrainRequest:
         return _train_request(body)
     try:
         if wanted is StartTask:
             return StartTask(kind, _task_info(kind, body))
-        asked_by_others = {"ours": False} if wanted is ResourceRequest else {}
-        return from_json(wanted, {**asked_by_others, **body, "kind": kind})
+        return from_json(wanted, {**body, "kind": kind})
     except BadMessageError as error:
-        raise _refused("BadTask", f"{body['name']}: {error}") from error
+        raise _refused("BadTask", f"{name}: {error}") from error
 
 
 def _task_info(kind: Kind, body: Mapping[str, object]) -> Mapping[str, object]:
@@ -138,12 +127,10 @@ def _task_info(kind: Kind, body: Mapping[str, object]) -> Mapping[str, object]:
 
 def _train_request(body: Mapping[str, object]) -> TrainRequest:
     data, wait = body.get("data"), body.get("wait")
-    if isinstance(data, list):
-        rows = [row if isinstance(row, Mapping) else {"data_id": row} for row in data]
-        data = {"rows": rows}
     if not isinstance(data, dict):
         came = type(data).__name__
-        raise _refused("BadTask", f"learner_learn_task: data is a {came}, expected an object")
+        expected = "expected an object with chunks and draws: a learner has its own replay buffer"
+        raise _refused("BadTask", f"learner_learn_task: data is a {came}, {expected}")
     try:
         return from_json(TrainRequest, {**data, "wait": wait})
     except BadMessageError as error:
@@ -158,24 +145,15 @@ def _refused(kind: str, text: str) -> TaskFail:
 
 
 def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
-    """What a worker's answer is in JSON.
-
-    Collectors give a coordinator that sent neither ``wait`` nor ``quota`` one thing at a time: one
-    chunk, or else the progress.
-    """
+    """What a worker's answer is in JSON."""
     match request, answer:
         case StartTask(kind=kind, info=info), _:
             started: dict[str, Json] = {"message": f"the {kind} task has started"}
             if kind == "learner":
                 started.update(_ids(info))
             return started
-        case ResourceRequest(ours=False), Resources():
-            return {name: part for name, part in to_json(answer).items() if name != "ours"}
         case SamplesRequest(), SamplesAnswer(chunks=chunks, progress=progress):
-            items: list[Json] = [*map(to_json, chunks)]
-            if progress is not None:
-                items.append(progress.as_json())
-            return items[0] if request.wait is None and request.quota is None else items
+            return [*map(to_json, chunks), *([] if progress is None else [progress.as_json()])]
         case TrainRequest(), TrainAnswer():
             info = answer.as_json()
             return {**_ids(info), "info": info}

@@ -1,14 +1,13 @@
 """A worker's way to its coordinator over HTTP: a slave that takes requests, and a joiner."""
 
 import contextlib
-import inspect
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import requests
 
@@ -21,7 +20,8 @@ from ding.utils import durations
 from ding.utils.errors import RunError
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.messages import Json, Kind, Request, StartTask, TrainRequest
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import Json, Kind
 from ding.worker.seams import WorkerService
 
 _logger = logging.getLogger(__name__)
@@ -35,86 +35,35 @@ _FINAL = frozenset(
 )
 
 Callbacks = Mapping[str, Callable[..., Any]]
-Own = TypeVar("Own", bound="CallbackSlave")
-
-#: Fields of requests that a callback is given if it takes them and they came.
-_OPTIONS = ("quota", "wait", "gather", "ours")
 
 
 class CallbackSlave(Slave):
-    """A slave whose requests are answered by functions of their names, as in DI-engine.
+    """A slave whose tasks are answered by functions of their names, as in DI-engine.
 
     Args:
-        callback_fn: Those that a subclass names; perhaps ``deal_with_left()``, called when the
-            master has said goodbye, and ``deal_with_lost(cause)``, called when it was lost.
+        callback_fn: Those that a subclass names.
     """
 
-    kind: ClassVar[Kind]
-    #: Names of the callbacks that answer. That of `StartTask` is given the task, that of
-    #: `TrainRequest` the ``data``.
-    callbacks: ClassVar[Mapping[type[Request[Any]], str]]
+    #: By a task's name, the callback that answers it, and the field of the task that it is given.
+    callbacks: ClassVar[Mapping[str, tuple[str, str | None]]]
 
     def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._callback_fn = callback_fn
-        self._options = {name: _options(call) for name, call in callback_fn.items()}
 
-    @classmethod
-    def of(
-        cls: type[Own], worker: Any, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
-    ) -> Own:
-        """One whose callbacks are a worker's methods; for `HttpWorker`."""
-        callbacks = {name: getattr(worker, name) for name in cls.callbacks.values()}
-        callbacks.update(deal_with_left=worker.released, deal_with_lost=on_lost)
-        return cls(*args, callback_fn=callbacks, **kwargs)
-
-    def _process_task(self, task: Mapping[str, object]) -> Json:
-        request = request_from_json(self.kind, task)
-        return self._wire_answer(request, self._answer(request, task))
-
-    def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
-        """What the callback of a request returns."""
-        name = self.callbacks[type(request)]
-        options = self._options_of(name, task)
-        call = self._callback_fn[name]
-        match request:
-            case StartTask(info=info):
-                return call(info)
-            case TrainRequest():
-                return call(task.get("data"), **options)
-        return call(**options)
-
-    def _options_of(self, name: str, task: Mapping[str, object]) -> dict[str, Any]:
-        """The options of a task that its callback takes."""
-        return {key: task[key] for key in self._options[name] if task.get(key) is not None}
-
-    def _wire_answer(self, request: Request[Any], answer: Any) -> Json:
-        """The reply to the coordinator."""
-        if isinstance(request, StartTask):
-            return answer_to_json(request, None)
-        reply: Json = answer
-        return reply
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        if "deal_with_left" in self._callback_fn:
-            self._callback_fn["deal_with_left"]()
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        if "deal_with_lost" in self._callback_fn:
-            cause = f"lost the coordinator at {master_address}: {type(err).__name__}: {err}"
-            self._callback_fn["deal_with_lost"](cause)
+    def _process_task(self, task: Mapping[str, object]) -> Any:
+        name = str(task.get("name"))
+        if name not in self.callbacks:
+            known = ", ".join(self.callbacks)
+            raise ErrorReport(
+                "UnknownTask", f"unknown task {name!r:.80}; known are {known}"
+            ).task_fail()
+        callback, field = self.callbacks[name]
+        call = self._callback_fn[callback]
+        return call() if field is None else call(task.get(field))
 
 
-def _options(callback: Callable[..., Any]) -> list[str]:
-    """The options that a callback accepts."""
-    try:
-        parameters = inspect.signature(callback).parameters
-    except (TypeError, ValueError):
-        return []
-    return [name for name in _OPTIONS if name in parameters]
-
-
-class ServiceSlave(CallbackSlave):
+class ServiceSlave(Slave):
     """A slave that passes requests to a service.
 
     Args:
@@ -130,13 +79,18 @@ class ServiceSlave(CallbackSlave):
         *slave_args: Any,
         **slave_kwargs: Any,
     ) -> None:
-        calls: Callbacks = {"deal_with_left": service.released, "deal_with_lost": on_lost}
-        super().__init__(*slave_args, callback_fn=calls, **slave_kwargs)
-        self._service = service
+        super().__init__(*slave_args, **slave_kwargs)
+        self._service, self._on_lost = service, on_lost
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request = request_from_json(self._service.kind, task)
         return answer_to_json(request, self._service.handle(request))
+
+    def _before_disconnection(self, data: Mapping[str, object]) -> None:
+        self._service.released()
+
+    def _lost_connection(self, master_address: str, err: Exception) -> None:
+        self._on_lost(f"lost the coordinator at {master_address}: {type(err).__name__}: {err}")
 
 
 class HttpWorker:
@@ -148,7 +102,6 @@ class HttpWorker:
             ``coordinator``, its host and port; ``name``, ``run_key``, ``channel``,
             ``heartbeat_span``.
         on_failure: Called with the cause when no coordinator can reach it any more.
-        make_slave: Makes the slave; called with what `ServiceSlave` is.
     """
 
     def __init__(
@@ -156,12 +109,11 @@ class HttpWorker:
         service: WorkerService,
         cfg: Mapping[str, object],
         on_failure: Callable[[str], object],
-        make_slave: Callable[..., Slave] = ServiceSlave,
     ) -> None:
         self._service = service
         port = cfg.get("port", "auto")
         has_own_port = port not in ("auto", 0, None)
-        self._slave = make_slave(
+        self._slave = ServiceSlave(
             service,
             self._lost,
             cfg.get("host"),
@@ -183,11 +135,6 @@ class HttpWorker:
                 cast("int | None", cfg.get("channel")),
                 on_failure,
             )
-
-    @staticmethod
-    def wanted(cfg: Mapping[str, object]) -> bool:
-        """Whether a worker's config says where the coordinator is, or where it will look."""
-        return bool(cfg.get("coordinator")) or cfg.get("port", "auto") not in ("auto", 0, None)
 
     @property
     def address(self) -> str:

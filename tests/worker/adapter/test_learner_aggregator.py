@@ -24,7 +24,9 @@ class Recorder(NaiveLearner):
     def _process_task(self, task):
         self.seen.append(dict(task))
         change = self.answers.get(task["name"])
-        return super()._process_task(task) if change is None else change(task)
+        answer = super()._process_task(task) if change is None else change(task)
+        own = {"resource": {"ours": True}, "learner_get_data_task": {"batch_num": 4}}
+        return {**own.get(task["name"], {}), **answer} if isinstance(answer, dict) else answer
 
 
 @contextmanager
@@ -51,17 +53,23 @@ def naive_learners(n=2, **kwargs):
         yield coordinator
 
 
-class TestForeignLearners:
+class TestLearners:
     def test_adds_up_resources(self):
         with naive_learners() as coordinator:
-            assert coordinator.ask("resource") == {"gpu": 0, "cpu": 2}
+            assert coordinator.ask("resource") == {"gpu": 0, "cpu": 2, "ours": True}
+
+    def test_refuses_those_of_another_program(self):
+        with naive_learners() as coordinator:
+            coordinator.learners[1].answers["resource"] = lambda task: {"gpu": 0, "ours": False}
+            with pytest.raises(Failed, match="a learner of another program trains alone"):
+                coordinator.ask("resource")
 
     def test_starts_asks_and_closes_all(self):
         with naive_learners(3) as coordinator:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
             demand = coordinator.ask("learner_get_data_task")
-            asked = {"task_id": "t", "buffer_id": "b", "batch_size": 6, "cur_learner_iter": 0}
-            assert demand == {**demand, **asked, "learner_done": False}
+            asked = {"task_id": "t", "buffer_id": "b", "batch_size": 2, "batch_num": 12}
+            assert demand == {**demand, **asked, "learners": 3, "cur_learner_iter": 0}
             answer = coordinator.ask("learner_close_task")
             assert (answer["task_id"], answer["learner_step"]) == ("t", 0)
             names = [[task["name"] for task in learner.seen] for learner in coordinator.learners]
@@ -71,17 +79,6 @@ class TestForeignLearners:
                 "learner_close_task",
             ]
             assert names[0][-3:] == names[1][-3:] == names[2][-3:]
-
-    def test_deals_out_samples(self):
-        with naive_learners() as coordinator:
-            coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
-            coordinator.ask("learner_get_data_task")
-            meta = [{"replay_buffer_idx": i, "replay_unique_id": f"u{i}"} for i in range(4)]
-            answer = coordinator.ask("learner_learn_task", data=meta)
-            assert answer["info"]["learner_step"] == 1
-            assert answer["info"]["priority_info"]["replay_buffer_idx"] == [0, 1, 2, 3]
-            parts = [learner.seen[-1]["data"] for learner in coordinator.learners]
-            assert [[m["replay_buffer_idx"] for m in part] for part in parts] == [[0, 1], [2, 3]]
 
     def test_deals_out_chunks_by_their_numbers(self):
         with naive_learners() as coordinator:

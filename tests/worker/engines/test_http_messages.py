@@ -34,7 +34,6 @@ NAMED = ChunkReport(
     *("c", None, None, 10),
     {"data_id": "c", "task_id": None, "buffer_id": None, "size": 10, "sample_num": 2, "number": 7},
 )
-ROW = {"data_id": "x", "priority": 1.0}
 STATISTICS = {"ObsNorm": {"count": 1.0, "mean": [0.0], "m2": [1.0]}}
 
 REQUESTS = [
@@ -49,7 +48,6 @@ REQUESTS = [
     ("learner", CloseTask("learner")),
     ("learner", DemandRequest()),
     ("learner", DemandRequest(0.5)),
-    ("learner", TrainRequest(rows=(ROW,))),
     ("learner", TrainRequest(40, STATISTICS, wait=0.5, chunks=(NAMED,), draws=3)),
     ("learner", TrainRequest(40, wait=0.5)),
 ]
@@ -110,15 +108,12 @@ def test_answers_arrive_as_they_were_given(request_, answer):
     assert answer_from_json(request_, body) == answer
 
 
-def test_a_coordinator_that_takes_one_thing_at_a_time_is_given_one():
-    chunk = answer_to_json(SamplesRequest(), SAMPLES)
-    assert chunk["data_id"] == "c"
-    done = answer_to_json(SamplesRequest(), SamplesAnswer((), SAMPLES.progress))
-    assert done["collector_done"] is True
-    assert answer_from_json(SamplesRequest(), done).chunks == ()
-
-
 def test_foreign_workers_are_understood():
+    row = {"data_id": "x", "priority": 1.0}
+    assert request_to_json(TrainRequest(rows=(row,))) == {
+        "name": "learner_learn_task",
+        "data": [row],
+    }
     assert answer_from_json(ResourceRequest(), {"gpu": 0}) == Resources(ours=False)
     facts = {"cpu": "20", "gpu": {"0": "some"}, "node": "n"}
     assert answer_from_json(ResourceRequest(), facts) == Resources(1, 0, False, {"node": "n"})
@@ -172,6 +167,7 @@ def test_nonsense_is_no_answer(request_, bodies):
         ("collector", {"name": "collector_data_task", "quota": -1}, "BadTask"),
         ("learner", {"name": "learner_start_task", "task_info": 3}, "BadTask"),
         ("learner", {"name": "learner_learn_task", "data": 3}, "BadTask"),
+        ("learner", {"name": "learner_learn_task", "data": [{"data_id": "x"}]}, "BadTask"),
         ("learner", {"name": "learner_learn_task", "data": {"draws": -1}}, "DataError"),
     ],
 )
@@ -179,11 +175,3 @@ def test_what_is_no_request_fails_with_its_cause(kind, body, type_):
     with pytest.raises(TaskFail) as caught:
         request_from_json(kind, body)
     assert caught.value.result["type"] == type_
-
-
-@pytest.mark.parametrize("kind", ["collector", "learner"])
-def test_others_are_answered_with_cpu_and_gpu_alone(kind):
-    request = request_from_json(kind, {"name": "resource"})
-    assert answer_to_json(request, Resources(4, 1)) == {"cpu": 4, "gpu": 1}
-    ours = request_from_json(kind, request_to_json(ResourceRequest()))
-    assert answer_to_json(ours, Resources(4, 1)) == {"cpu": 4, "gpu": 1, "ours": True}

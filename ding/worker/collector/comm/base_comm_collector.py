@@ -1,31 +1,178 @@
-"""Collector workers whose samples and weights are transported by a user's methods."""
+"""The worker that collects: its tasks, the samples that it writes, the policies that it reads."""
 
-import re
+import logging
+import os
+import threading
 from abc import abstractmethod
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
+import torch
 from easydict import EasyDict
 
-from ding.utils import COMM_COLLECTOR_REGISTRY, import_module
-from ding.utils.errors import ConfigError
-from ding.worker.collector.comm.collector_service import CollectorService
-from ding.worker.messages import Json
-from ding.worker.seams import Samples, SampleStore
+from ding.data import Columns
+from ding.data.chunks import chunk_name
+from ding.data.tree import tree_leaves
+from ding.utils import (
+    COMM_COLLECTOR_REGISTRY,
+    durations,
+    get_data_decompressor,
+    get_task_uid,
+    import_module,
+)
+from ding.utils.errors import ConfigError, DataError, DingError, EnvError
+from ding.worker.collector.base_parallel_collector import create_parallel_collector
+from ding.worker.collector.collector_link import CollectorLink
+from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.comm_worker import CommWorker
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import (
+    Json,
+    Kind,
+    Request,
+    Resources,
+    SamplesRequest,
+    Task,
+    TaskReport,
+)
+
+Answer = TypeVar("Answer")
+
+_logger = logging.getLogger(__name__)
+
+#: Bytes of a stored chunk in addition to the samples, generously.
+HEADER_SIZE = 4096
 
 
-class BaseCommCollector(CollectorService):
-    """Base class of comm types: three methods in place of a run's sample and weight stores.
+class BaseCommCollector(CommWorker, CollectorLink):
+    """Builds a collector for each task, runs it in a thread, and is its `CollectorLink`.
+
+    Samples go to the engine's stores, and policies come from there. A subclass may change what is
+    sent and read: it extends the three abstract methods, which do all of it.
 
     Args:
-        cfg: The worker's config: ``name``, ``resource``, and what the comm type reads.
+        cfg: The worker's config; see `CommWorker`.
     """
 
-    #: Whether only its workers find the samples; otherwise they are in the engine's store.
-    has_own_samples = True
+    kind: Kind = "collector"
 
     def __init__(self, cfg: Mapping[str, object]) -> None:
-        super().__init__(cfg)
+        uid = get_task_uid()
+        name = str(cfg.get("name") or uid)
+        CommWorker.__init__(self, cfg, name)
+        CollectorLink.__init__(self, uid, name)
+        self._task: CollectTask | None = None
+        self._tasks_change = threading.RLock()  # tasks begin and end one by one
+        self._versions: dict[str, object] = {}  # of policies when they were looked at last
+        self._sample_size = 0.0
+        self._kept_policy: str | None = None  # a copy of the weights that are evaluated
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        if not isinstance(request, SamplesRequest):
+            return super()._answer_in_task(request)
+        task = self._require_task()
+        wait = durations.ANSWER_WAIT if request.wait is None else request.wait
+        try:
+            wait = min(wait, durations.COLLECTOR_LONGEST_WAIT)
+            return task.poll(wait, request.quota, request.gather)
+        except BaseException as err:
+            report = ErrorReport.of(err)
+            _logger.error("task %s failed: %s", task.task_id, report)
+            with self._tasks_change:
+                if self._task is task:
+                    self.end_task()
+            raise report.task_fail() from err
+
+    def _resources(self) -> Resources:
+        found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
+        found.update(self._cfg.get("resource") or {})
+        return Resources(found.pop("cpu"), found.pop("gpu"), others=found)
+
+    def _start_task(self, info: Task) -> None:
+        with self._tasks_change:
+            self._give_up_task("another task was started")
+            try:
+                self.begin_task(info)
+            except DingError as err:
+                raise ErrorReport.of(err).task_fail() from err
+
+    def _close_task(self) -> TaskReport:
+        with self._tasks_change:
+            task = self._require_task()
+            task.close(durations.COLLECTOR_REPORT)
+            try:
+                report, kept = task.report(), self._kept_policy
+                if kept is None:
+                    return report
+                self._kept_policy = None  # the coordinator removes it
+                facts = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
+                return replace(report, info={**report.info, **facts})
+            except Exception as err:
+                raise ErrorReport.of(err).task_fail() from err
+            finally:
+                self.end_task()
+
+    def _require_task(self) -> CollectTask:
+        if self._task is None:
+            text = "no task is running here; expected 'collector_start_task' first"
+            raise ErrorReport("NoTask", text).task_fail()
+        return self._task
+
+    @property
+    def task(self) -> CollectTask | None:
+        """The running task."""
+        return self._task
+
+    def begin_task(self, task_info: Task) -> CollectTask:
+        """Start a new collector on a task, in a thread; one that still runs is closed.
+
+        Raises:
+            ConfigError: A field of the task is missing.
+        """
+        self.end_task()
+        cfg = task_info.get("collector_cfg")
+        if not isinstance(cfg, Mapping) or not cfg.get("type"):
+            raise ConfigError(
+                f"the task's collector_cfg is {cfg!r:.200}; expected a dict with 'type', the name "
+                "of a registered parallel collector, for instance 'zergling'"
+            )
+        collector = create_parallel_collector(EasyDict(cfg))
+        collector.attach(self)
+        self._task = CollectTask(task_info, collector, self._drop)
+        self._task.start()
+        return self._task
+
+    def end_task(self) -> None:
+        """Stop the running task, if there is one; environments that failed are replaced."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.close()
+            if task.hangs or isinstance(task.error, EnvError):
+                self.parts.discard_envs()
+        self._drop_kept_policy()
+
+    def _give_up_task(self, cause: str) -> None:
+        with self._tasks_change:
+            if self._task is not None:
+                _logger.warning("task %s is given up: %s", self._task.task_id, cause)
+                self.end_task()
+
+    def _finish(self) -> None:
+        self.parts.close()
+
+    def _ask_to_end(self) -> None:
+        if self._task is not None:
+            self._task.collector.close()
+
+    def policy_changed(self, path: str) -> bool:
+        """Whether a policy may have been published since it was last asked for; cheap."""
+        version = self.stores.weights.version(path)
+        if version is None or version == self._versions.get(path):
+            return False
+        self._versions[path] = version
+        return True
 
     @abstractmethod
     def get_policy_update_info(self, path: str) -> Any:
@@ -33,33 +180,102 @@ class BaseCommCollector(CollectorService):
         training iteration as ``iter``.
 
         Raises:
-            FileNotFoundError: None was published yet (or return ``None``).
+            CheckpointError: There is none (then it is a `FileNotFoundError`, too), or it cannot be
+                read.
         """
+        self.policy_changed(path)  # notes the version that is read now
+        kept = self._keep(path)
+        try:
+            found = self.stores.weights.newest(kept or path)
+        except DingError:
+            self._drop_kept_policy()
+            raise
+        policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
+        return {**found.state, "iter": int(str(policy_iter))}
+
+    def _keep(self, path: str) -> str | None:
+        """Keep the weights of an evaluation under a separate name; the best will be kept."""
+        task = self._task
+        if task is None or not task.collector_cfg.get("eval_flag"):
+            return None
+        paths = task.collector_cfg.get("policy_update_path")
+        first = paths[0] if isinstance(paths, list | tuple) and paths else paths
+        if self._kept_policy is not None or path != first:
+            return None
+        name = f"{path}.{self._next_serial()}"
+        if not self.stores.weights.keep(path, name):
+            return None
+        self._kept_policy = name
+        return name
+
+    def _drop_kept_policy(self) -> None:
+        kept, self._kept_policy = self._kept_policy, None
+        if kept is not None:
+            _or_warn(self.stores.weights.remove, kept)
+
+    def new_data_id(self) -> str:
+        """A unique name for samples, with those of buffer and worker."""
+        buffer_id = None if self._task is None else self._task.buffer_id
+        return chunk_name(buffer_id or "", self._name, self._next_serial())
+
+    def chunk_rows(self, samples: Sequence[object]) -> int:
+        """How many of the samples to send at once; see `CollectTask.chunk_rows`."""
+        if self._task is None:
+            return len(samples)
+        return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     @abstractmethod
-    def send_stepdata(self, stepdata: Any, *args: Any) -> None:  # type: ignore[override]
-        """Store samples for learners: define it as ``send_stepdata(path, stepdata)``, of their
-        name and the samples."""
+    def send_stepdata(self, path: str, stepdata: Any) -> None:
+        """Store samples under a name; waits until there is room.
+
+        Args:
+            path: Their name.
+            stepdata: Columns, a list of rows, or one row; or bytes of these from the collector's
+                ``compressor``.
+
+        Raises:
+            CheckpointWriteError: The store cannot write them.
+            DataError: `stepdata` is something else.
+        """
+        task = self._task
+        if isinstance(stepdata, bytes) and task is not None:
+            # Learners map files without decompression.
+            stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
+        rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        if not isinstance(rows, list):
+            raise DataError(
+                f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
+                "columns, a list of dicts, or a dict"
+            )
+        put = partial(self.stores.samples.put, path, rows)
+        size = put() if task is None else task.write(path, self._expected_size(rows), put)
+        self._sample_size = size / len(rows)
 
     @abstractmethod
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        """Report samples that were sent; ``metadata['data_id']`` names them.
+        """Report samples that were sent, by ``metadata['data_id']``; see `CollectTask.put`."""
+        if self._task is None:
+            raise ConfigError("there is no task that the samples could belong to")
+        self._task.put(metadata)
 
-        ``super().send_metadata(metadata)`` keeps the message until the coordinator asks for it,
-        with task and buffer added, and waits while there are too many.
-        """
-        super().send_metadata(metadata)
+    def backlog(self) -> int:
+        return 0 if self._task is None else self._task.backlog()
 
-    @classmethod
-    def remove_stepdata(cls, cfg: EasyDict, path: str) -> None:
-        """Remove the samples named ``path``, which may be missing.
-
-        Also called in the coordinator's process. Without it, samples are never removed. ``cfg`` is
-        the worker's config.
-        """
+    def _expected_size(self, rows: Sequence[object]) -> int:
+        columns = rows.columns_or_none() if isinstance(rows, Columns) else None
+        if columns is None:
+            return int(self._sample_size * len(rows)) + HEADER_SIZE
+        size: int = sum(leaf.nbytes for leaf in tree_leaves(columns))
+        return size + HEADER_SIZE
 
     def _drop(self, data_id: str) -> None:
-        self.remove_stepdata(self._cfg, data_id)
+        """Remove samples that no message will report."""
+        _or_warn(self.stores.samples.remove, data_id)
+
+    @property
+    def collector_uid(self) -> str:
+        """Unique among all workers, and among the restarts of this one."""
+        return self._collector_uid
 
 
 def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
@@ -69,38 +285,8 @@ def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
     return collector
 
 
-class CommTypeSamples:
-    """A comm type as the coordinator's sample store, which only removes."""
-
-    def __init__(self, comm_type: type[BaseCommCollector], cfg: Mapping[str, object]) -> None:
-        self._comm_type, self._cfg = comm_type, EasyDict(cfg)
-
-    def put(self, name: str, samples: Samples) -> int:
-        raise ConfigError(f"only a {self._comm_type.__name__} stores samples")
-
-    def get(self, name: str) -> Samples:
-        raise ConfigError(f"only learners read what a {self._comm_type.__name__} has sent")
-
-    def size(self, name: str) -> int | None:
-        return None
-
-    def remove(self, name: str) -> None:
-        self._comm_type.remove_stepdata(self._cfg, name)
-
-    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        return []
-
-
-def samples_of_comm_type(system: Mapping[str, object]) -> SampleStore | None:
-    """The collectors' samples, if their comm type does not use the engine's store.
-
-    ``system`` is the compiled system config, with an entry for each worker.
-    """
-    for name, entry in system.items():
-        if name.startswith("collector") and isinstance(entry, Mapping) and entry.get("type"):
-            import_module(entry.get("import_names", []))
-            comm_type: object = COMM_COLLECTOR_REGISTRY.get(entry["type"])
-            if isinstance(comm_type, type) and issubclass(comm_type, BaseCommCollector):
-                return CommTypeSamples(comm_type, entry) if comm_type.has_own_samples else None
-            return None
-    return None
+def _or_warn(remove: Callable[[str], None], name: str) -> None:
+    try:
+        remove(name)
+    except DingError as err:
+        _logger.warning("%s is left behind: %s", name, err)

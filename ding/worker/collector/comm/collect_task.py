@@ -43,7 +43,6 @@ class CollectTask:
     Attributes:
         ids: Fields of every message.
         error: The collector's exception.
-        single: Whether the coordinator takes one sample at a time; ``None`` until it asks.
     """
 
     def __init__(
@@ -60,13 +59,13 @@ class CollectTask:
         self._on_unsent = on_unsent
         self._changed = threading.Condition()  # guards what follows
         self.error: BaseException | None = None
-        self.single: bool | None = None
         self._pending: deque[ChunkReport] = deque()
         self._unreported: dict[str, int] = {}  # bytes of chunks without a message
         self._ended = False
         self._closed = False
         self._written = 0
         self._quota: float | None = None
+        self._is_asked = False
         self._waiting: str | None = None
         self._needed = 0
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
@@ -103,12 +102,11 @@ class CollectTask:
     def chunk_rows(self, samples: int, size: float) -> int:
         """How many of ``samples``, of about ``size`` bytes each, to send at once.
 
-        One, if the coordinator takes one at a time; otherwise as many as there is room for. Waits
-        until the coordinator is known.
+        As many as there is room for, which is known when the coordinator has asked.
         """
         with self._changed:
-            self._wait("coordinator", lambda: self.single is not None)
-            return 1 if self.single else int(min(samples, max(MIN_ROWS, self._space() / size)))
+            self._wait("coordinator", lambda: self._is_asked)
+            return int(min(samples, max(MIN_ROWS, self._space() / size)))
 
     def _space(self) -> float:
         """Bytes that may be written now."""
@@ -177,7 +175,6 @@ class CollectTask:
         self,
         wait: float = 0.5,
         quota: float | None = None,
-        single: bool = False,
         gather: float | None = None,
     ) -> SamplesAnswer:
         """The pending messages, the oldest first, and how far the task is.
@@ -185,7 +182,6 @@ class CollectTask:
         Args:
             wait: Seconds to wait for a message or the end of the task.
             quota: Bytes that may be written in this task up to now; ``None`` for no limit.
-            single: Whether the coordinator takes one thing at a time: one chunk, or the progress.
             gather: Seconds for which the first message waits for more, as each request costs the
                 coordinator more than a message; ``None``: a few hundredths.
 
@@ -195,7 +191,7 @@ class CollectTask:
         deadline = time.monotonic() + wait
         gather = durations.MESSAGE_GATHER if gather is None else gather
         with self._changed:
-            self.single, self._quota = single, quota
+            self._is_asked, self._quota = True, quota
             self._changed.notify_all()
             while not (self._pending or self._ended or self.error or self._closed):
                 left = deadline - time.monotonic()
@@ -203,19 +199,19 @@ class CollectTask:
                 if self.error or left <= 0:
                     break
                 # The coordinator has to know of one that waits for space.
-                starved = self._waiting == "space" and not single
+                starved = self._waiting == "space"
                 span = 2 * gather if starved else durations.STEP_LOOK
                 self._changed.wait(min(left, span))
                 if starved and self._waiting == "space":
                     break
-            if self._pending and not single:
+            if self._pending:
                 self._changed.wait_for(self._is_eager, min(gather, wait))
             if self.error is not None:
                 raise self.error
-            count = min(len(self._pending), 1 if single else MAX_ANSWER)
+            count = min(len(self._pending), MAX_ANSWER)
             chunks = tuple(self._pending.popleft() for _ in range(count))
             self._changed.notify_all()
-            return SamplesAnswer(chunks, None if single and chunks else self._progress())
+            return SamplesAnswer(chunks, self._progress())
 
     def _is_eager(self) -> bool:
         """Whether an answer should not wait for more messages."""

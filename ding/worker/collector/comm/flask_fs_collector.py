@@ -1,19 +1,14 @@
-"""The collector that gets its tasks over HTTP and shares folders with learners."""
+"""The collector that a run uses, with the documented method for each request."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from easydict import EasyDict
-
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
-from ding.worker.collector.comm.collector_service import CollectorService
 from ding.worker.engines.http_worker import CallbackSlave
-from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
 from ding.worker.messages import (
     CloseTask,
     Json,
-    Request,
     ResourceRequest,
     SamplesRequest,
     StartTask,
@@ -22,85 +17,56 @@ from ding.worker.messages import (
 
 
 class CollectorSlave(CallbackSlave):
-    """Hands the coordinator's tasks to callbacks.
+    """Hands a coordinator's tasks to functions; a base of custom collectors.
 
     Args:
-        callback_fn: ``deal_with_resource``, ``deal_with_collector_start`` (of the task's
-            ``task_info``), ``deal_with_collector_data`` (of those of ``quota``, ``wait`` and
-            ``gather`` that it takes and that came) and ``deal_with_collector_close``; see
-            `CallbackSlave`.
+        callback_fn: ``deal_with_resource()``, ``deal_with_collector_start(task_info)``,
+            ``deal_with_collector_data()`` and ``deal_with_collector_close()``.
     """
 
-    kind = "collector"
     callbacks = {
-        ResourceRequest: "deal_with_resource",
-        StartTask: "deal_with_collector_start",
-        SamplesRequest: "deal_with_collector_data",
-        CloseTask: "deal_with_collector_close",
+        "resource": ("deal_with_resource", None),
+        "collector_start_task": ("deal_with_collector_start", "task_info"),
+        "collector_data_task": ("deal_with_collector_data", None),
+        "collector_close_task": ("deal_with_collector_close", None),
     }
-
-    def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
-        if isinstance(request, StartTask):
-            request = StartTask("collector", EasyDict(request.info))
-        return super()._answer(request, task)
 
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
 class FlaskFileSystemCollector(BaseCommCollector):
-    """A collector worker over folders that it shares with learners, with a method per request.
+    """A collector worker; requests that come over HTTP are answered by `handle`."""
 
-    Args:
-        cfg: ``host``, ``port`` (``'auto'`` or 0 for any), ``path_data``, ``path_policy``; perhaps
-            ``name``, ``run_key``, ``coordinator`` (host and port, to be joined at if the port is
-            any), ``channel``, ``heartbeat_span``, ``resource``.
+    listens = True
 
-    Raises:
-        ConfigError: A folder cannot be used.
-    """
+    def start(self) -> None:
+        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        _ = self.stores
+        super().start()
 
-    has_own_samples = False
-    slave_type = CollectorSlave
+    def get_policy_update_info(self, path: str) -> Any:
+        return super().get_policy_update_info(path)
 
-    def __init__(self, cfg: EasyDict) -> None:
-        samples = SharedFolderSamples(cfg.get("path_data", "./data"))
-        weights = SharedFolderWeights(cfg.get("path_policy", "./policy"))
-        CollectorService.__init__(self, cfg, samples, weights)
+    def send_stepdata(self, path: str, stepdata: Any) -> None:
+        super().send_stepdata(path, stepdata)
 
-    get_policy_update_info = CollectorService.get_policy_update_info
-    send_stepdata = CollectorService.send_stepdata  # type: ignore[assignment]
-    send_metadata = CollectorService.send_metadata
-    _drop = CollectorService._drop
+    def send_metadata(self, metadata: Mapping[str, Json]) -> None:
+        super().send_metadata(metadata)
 
-    def deal_with_resource(self, ours: bool = False) -> Json:
+    def deal_with_resource(self) -> Json:
         """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""
-        return self._answer_json(ResourceRequest(ours))
+        return self._answer_json(ResourceRequest())
 
     def deal_with_collector_start(self, task_info: Task) -> None:
         """Begin a task; one that still runs is closed first. Raises `TaskFail` with the cause."""
         self.handle(StartTask("collector", task_info))
 
-    def deal_with_collector_data(
-        self,
-        quota: float | None = None,
-        wait: float | None = None,
-        gather: float | None = None,
-    ) -> Json:
-        """News of the task; waits for them.
-
-        Args:
-            quota: Bytes that this task may have written by now, if there is a limit.
-            wait: Seconds to wait for news.
-            gather: Seconds for which the first news waits for more.
-
-        Returns:
-            Messages and the progress as a list; or a single one of them if neither ``quota`` nor
-            ``wait`` is given: a coordinator of the bare protocol takes a sample at a time.
+    def deal_with_collector_data(self) -> Json:
+        """News of the task as a list: messages, the oldest first, and the progress.
 
         Raises:
             TaskFail: The collector's exception.
         """
-        quota = None if quota is None else int(quota)
-        return self._answer_json(SamplesRequest(wait, quota, gather))
+        return self._answer_json(SamplesRequest())
 
     def deal_with_collector_close(self) -> Json:
         """End the task and return its report; raises `TaskFail` if the collector failed."""

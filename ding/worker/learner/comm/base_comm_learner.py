@@ -1,25 +1,82 @@
-"""Learner workers whose samples and weights travel by methods of the user's."""
+"""The worker that trains: its tasks, the samples that it reads, and the weights that it writes."""
 
+import os
+import threading
+import time
 from abc import abstractmethod
+from collections.abc import Generator, Mapping
+from functools import partial
+from typing import Any, TypeVar, cast
 
+import torch
 from easydict import EasyDict
 
-from ding.utils import COMM_LEARNER_REGISTRY, import_module
-from ding.worker.learner.comm.learner_service import LearnerService
-from ding.worker.learner.comm.policy_publisher import Version
-from ding.worker.learner.comm.training_task import LearnInfo
+from ding.data import Columns
+from ding.envs.running_statistics import merged
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
+from ding.policy import create_policy
+from ding.torch_utils.model_helper import fit_threads
+from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
+from ding.utils.errors import ConfigError, DingError
+from ding.worker.comm_worker import CommWorker
+from ding.worker.error_report import ErrorReport
+from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
+from ding.worker.learner.comm.learner_group import LearnerGroup
+from ding.worker.learner.comm.policy_publisher import (
+    PUBLISHED,
+    SendLearnInfoHook,
+    SendPolicyHook,
+    Version,
+)
+from ding.worker.learner.comm.state_keeper import StateKeeper
+from ding.worker.learner.comm.training_task import LearnerTaskInfo, LearnInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
+from ding.worker.messages import (
+    Demand,
+    DemandRequest,
+    Json,
+    Kind,
+    Request,
+    Resources,
+    Task,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+)
+from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
+from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
+from ding.worker.seams import Samples, Weights
+
+Answer = TypeVar("Answer")
 
 
-class BaseCommLearner(LearnerService):
-    """Base class of comm types: methods in place of a run's sample and weight stores.
+class BaseCommLearner(CommWorker):
+    """Trains on the chunks that a coordinator names, and publishes weights and results.
+
+    Samples, weights and states are in the engine's stores. A subclass may change what is read and
+    published: it extends the abstract methods, which do all of it.
 
     Args:
-        cfg: As `LearnerService` takes it, and what the comm type reads.
+        cfg: As `CommWorker` takes it; ``send_policy_freq``; ``prefetch``, batches that wait ready;
+            ``iteration_timeout`` and ``heartbeat_tolerance`` in seconds; ``multi_gpu``: whether
+            this is one of several processes that train together (the environment says which, and
+            each task forms a new group).
     """
 
-    def __init__(self, cfg: EasyDict) -> None:
-        super().__init__(cfg)
+    kind: Kind = "learner"
+
+    def __init__(self, cfg: Mapping[str, object]) -> None:
+        super().__init__(cfg, str(cfg.get("name") or "learner"))
+        self._learner_uid = get_task_uid()
+        self._timer = EasyTimer()  # for subclasses
+        self._multi_gpu = bool(cfg.get("multi_gpu", False))
+        self._group = LearnerGroup() if self._multi_gpu else None
+        self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
+        self._lock = threading.Lock()
+        self._task: TrainingTask | None = None  # the one that the coordinator works with
+        self._last_task: TrainingTask | None = None  # perhaps still at its end
+        #: Replay buffers by their ids; they outlive their tasks.
+        self.replays: dict[str, ChunkReplay] = {}
 
     @abstractmethod
     def send_policy(self, state_dict: Version) -> None:
@@ -33,23 +90,272 @@ class BaseCommLearner(LearnerService):
         Raises:
             OSError: It cannot be stored now; it will be tried again.
         """
+        facts: dict[str, Json] = {
+            "policy_iter": cast(Json, state_dict.get("iter")),
+            **{n: cast(Json, state_dict.get(n)) for n in ("envstep", "time", "learner")},
+        }
+        state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
+        self.stores.weights.publish(self.policy_id, Weights(state, facts))
 
     @abstractmethod
     def get_data(self, batch_size: int) -> object:
-        """The next batch: samples, or functions that each load one; ``None`` if there will be no
-        more. Called in the training thread; see `next_batch`."""
+        """The next batch that the coordinator has permitted: samples, or functions that each load
+        one. Waits until there is one, and is ``None`` if there will be no more. Called in the
+        training thread."""
+        task = self._any_task()
+        for _ in task.feed:
+            if (batch := self._draw(task)) is not None:
+                return batch
+        return None
 
     @abstractmethod
     def send_learn_info(self, learn_info: LearnInfo) -> None:
-        """Take the results of an update; ``super()`` keeps them until the coordinator asks."""
-        super().send_learn_info(learn_info)
+        """Keep the results of an update until the coordinator asks for them."""
+        task = self._last_task
+        if task is None:
+            return
+        if task.replay is not None:  # it has the priorities, not the coordinator
+            learn_info = dict(learn_info)
+            priorities = learn_info.pop("priority_info", None)
+            if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
+                task.replay.update(priorities)
+        task.report.add(learn_info)
 
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
-        """Hooks to register in a learner that was made; those of ``super()`` call the methods above
-        when they are due."""
-        return super().hooks4call
+        """Hooks that publish before the first and after every ``send_policy_freq``-th update and at
+        the end, and report every result."""
+        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
+        return [
+            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
+            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
+            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
+            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
+        ]
+
+    @property
+    def task(self) -> TrainingTask | None:
+        """The task that runs."""
+        return self._task
+
+    @property
+    def policy_id(self) -> str:
+        """Name under which collectors look for the task's policy."""
+        return self._any_task().info.policy_id
+
+    def _draw(self, task: TrainingTask) -> Samples | None:
+        """A batch of the replay buffer; waits for one, and is ``None`` if the task ends instead."""
+        replay, learner = self._replay(task), task.learner
+        batch_size = learner.policy.get_attribute("batch_size")
+        while not task.feed.closed:
+            batch, seen = replay.sample(batch_size, learner.train_iter)
+            if batch is not None:
+                rewards, envstep = replay.rewards, learner.collector_envstep
+                return (
+                    batch if rewards is None else rewards.drawn(batch, learner.train_iter, envstep)
+                )
+            with task.feed.waiting_within():
+                replay.wait_for_more(seen)
+        return None
+
+    def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
+        """What `get_data` returns to the learner of a task, until there is no more."""
+        batch_size = task.learner.policy.get_attribute("batch_size")
+        while (data := self.get_data(batch_size)) is not None:
+            # Columns stay columns only as long as their rows are not read.
+            if isinstance(data, Columns) or not isinstance(data, list):
+                yield data
+            else:
+                yield [load() for load in data] if data and all(map(callable, data)) else data
+
+    def _replay(self, task: TrainingTask) -> ChunkReplay:
+        """The task's buffer, which outlives the task."""
+        if task.replay is None:
+            name, info = task.info.buffer_id or "", task.info
+            replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
+            if task.replay_state is not None:
+                replay.load_state_dict(task.replay_state)
+            task.replay = self.replays[name] = replay
+        rewards = task.learner.reward_model
+        task.replay.rewards = rewards if isinstance(rewards, ChunkRewards) else None
+        return task.replay
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        match request:
+            case DemandRequest():
+                return self._demand(request)
+            case TrainRequest():
+                return self._train(request)
+        return super()._answer_in_task(request)
+
+    def _resources(self) -> Resources:
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return Resources(os.cpu_count() or 1, gpus)
+
+    def _start_task(self, given: Task) -> None:
+        """Begin a task; what is left of another one ends first."""
+        self._leave_task()
+        if self._last_task is not None:
+            self._give_up_if_hung(self._last_task)  # its state has to be saved
+        group = self._group if self._world_size > 1 else None
+        try:
+            task = TrainingTask(
+                LearnerTaskInfo.of(given),
+                self._name,
+                self._cfg,
+                self.send_policy,
+                self._is_in_touch,
+                None if group is None else group.leave,
+            )
+            with self._lock:
+                self._task = self._last_task = task
+            try:
+                self._begin(task)
+            except BaseException:
+                self._leave_task()
+                task.abort()
+                raise
+        except DingError as error:
+            raise ErrorReport.of(error).task_fail() from error
+
+    def _begin(self, task: TrainingTask) -> None:
+        info = task.info
+        self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
+        task.replay = self.replays.get(info.buffer_id or "")
+        keeper = StateKeeper(
+            self.stores.artifacts,
+            info.artifact(),
+            task.report.warn,
+            self._rank == 0,
+            lambda: None if task.replay is None else task.replay.state_dict(),
+        )
+        if self._group is not None:
+            self._group.meet(info.meeting or str(info.task_id))
+        learner = self._create_learner(vars(info), self._batches(task))
+        learner.send_policy = task.send_policy  # type: ignore[attr-defined]
+        for hook in self.hooks4call:
+            learner.register_hook(hook)
+        task.start(learner, keeper)
+
+    def _demand(self, request: DemandRequest) -> Demand:
+        task = self._require_task()
+        task.check()
+        number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
+        return Demand(
+            task.info.task_id,
+            batch_size=task.learner.policy.get_attribute("batch_size"),
+            train_iter=task.learner.train_iter,
+            batch_num=number,
+            done=bool(task.learner.learn_info["learner_done"]),
+            buffer_id=task.info.buffer_id,
+        )
+
+    def _train(self, request: TrainRequest) -> TrainAnswer:
+        task = self._require_task()
+        task.check()
+        if request.envstep:
+            task.learner.collector_envstep = request.envstep
+        if request.env_statistics:
+            known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
+            task.learner.policy.set_attribute("env_statistics", known)
+        if request.chunks:
+            self._replay(task).name_chunks(request.chunks, request.envstep)
+        if task.replay is not None:
+            # The answer must not take long, however many chunks a learner has to read again.
+            deadline, read = time.monotonic() + durations.POLL, self.stores.samples.get
+            task.replay.take_in(partial(read_rows, read), lambda: time.monotonic() > deadline)
+        task.feed.put(request.draws)
+        return task.results(self._wanted(task, request.wait or 0.0))
+
+    def _close_task(self) -> TaskReport:
+        task = self._require_task()
+        self._leave_task(abandon=False)
+        self._give_up_if_hung(task)
+        if task.failure is not None:
+            raise task.failure.task_fail()
+        return task.final_report()
+
+    def _wanted(self, task: TrainingTask, wait: float) -> int:
+        """How many batches are wanted; waits until some are."""
+        wait = min(wait, durations.LEARNER_LONGEST_WAIT)
+        if task.end_was_reported:
+            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
+        number = task.feed.demand(wait)
+        task.check()
+        return number
+
+    def _require_task(self) -> TrainingTask:
+        task = self._task
+        if task is None:
+            text = "no learner task is being worked on: none was started, or its master was lost"
+            raise ErrorReport("NoTask", text).task_fail()
+        return task
+
+    def _any_task(self) -> TrainingTask:
+        if self._last_task is None:
+            raise ConfigError("there is no learner task: StartTask has to come first")
+        return self._last_task
+
+    def _leave_task(self, abandon: bool = True) -> None:
+        """Ask the current task to end, and forget it."""
+        with self._lock:
+            task, self._task = self._task, None
+        if task is not None:
+            task.stop(abandon)
+
+    def _give_up_if_hung(self, task: TrainingTask) -> None:
+        hung = task.join(durations.LEARNER_STOP)
+        if hung is not None:
+            self._fail(str(hung))
+            raise hung.task_fail()
+
+    def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
+        """Make the learner of a task; its hooks are the caller's to register."""
+        learner_cfg = EasyDict(task_info["learner_cfg"])
+        learner = create_learner(
+            learner_cfg,
+            dist_info=(self._rank, self._world_size),
+            exp_name=learner_cfg.get("exp_name", "default_experiment"),
+        )
+        for name in ("get_data", "send_policy", "send_learn_info"):
+            setattr(learner, name, getattr(self, name))
+        policy_cfg = EasyDict(task_info["policy"])
+        if self._world_size > 1:
+            policy_cfg.multi_gpu = True
+        learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
+        fit_threads(learner.policy.get_attribute("model"))
+        if reward_model := learner_cfg.get("reward_model"):
+            if self._world_size > 1:
+                raise ConfigError(
+                    f"reward_model.type={reward_model.type!r} learns from what one process takes "
+                    "in: train with one learner"
+                )
+            device = learner.policy.get_attribute("device")
+            learner.reward_model = ChunkRewards(reward_model, policy_cfg, device, learner.tb_logger)
+        learner.setup_dataloader(loader)
+        return learner
+
+    def _give_up_task(self, cause: str) -> None:
+        self._leave_task()
+
+    def _ask_to_end(self) -> None:
+        self._leave_task()
+
+    def _finish(self) -> None:
+        if self._last_task is not None:
+            self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
+        if self._group is not None:
+            self._group.close()
+        for replay in self.replays.values():
+            replay.close()
+
+    def _is_in_touch(self) -> bool:
+        """Whether the coordinator probably still uses this learner, and not another one."""
+        if self._http is None:
+            return True
+        tolerance = self._cfg.get("heartbeat_tolerance")
+        return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
 
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:

@@ -1,19 +1,15 @@
-"""Hands batches from the thread that gets them to the thread that trains on them."""
+"""Hands permits for batches from the thread that gets them to the thread that trains."""
 
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
 
 from ding.utils import durations
 
-Batch = TypeVar("Batch")
 
-
-class BatchFeed(Generic[Batch]):
-    """A queue that says how many batches it wants, when half of them are used up.
+class BatchFeed:
+    """Counts batches that may be drawn, and says how many it wants when half of them are used up.
 
     One thread trains: it iterates. Another one serves: it calls the other methods.
 
@@ -36,21 +32,21 @@ class BatchFeed(Generic[Batch]):
         self._longest = 0.0
         self._asked: float | None = None
         self._latency = 0.0
-        self._ready: deque[Batch] = deque()
+        self._ready = 0
         self._changed = threading.Condition()
         self._closed = self._draining = False
-        self._taken = self._trained = self._given = 0
+        self._taken = self._trained = 0
         self._began_waiting: float | None = None
         self._lacks = 0  # how often a batch that was taken had no data yet
         self._waited = 0.0
         self._created = time.monotonic()
         self._step_began: float | None = None
 
-    def __iter__(self) -> "BatchFeed[Batch]":
+    def __iter__(self) -> "BatchFeed":
         return self
 
-    def __next__(self) -> Batch:
-        """The next batch; ends when the feed is closed."""
+    def __next__(self) -> int:
+        """Which batch is the next; ends when the feed is closed."""
         self._note_trained()
         if self._between is not None:
             self._between(not self._ready)
@@ -61,9 +57,9 @@ class BatchFeed(Generic[Batch]):
                 raise StopIteration
             self._taken += 1
             self._step_began = time.monotonic()
-            batch = self._ready.popleft()
+            self._ready -= 1
             self._changed.notify_all()
-            return batch
+            return self._taken
 
     def finish(self) -> None:
         """Count the last batch as trained on, and close."""
@@ -115,38 +111,29 @@ class BatchFeed(Generic[Batch]):
             self._asked = time.monotonic() if wanted else None
             return wanted
 
-    def put(self, batch: Batch) -> int:
-        """Add a batch; which number it has."""
+    def put(self, number: int) -> None:
+        """Permit a number of batches."""
         with self._changed:
-            if self._asked is not None:
+            if number and self._asked is not None:
                 self._latency += 0.3 * (time.monotonic() - self._asked - self._latency)
                 self._asked = None
             if not self._closed:
-                self._ready.append(batch)
-            self._given += 1
+                self._ready += number
             self._changed.notify_all()
-            return self._given
-
-    def wait_trained(self, number: int, timeout: float) -> bool:
-        """Whether the batch of a number has been trained on within ``timeout`` seconds."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._trained >= number, timeout)
-            return self._trained >= number
 
     def close(self, drain: bool = False) -> None:
         """End the iteration, at once or (``drain``) after what waits ready; may be repeated."""
         with self._changed:
             self._draining = True
             if not drain:
-                self._closed = True
-                self._ready.clear()
+                self._closed, self._ready = True, 0
             self._changed.notify_all()
 
     def _is_wanting(self) -> bool:
-        return self._draining or 2 * len(self._ready) <= self._capacity()
+        return self._draining or 2 * self._ready <= self._capacity()
 
     def _wanted(self) -> int:
-        return 0 if self._draining else max(0, self._capacity() - len(self._ready))
+        return 0 if self._draining else max(0, self._capacity() - self._ready)
 
     def _capacity(self) -> int:
         # Half of them are used up when more are asked for.

@@ -1,115 +1,137 @@
-"""The learner that gets its tasks over HTTP and shares folders with collectors."""
+"""The learner that a run uses, with the documented method for each request."""
 
-from typing import Any, cast
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from easydict import EasyDict
-
+from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction.slave import TaskFail
-from ding.utils import COMM_LEARNER_REGISTRY
+from ding.utils import COMM_LEARNER_REGISTRY, read_file
+from ding.utils.errors import DataError
 from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import CallbackSlave
-from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
-from ding.worker.learner.comm.learner_service import LearnerService
-from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook
-from ding.worker.messages import (
-    CloseTask,
-    DemandRequest,
-    Json,
-    Request,
-    ResourceRequest,
-    StartTask,
-    Task,
-    TrainRequest,
-)
+from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook, Version
+from ding.worker.learner.comm.training_task import LearnInfo
+from ding.worker.learner.learner_hook import LearnerHook
+from ding.worker.messages import CloseTask, DemandRequest, Json, ResourceRequest, StartTask, Task
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
 
+#: Metadata that become entries of the sample.
+_OF_BUFFER = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
+
 
 class LearnerSlave(CallbackSlave):
-    """Hands the coordinator's tasks to callbacks.
+    """Hands a coordinator's tasks to functions, and adds the task's ids to what they return; a base
+    of custom learners.
 
     Args:
         callback_fn: ``deal_with_resource()``, ``deal_with_learner_start(task_info)``,
-            ``deal_with_get_data()``, ``deal_with_learner_learn(data)``,
-            ``deal_with_learner_close()``; those that take ``wait`` are given it, if it came. See
-            `CallbackSlave`.
+            ``deal_with_get_data()``, ``deal_with_learner_learn(data)`` and
+            ``deal_with_learner_close()``.
     """
 
-    kind = "learner"
     callbacks = {
-        ResourceRequest: "deal_with_resource",
-        StartTask: "deal_with_learner_start",
-        DemandRequest: "deal_with_get_data",
-        TrainRequest: "deal_with_learner_learn",
-        CloseTask: "deal_with_learner_close",
+        "resource": ("deal_with_resource", None),
+        "learner_start_task": ("deal_with_learner_start", "task_info"),
+        "learner_get_data_task": ("deal_with_get_data", None),
+        "learner_learn_task": ("deal_with_learner_learn", "data"),
+        "learner_close_task": ("deal_with_learner_close", None),
     }
     _ids: dict[str, Json] | None = None
 
-    def _wire_answer(self, request: Request[Any], answer: Any) -> Json:
-        """Add the task's ids to what the callbacks return."""
-        if isinstance(request, StartTask):
-            self._ids = {n: cast(Json, request.info.get(n)) for n in ("task_id", "buffer_id")}
-        if isinstance(request, StartTask | ResourceRequest):
-            return super()._wire_answer(request, answer)
-        if self._ids is None:
+    def _process_task(self, task: Mapping[str, object]) -> Any:
+        name = task.get("name")
+        if name == "learner_start_task" and isinstance(info := task.get("task_info"), Mapping):
+            self._ids = {key: info.get(key) for key in ("task_id", "buffer_id")}
+        elif self._ids is None and name in self.callbacks and name != "resource":
             cause = "no learner task has been started here: send learner_start_task first"
             raise TaskFail({"type": "NoTask", "message": cause}, cause)
-        ids = self._ids
-        if isinstance(request, CloseTask):
-            self._ids = None
-        fields = {"info": answer} if isinstance(request, TrainRequest) else answer
-        return {**ids, **(fields or {})}
+        answer = super()._process_task(task)
+        if name == "resource":
+            return answer
+        fields = {"info": answer} if name == "learner_learn_task" else answer
+        return {**(self._ids or {}), **(fields or {})}
 
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
 class FlaskFileSystemLearner(BaseCommLearner):
-    """A learner worker over folders that it shares with collectors, with a method per request.
+    """A learner worker; requests that come over HTTP are answered by `handle`."""
 
-    Args:
-        cfg: ``host``, ``port`` (``'auto'``, 0 or ``None``: any free one, sent to ``coordinator``),
-            ``path_data``, ``path_policy``, ``name``, ``exp_name``, ``coordinator`` (``[host,
-            port]``), ``run_key``, ``channel``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``;
-            in seconds ``iteration_timeout``, ``heartbeat_span`` and ``heartbeat_tolerance``.
-    """
+    listens = True
 
-    slave_type = LearnerSlave
+    def start(self) -> None:
+        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        _ = self.stores
+        super().start()
 
-    def __init__(self, cfg: EasyDict) -> None:
-        samples, weights = SharedFolderSamples(cfg.path_data), SharedFolderWeights(cfg.path_policy)
-        LearnerService.__init__(self, cfg, samples, weights)
+    def send_policy(self, state_dict: Version) -> None:
+        super().send_policy(state_dict)
 
-    send_policy = LearnerService.send_policy
-    get_data = LearnerService.get_data
-    send_learn_info = LearnerService.send_learn_info
-    hooks4call = LearnerService.hooks4call
+    def get_data(self, batch_size: int) -> object:
+        return super().get_data(batch_size)
 
-    def deal_with_resource(self, ours: bool = False) -> Json:
-        """How many processors there are."""
-        return self._answer_json(ResourceRequest(ours))
+    def send_learn_info(self, learn_info: LearnInfo) -> None:
+        super().send_learn_info(learn_info)
+
+    @property
+    def hooks4call(self) -> list[LearnerHook]:
+        return super().hooks4call
+
+    @staticmethod
+    def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable[..., Any]) -> Any:
+        """Read a file that holds one sample, or a trajectory of which one part is the sample.
+
+        Args:
+            path: The file; it holds bytes if ``compressor`` in `meta` is not ``'none'``.
+            meta: ``unroll_split_begin`` and ``unroll_len`` name the part of a trajectory;
+                ``replay_buffer_idx``, ``replay_unique_id``, ``IS`` and ``priority`` become entries
+                of the sample.
+            decompressor: Undoes the collector's compression.
+
+        Raises:
+            CheckpointError: The file is missing, damaged, or is no plain data.
+            DataError: Likewise; or the part lies outside of the file.
+        """
+        if meta.get("compressor", "none") == "none":
+            folder, name = os.path.split(path)
+            rows = decompressor(list(read_chunk(SharedFolder(folder), name)))
+        else:
+            rows = decompressor(read_file(path))
+            rows = rows if isinstance(rows, list) else [rows]
+        sample: Any = rows[0] if len(rows) == 1 else rows
+        begin = meta.get("unroll_split_begin")
+        if begin is not None and isinstance(sample, list):
+            end = begin + meta.get("unroll_len", len(sample) - begin)
+            if not 0 <= begin <= end <= len(sample):
+                raise DataError(f"{path} has {len(sample)} steps, expected {begin} to {end}")
+            sample = sample[begin:end]
+        if isinstance(sample, dict):
+            sample.update({name: meta[name] for name in _OF_BUFFER if name in meta})
+        return sample
+
+    def deal_with_resource(self) -> Json:
+        """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""
+        return self._answer_json(ResourceRequest())
 
     def deal_with_learner_start(self, task_info: Task) -> None:
         """Begin a task, of the fields of `LearnerTaskInfo`; one that still runs ends first."""
         self.handle(StartTask("learner", task_info))
 
-    def deal_with_get_data(self, wait: float | None = None) -> Json:
-        """How many batches are wanted; waits at most ``wait`` seconds until some are."""
-        return self._answer_json(DemandRequest(wait))
+    def deal_with_get_data(self) -> Json:
+        """How many batches are wanted; waits a moment until some are."""
+        return self._answer_json(DemandRequest())
 
-    def deal_with_learner_learn(self, data: object, wait: float | None = None) -> Json:
-        """Take batches to train on.
-
-        Args:
-            data: ``chunks`` for the replay buffer, ``draws``, how many batches of it may be trained
-                on, ``envstep``, and perhaps ``env_statistics``: answered at once. Or one batch as
-                a list of metadata, a dict for each sample: answered when it was trained on.
-            wait: Seconds to wait, at most, until batches are wanted, which saves a request.
+    def deal_with_learner_learn(self, data: Mapping[str, object]) -> Json:
+        """Take ``chunks`` for the replay buffer and ``draws``, the number of batches of it that may
+        be trained on; perhaps ``envstep`` and ``env_statistics``.
 
         Returns:
             The news since the last answer; ``batch_num``: how many batches are wanted.
         """
-        body = {"name": "learner_learn_task", "data": data, "wait": wait}
-        answer = self._answer_json(request_from_json("learner", body))
+        request = request_from_json("learner", {"name": "learner_learn_task", "data": data})
+        answer = self._answer_json(request)
         return answer["info"] if isinstance(answer, dict) else None
 
     def deal_with_learner_close(self) -> Json:

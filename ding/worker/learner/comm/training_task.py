@@ -113,9 +113,7 @@ class TrainingTask:
         self._limit = info.learner_cfg.get("iteration_timeout") or cfg.get("iteration_timeout")
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
-        self.feed: BatchFeed[Any] = BatchFeed(
-            prefetch, MOST_PREFETCH * prefetch, self._between_updates
-        )
+        self.feed = BatchFeed(prefetch, MOST_PREFETCH * prefetch, self._between_updates)
         self.report = LearnReport()
         self.replay: ChunkReplay | None = None
         self.failure: ErrorReport | None = None

@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_written_to_fails_the_task(driver):
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file/data"):
-        FlaskFileSystemCollector(EasyDict(path_data=str(tmp_path / "file" / "data")))
+        FlaskFileSystemCollector(EasyDict(path_data=str(tmp_path / "file" / "data"))).start()
 
 
 def test_a_task_closed_early_leaves_nothing(driver):

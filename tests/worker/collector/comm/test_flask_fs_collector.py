@@ -14,8 +14,8 @@ from tests.worker.collector.parallel_tasks import FINISH_KEYS, env_cfg, task_inf
 
 
 def test_resources(driver):
-    assert driver.ask("resource").keys() == {"cpu", "gpu"}
-    assert driver.ask("resource", ours=True)["ours"] is True
+    assert driver.ask("resource").keys() == {"cpu", "gpu", "ours"}
+    assert driver.worker.deal_with_resource()["ours"] is True
 
 
 def test_a_collect_task_from_start_to_end(driver):
@@ -83,29 +83,15 @@ def test_an_evaluation_that_is_given_up_leaves_noweights(driver):
     assert driver.policy.names() == ["policy_a"]
 
 
-def test_a_foreign_master_gets_one_sample_at_a_time(driver):
-    driver.begin()
-    samples = []
-    for _ in range(100):
-        answer = driver.ask("collector_data_task")
-        assert isinstance(answer, dict)
-        if "data_id" not in answer:
-            if answer["collector_done"]:
-                break
-            continue
-        assert answer["sample_num"] == 1
-        samples += list(read_chunk(driver.data, answer["data_id"]))
-    assert len(samples) == 20
-    assert set(driver.ask("collector_close_task")) >= FINISH_KEYS
-
-
-def test_a_foreign_master_is_left_no_copies_ofweights(driver):
-    driver.publish()
-    driver.begin(eval_flag=True)
-    while not driver.ask("collector_data_task")["collector_done"]:
-        pass
-    assert "eval_policy" not in driver.ask("collector_close_task")
-    assert driver.policy.names() == ["policy_a"]
+def test_the_documented_calls_do_a_task(driver):
+    worker = driver.worker
+    worker.deal_with_collector_start(task_info())
+    metadata, progress = [], {}
+    while not progress.get("collector_done"):
+        *news, progress = worker.deal_with_collector_data()
+        metadata += news
+    assert sum(m["sample_num"] for m in metadata) == 20
+    assert set(worker.deal_with_collector_close()) >= FINISH_KEYS
 
 
 def test_new_weights_reach_the_samples(driver):

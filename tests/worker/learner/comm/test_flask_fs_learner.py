@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-import zlib
 
 import numpy as np
 import pytest
@@ -16,13 +15,12 @@ from ding.torch_utils.weights_file import read_weights
 from ding.utils import POLICY_REGISTRY, save_file
 from ding.worker.engines import shared_folder
 from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
-from tests.worker.learner.comm.rig import BATCH, Failed, Rig, report, rows, until
+from tests.worker.learner.comm.rig import BATCH, Failed, Rig, report, rows, task_info, until
 
 
 def test_trains_on_what_it_asks_for(tmp_path):
     with Rig(tmp_path) as rig:
-        assert rig.ask("resource").keys() == {"cpu", "gpu"}
-        assert rig.ask("resource", ours=True)["ours"] is True
+        assert rig.ask("resource").keys() == {"cpu", "gpu", "ours"}
         assert rig.begin()["task_id"] == "learner_task_1"
         rig.chunk()
         demand = rig.ask("learner_get_data_task")
@@ -255,74 +253,24 @@ def test_second_task_starts_from_scratch(tmp_path):
         assert rig.close_task()["policy_id"] == "policy_2"
 
 
-class TestForeignMaster:
-    """Batches as lists of metadata, one file for each sample."""
+def test_reads_a_part_of_a_trajectory(tmp_path):
+    path = str(tmp_path / "trajectory")
+    save_file(path, [{"obs": i} for i in range(10)])
+    meta = {"unroll_split_begin": 4, "unroll_len": 3}
+    part = FlaskFileSystemLearner.load_data_fn(path, meta, lambda data: data)
+    assert [step["obs"] for step in part] == [4, 5, 6]
 
-    def meta(self, rig, n=BATCH):
-        samples = rows(n)
-        for i in range(n):
-            save_file(rig.data.file(f"sample_{i}"), dict(samples[i]))
-        return [
-            {
-                "data_id": f"sample_{i}",
-                "replay_buffer_idx": i,
-                "replay_unique_id": f"b_{i}",
-                "IS": 1.0,
-            }
-            for i in range(n)
-        ]
 
-    def test_answers_when_it_has_trained(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            meta = self.meta(rig)
-            info = rig.ask("learner_learn_task", data=meta)["info"]
-            assert info["learner_step"] == 1
-            assert info["priority_info"]["replay_buffer_idx"] == list(range(BATCH))
-            assert info["priority_info"]["replay_unique_id"] == [f"b_{i}" for i in range(BATCH)]
-            assert rig.ask("learner_learn_task", data=meta)["info"]["learner_step"] == 2
-
-    def test_replaces_samples_that_cannot_be_read(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            meta = self.meta(rig)
-            os.remove(rig.data.file("sample_3"))
-            meta[4]["data_id"] = "../sample_0"
-            info = rig.ask("learner_learn_task", data=meta)["info"]
-            assert info["learner_step"] == 1
-            assert [name for name, _ in info["bad_chunks"]] == ["sample_3", "../sample_0"]
-
-    def test_reads_chunks_of_one_sample(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            for i in range(BATCH):
-                write_chunk(rig.data, f"own_{i}", rows(1, seed=i))
-            meta = [{"data_id": f"own_{i}", "compressor": "none"} for i in range(BATCH)]
-            assert rig.ask("learner_learn_task", data=meta)["info"]["learner_step"] == 1
-
-    def test_unpickles_nothing(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            meta = self.meta(rig)
-            for name, content in (("sample_0", {"obs": print}), ("sample_1", zlib.compress(b"x"))):
-                torch.save(content, rig.data.file(name))
-            meta[1]["compressor"] = "zlib"
-            meta[2]["compressor"] = "own"
-            meta[3] = 7
-            info = rig.ask("learner_learn_task", data=meta)["info"]
-            bad = dict(info["bad_chunks"])
-            assert "not tensors alone" in bad["sample_0"]
-            assert "decompressed" in bad["sample_1"]
-            assert "unknown compression 'own'" in bad["sample_2"]
-            assert len(bad) == 4
-            assert info["learner_step"] == 1
-
-    def test_reads_a_part_of_a_trajectory(self, tmp_path):
-        path = str(tmp_path / "trajectory")
-        save_file(path, [{"obs": i} for i in range(10)])
-        meta = {"unroll_split_begin": 4, "unroll_len": 3}
-        part = FlaskFileSystemLearner.load_data_fn(path, meta, lambda data: data)
-        assert [step["obs"] for step in part] == [4, 5, 6]
+def test_the_documented_calls_do_a_task(tmp_path):
+    with Rig(tmp_path) as rig:
+        learner = rig.learner
+        assert learner.deal_with_resource()["ours"] is True
+        learner.deal_with_learner_start(task_info())
+        assert learner.deal_with_get_data()["batch_size"] == BATCH
+        write_chunk(rig.data, "c0", rows())
+        learner.deal_with_learner_learn({"draws": 3, "chunks": [report("c0")]})
+        until(lambda: learner.deal_with_learner_learn({})["learner_step"] == 3)
+        assert learner.deal_with_learner_close()["policy_id"] == "policy_1"
 
 
 class TestConnections:
