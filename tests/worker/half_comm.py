@@ -2,7 +2,6 @@
 
 import torch
 
-from ding.data import Columns
 from ding.utils import COMM_COLLECTOR_REGISTRY, COMM_LEARNER_REGISTRY, ENV_REGISTRY
 from ding.worker import FlaskFileSystemCollector, FlaskFileSystemLearner
 from tests.entry.runs import WalkEnv
@@ -10,10 +9,8 @@ from tests.entry.runs import WalkEnv
 
 def cast(samples, dtype):
     """Samples with observations of another precision."""
-    columns = {name: torch.as_tensor(column) for name, column in samples.columns.items()}
-    for name in ("obs", "next_obs"):
-        columns[name] = columns[name].to(dtype)
-    return Columns(columns)
+    columns = {name: torch.as_tensor(samples.column(name)) for name in ("obs", "next_obs")}
+    return samples.with_columns(**{name: column.to(dtype) for name, column in columns.items()})
 
 
 @COMM_COLLECTOR_REGISTRY.register("half", force_overwrite=True)

@@ -1,6 +1,7 @@
 """A whole run whose samples a user's comm types change on their way."""
 
 import contextlib
+import time
 
 import pytest
 import torch
@@ -21,14 +22,11 @@ def test_it_converges_on_what_they_store(tmp_path, engine):
     system = dict(engine=dict(type=engine))
     with parallel_run(tmp_path, stop_value=9, create=create, system=system) as run:
         kinds, folder = set(), SharedFolder(str(run.exp / "data"))
-
-        def learns(status):
+        while run.process.poll() is None:
             for name in folder.names():
                 with contextlib.suppress(ChunkError):  # it is gone already
                     kinds.add(torch.as_tensor(read_chunk(folder, name).columns["obs"]).dtype)
-            return status["train_iter"] >= 50
-
-        run.wait_for("50 updates", learns)
+            time.sleep(0.05)
         assert run.end() == 0, run.output
         assert run.last_line.startswith("converged: mean return")
         run.wait_until_alone()
