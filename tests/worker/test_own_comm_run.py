@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,11 +22,13 @@ def test_it_converges_on_what_they_store(tmp_path, engine):
     create = dict(comm_collector=comm, comm_learner=comm, env=env)
     system = dict(engine=dict(type=engine))
     with parallel_run(tmp_path, stop_value=9, create=create, system=system) as run:
-        kinds, folder = set(), SharedFolder(str(run.exp / "data"))
+        kinds = set()
         while run.process.poll() is None:
-            for name in folder.names():
-                with contextlib.suppress(ChunkError):  # it is gone already
-                    kinds.add(torch.as_tensor(read_chunk(folder, name).columns["obs"]).dtype)
+            for path in map(Path, run.data_files()):
+                if path.parent == run.exp / "data" and not path.name.startswith("."):
+                    with contextlib.suppress(ChunkError):  # it is gone already
+                        chunk = read_chunk(SharedFolder(str(path.parent)), path.name)
+                        kinds.add(torch.as_tensor(chunk.columns["obs"]).dtype)
             time.sleep(0.05)
         assert run.end() == 0, run.output
         assert run.last_line.startswith("converged: mean return")

@@ -121,6 +121,11 @@ def test_a_worker_that_is_there_costs_no_thread_of_the_control(reached):
     eventually(lambda: not any(thread.name == "keep-c" for thread in threading.enumerate()))
 
 
+class OwnLearner(NaiveLearner):
+    def _process_task(self, task):
+        return {**super()._process_task(task), "ours": True}
+
+
 def test_the_processes_of_a_learner_join_and_come_as_one():
     """Also where nothing of this run starts them: they are awaited as long as it takes."""
     names = ("learner0", "learner1")
@@ -132,7 +137,7 @@ def test_the_processes_of_a_learner_join_and_come_as_one():
         assert [one.name for one in control.awaited()] == [*names]
         with ExitStack() as stack:
             for name in names:
-                learner = stack.enter_context(NaiveLearner("127.0.0.1", 0, key=KEY))
+                learner = stack.enter_context(OwnLearner("127.0.0.1", 0, key=KEY))
                 address = partial(getattr, learner, "my_address")
                 joiner = Joiner((host, port), "learner", name, address, KEY)
                 stack.callback(joiner.close)
