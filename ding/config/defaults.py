@@ -14,6 +14,7 @@ from ding.config.check import Notes, Problems, at, put, require
 from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.config.schema import examples
 from ding.envs import create_env_manager, get_vec_env_setting
+from ding.envs.env.answers import obs_fault
 from ding.policy.fit import (
     action_space_of,
     check_fit,
@@ -22,6 +23,7 @@ from ding.policy.fit import (
     model_shapes,
     numbers_for_choices,
     shown,
+    space_fault,
 )
 from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
@@ -189,6 +191,12 @@ def settle_model(
             except UnknownTypeError as error:
                 problems.add(f"policy.model.{name}: {error}")
     for name in missing:
+        space = {"obs_shape": "observation_space", "action_shape": "action_space"}.get(name)
+        if seen and space and at(cfg, f"policy.model.{name}") is None:
+            fault = space_fault(space, getattr(seen, space)) or _obs_fault(seen, space)
+            if fault is not None:
+                problems.add(fault)
+                continue
         what = _EXAMPLES.get(name, "the network has no default for it")
         if seen is not None:
             what += (
@@ -254,10 +262,32 @@ def _look(cfg: EasyDict, env_setting: Sequence[Any] | None) -> Seen:
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
     try:
         env.launch()
+        note_first_action(cfg, env)
         # Observations are the manager's until it is closed.
         return Seen(env.observation_space, env.action_space, copy.deepcopy(dict(env.ready_obs)))
     finally:
         env.close()
+
+
+def _obs_fault(seen: Seen, space: str) -> str | None:
+    """What is wrong with an observation of a declared shape, if that could not be used."""
+    obs = next(iter(seen.ready_obs.values()), None)
+    if space != "observation_space" or isinstance(obs, np.ndarray):
+        return None
+    return obs_fault(obs, seen.observation_space)
+
+
+def note_first_action(cfg: EasyDict, env: Any) -> bool:
+    """Write into ``cfg`` what environments add to choices, for who loads the policy; if anything.
+
+    Args:
+        env: A launched env manager.
+    """
+    first = (getattr(env, "first_action", None) or [0])[0]
+    changes = cfg.env.get("first_action", 0) != first
+    if changes:
+        cfg.env.first_action = first
+    return changes
 
 
 def _fill(

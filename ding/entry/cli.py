@@ -111,13 +111,14 @@ class _Group(click.Group):
                 raise StopNow(stop.number)
             return result
         except DingError as error:
-            if isinstance(error, RunError) and error.printed:
-                sys.exit(1)
-            if ctx.params["debug"]:
+            if ctx.params["debug"] and not (isinstance(error, RunError) and error.printed):
                 raise
-            is_code = isinstance(error, EnvError | CallbackError) and error.__cause__ is not None
-            hint = "\n(--debug shows where in its code)" if is_code else ""
-            click.echo(f"{click.style('error:', fg='red')} {error}{hint}", err=True)
+            lines = [] if error.printed else [f"{click.style('error:', fg='red')} {error}"]
+            is_own = error.__cause__ is not None and not isinstance(error.__cause__, DingError)
+            if isinstance(error, EnvError | CallbackError) and is_own:
+                lines.append("(--debug shows where in its code)")
+            if lines:
+                click.echo("\n".join(lines), err=True)
             sys.exit(1)
         except KeyboardInterrupt as error:
             ending = error.ending if isinstance(error, StopNow) else Ending.by_signal(signal.SIGINT)

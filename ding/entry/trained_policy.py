@@ -39,13 +39,17 @@ class TrainedPolicy:
     Args:
         policy: With weights, and the eval mode enabled.
         obs_shape: Shape of one observation, ``None`` if it is not an array.
+        first_action: What is added to choices: the ``start`` of the environment's Discrete space.
 
     Attributes:
         policy: The policy itself.
     """
 
-    def __init__(self, policy: Policy, obs_shape: tuple[int, ...] | None) -> None:
+    def __init__(
+        self, policy: Policy, obs_shape: tuple[int, ...] | None, first_action: int = 0
+    ) -> None:
         self.policy = policy
+        self._first_action = first_action
         self._mode: Any = policy.eval_mode
         self._obs_shape = obs_shape
         self.reset()
@@ -60,7 +64,7 @@ class TrainedPolicy:
             output = self._mode.forward({0: to_tensor(obs, dtype=torch.float32)})
         action = to_ndarray(output[0]["action"])
         if isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind in "iu":
-            return int(action.item())
+            return int(action.item()) + self._first_action
         return action
 
     def reset(self) -> None:
@@ -87,7 +91,7 @@ class TrainedPolicy:
         if self._obs_shape is None or self.policy._recurrent:
             raise ConfigError("only policies without a memory, that act on arrays, can be exported")
         obs = torch.randn(_CHECKS, *self._obs_shape, generator=torch.Generator().manual_seed(0))
-        actor = _Actor(self.policy)
+        actor = _Actor(self.policy, self._first_action)
         partial = temporary_name(path) + ending
         try:
             exported = _export(actor, obs[:2], partial)
@@ -135,14 +139,16 @@ def load(
     load_weights(policy.eval_mode, read_file(path), path)
     shape = at(cfg, "policy.model.obs_shape")
     is_array = shape is not None and not isinstance(shape, Mapping)
-    return TrainedPolicy(policy, (*sizes_of(shape),) if is_array else None)
+    first_action = at(cfg, "env.first_action") or 0
+    return TrainedPolicy(policy, (*sizes_of(shape),) if is_array else None, first_action)
 
 
 class _Actor(nn.Module):
     """Observations to actions, as one module that has the policy's parameters."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, first_action: int) -> None:
         super().__init__()
+        self._first_action = first_action
         self.model = policy._model
         self._act = policy._forward_eval_batch
 
@@ -150,7 +156,7 @@ class _Actor(nn.Module):
         action = self._act(obs)["action"]
         if not isinstance(action, torch.Tensor):
             raise ConfigError("only policies whose action is one array can be exported")
-        return action
+        return action + self._first_action if self._first_action else action
 
 
 def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[torch.Tensor], Any]:

@@ -16,6 +16,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data import tree_length, tree_map
+from ding.envs.env.answers import brief
 from ding.model import model_wrap
 from ding.policy import modes
 from ding.policy._types import (
@@ -587,6 +588,14 @@ class Policy(RowAdapter, NetworkOwner):
                 output = core(self._model_input(obs), *args, **kwargs)
         except DataError as error:
             raise DataError(f"{type(self).__name__}, {doing}: {error}") from error
+        except (TypeError, AttributeError) as error:
+            if isinstance(obs, np.ndarray) or not type(self._model).__module__.startswith("ding."):
+                raise
+            raise DataError(
+                f"{type(self).__name__}, {doing}: the network takes observations that are one "
+                f"array, and the environments' are {brief(obs)}; env.env_wrapper=['flatten_obs'] "
+                f"makes one of several ({error})"
+            ) from error
         if not self._cuda:
             return output
         return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}

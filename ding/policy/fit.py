@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.envs.env.answers import obs_fault
 from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError
@@ -13,6 +14,7 @@ from ding.utils.errors import ConfigError
 #: Kinds of actions; hybrid ones are a choice (``action_type``) and its numbers (``action_args``).
 KINDS = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
 _MOST_CHOICES = 1 << 16  # a larger number is a bound, and no count
+_COLOURS = (1, 3, 4)
 _TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
@@ -51,7 +53,7 @@ def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[s
             **({"obs_shape": _short(shown)} if shown else {}),
             **_action_shapes(actions, players),
         }
-    colours_last = len(shape) == 3 and shape[-1] in (1, 3, 4) and shape[0] not in (1, 3, 4)
+    colours_last = len(shape) == 3 and shape[-1] in _COLOURS and shape[0] not in _COLOURS
     seen = {"obs_shape": _short(shape)} if shape and not colours_last else {}
     return {**seen, **_action_shapes(actions)}
 
@@ -135,6 +137,11 @@ def check_fit(cfg: Mapping[str, Any], env: Any, own_env: bool = False) -> list[s
     model, action_space = cfg.get("model") or {}, cfg.get("action_space")
     space, obs = getattr(env, "action_space", None), _first_obs(env)
     is_team = cfg.get("multi_agent") or "agent_num" in model
+    known = POLICY_REGISTRY.get(cfg["type"]) if cfg.get("type") in POLICY_REGISTRY else None
+    is_ours = getattr(known, "__module__", "").startswith("ding.")
+    if is_ours and isinstance(obs, tuple | list | str | None):
+        declared = getattr(env, "observation_space", None)
+        raise ConfigError(space_fault("observation_space", declared) or obs_fault(obs, declared))
     if is_team and not isinstance(obs, Mapping):
         return assumed
     expected = model_shapes(obs, space)
@@ -188,6 +195,11 @@ def check_kind(type_: Any, space: Any) -> None:
     """
     if type_ not in POLICY_REGISTRY or (kind := _kind_of(space)) is None:
         return
+    if np.any(getattr(space, "start", 0)):
+        raise ConfigError(
+            f"the environments' action space is {space}, and policies choose from 0 on: put them "
+            "in a FlattenActionWrapper, or declare no start and add it in step()"
+        )
     served = getattr(POLICY_REGISTRY.get(type_), "actions", ())
     if served and kind not in served:
         own = " or ".join(name for name in served if name != "multi-agent") or "a team's"
@@ -196,6 +208,43 @@ def check_kind(type_: Any, space: Any) -> None:
             f"the environments' action space is {space}, which is {kind}; policies for it: "
             f"{', '.join(policies_for(kind))}"
         )
+
+
+def space_fault(name: str, space: Any) -> str | None:
+    """Why no policy of this package can use a space, and the cure; ``None`` if one may.
+
+    Args:
+        name: ``observation_space`` or ``action_space``.
+    """
+    kind, is_obs = _type_of(space), name == "observation_space"
+    if space is None or not hasattr(space, "contains"):
+        example = "Box(-1, 1, (4,))" if is_obs else "Discrete(2)"
+        return (
+            f"the environment's {name} is {space!r}: set self.{name} in its __init__, to "
+            f"gymnasium.spaces.{example} for example"
+        )
+    what = f"the environment's {name} is {space}"
+    if is_obs and kind == "Box" and len(space.shape) == 3 and space.shape[-1] in _COLOURS:
+        return (
+            f"{what}, images with their colours last, and networks take them first: set "
+            "env.env_wrapper=['channel_first']"
+        )
+    if is_obs and kind in ("Dict", "Tuple"):
+        return (
+            f"{what}, and networks take one array: set env.env_wrapper=['flatten_obs'] "
+            "(FlattenObsWrapper in code)"
+        )
+    if kind in ("Dict", "Tuple", "MultiBinary") and "action_type" not in getattr(
+        space, "spaces", ()
+    ):
+        return (
+            f"{what}, and policies choose from Discrete, MultiDiscrete or Box: set "
+            "env.env_wrapper=['flatten_action'] (FlattenActionWrapper in code), which takes choices"
+        )
+    if kind in ("Text", "Graph", "Sequence", "OneOf"):
+        wrapper = "TransformObservation" if is_obs else "TransformAction"
+        return f"{what}, which no policy takes: make it an array by gymnasium.wrappers.{wrapper}"
+    return None
 
 
 def _type_of(space: object) -> str:

@@ -66,10 +66,11 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         f"{_WRAPPERS}.atari": "noop_reset max_and_skip episodic_life fire_reset warp_frame",
         f"{_WRAPPERS}.gym_to_gymnasium": "gym_to_gymnasium",
         f"{_WRAPPERS}.observations": "scaled_float_frame frame_stack obs_norm static_obs_norm ram "
-        "mask_obs allin_obs channel_first obs_plus_prev_action_reward one_hot_obs taxi_obs",
+        "mask_obs allin_obs channel_first obs_plus_prev_action_reward one_hot_obs taxi_obs "
+        "flatten_obs",
         f"{_WRAPPERS}.rewards": "eval_episode_return clip_reward least_reward delay_reward "
         "reward_norm",
-        f"{_WRAPPERS}.steps": "time_limit action_repeat discretize_action",
+        f"{_WRAPPERS}.steps": "time_limit action_repeat discretize_action flatten_action",
     },
     "env_manager": {
         f"{_MANAGERS}.base_env_manager": "base base_v2",

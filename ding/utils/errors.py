@@ -26,14 +26,24 @@
         `-- ActionError (ValueError)      an action outside the action space
 """
 
+import os
+import traceback
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ding import _alone as _alone  # DI-engine may have overwritten ding/__init__.py, which has it
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
 
 class DingError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    Attributes:
+        printed: Whether a run has printed the message, so that a command need not.
+    """
+
+    printed = False
 
     def __str__(self) -> str:
         # A KeyError would show the repr of the message, quotes and escaped line breaks included.
@@ -117,11 +127,7 @@ class CallbackError(DingError, RuntimeError):
 
 
 class RunError(DingError, RuntimeError):
-    """A run of several processes failed; the message is its reason.
-
-    Attributes:
-        printed: Whether the run has printed the reason, so that a command need not.
-    """
+    """A run of several processes failed; the message is its reason."""
 
     def __init__(self, message: str, printed: bool = False) -> None:
         super().__init__(message)
@@ -180,3 +186,21 @@ def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
     """
     if value not in known:
         raise ConfigError(f"{name} is {value!r}; expected one of {[*known]}")
+
+
+def described(error: BaseException) -> str:
+    """A user's error in one line: its type and message, and the line of code that raised it."""
+    if isinstance(error, DingError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    if isinstance(error, SystemExit):
+        text = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    elif isinstance(error, NotImplementedError) and not str(error) and frames:
+        return f"its class does not define {frames[-1].name}()"
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((_PACKAGE, "<")) and "/gymnasium/" not in frame.filename
+    ]
+    return f"{text} ({own[-1].filename}:{own[-1].lineno})" if own else text

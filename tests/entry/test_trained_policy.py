@@ -55,6 +55,53 @@ def test_continuous_actions_are_arrays():
     assert action.dtype == np.float32
 
 
+class CountsFromOne(gymnasium.Env):
+    """Takes 1, 2 and 3; the best action is the last one."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3, start=1)
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.ones(2, np.float32), {}
+
+    def step(self, action):
+        assert action in (1, 2, 3)
+        self.steps += 1
+        return np.ones(2, np.float32), float(action == 3), self.steps == 5, False, {}
+
+
+@pytest.mark.parametrize(
+    ("model", "manager"), [({}, "base"), (dict(obs_shape=2, action_shape=3), "subprocess")]
+)
+def test_actions_of_environments_that_count_from_one(model, manager):
+    gymnasium.register("CountsFromOne-v0", CountsFromOne)
+    try:
+        main, create = quick_config("CountsFromOne-v0", "dqn")
+        main["exp_name"] = "run"
+        main["policy"]["model"] = model
+        create["env_manager"]["type"] = manager
+        main["env"].update(
+            collector_env_num=2, evaluator_env_num=1, n_evaluator_episode=1, stop_value=5
+        )
+        main["policy"]["collect"]["n_sample"] = 64
+        serial_pipeline((main, create), seed=0, max_env_step=3000)
+        policy = ding.load("run")
+        actions = [policy.act(obs) for obs in np.random.default_rng(0).random((40, 2), np.float32)]
+        assert set(actions) <= {1, 2, 3}
+        assert policy.act(np.ones(2, np.float32)) == 3
+        from ding.entry import eval as evaluate
+
+        assert (
+            evaluate(
+                "run/formatted_total_config.py", seed=0, load_path="run/ckpt/ckpt_best.pth.tar"
+            )
+            == 5
+        )
+    finally:
+        del gymnasium.registry["CountsFromOne-v0"]
+
+
 def test_checkpoint_may_be_chosen(policy):
     names = sorted(os.listdir("run/ckpt"))
     other = ding.load("run", f"run/ckpt/{next(name for name in names if 'iteration' in name)}")

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from ding.config.defaults import note_first_action
+from ding.config.save import save_run_config
 from ding.entry.components import (
     Components,
     episode_returns,
@@ -182,6 +184,8 @@ class SerialRun:
         resumes = parts.cfg.policy.learn.get("resume_training", False)
         changed = self._resume(checkpoint) if resumes else []
         self._begin()
+        if note_first_action(parts.cfg, parts.collector_env) and not get_rank():
+            save_run_config(parts.cfg)
         self._log.begin()
         self._note_inexact()
         if changed:
@@ -406,7 +410,9 @@ class SerialRun:
         """Save what the policy has learned: it was not the policy that failed."""
         self._watch.enter("save")
         self._keeper.save()
-        self._console.close(self.conclude(_failed_by(error)))
+        report = self.conclude(_failed_by(error))
+        error.printed = self._console.mode != "quiet"
+        self._console.close(report)
 
     def save(self) -> None:
         """Save the state; the watch asks for it when the main thread cannot."""

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 from gymnasium import spaces
 
-from ding.utils.errors import ConfigError, EnvError
+from ding.utils.errors import ConfigError, DingError, EnvError, described
 
 _logger = logging.getLogger(__name__)
 
@@ -42,10 +42,12 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
             # Of an old version, which was asked for, or was chosen for an older one.
             warnings.filterwarnings("ignore", message=r".*is out of date")
             env = gymnasium.make(spec, disable_env_checker=True, **kwargs)
-    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
+    except DingError:
+        raise
+    except (Exception, SystemExit) as error:
         raise _explained(asked_for, error) from error
-    core = env.unwrapped
-    if type(core.action_space) is spaces.Discrete:
+    core: Any = env.unwrapped
+    if type(getattr(core, "action_space", None)) is spaces.Discrete:
         core.action_space = _QuickDiscrete.like(core.action_space)
     return env
 
@@ -98,7 +100,7 @@ def _hear_mujoco() -> None:
         mujoco.set_mju_user_warning(lambda text: once(text.strip()))
 
 
-def _explained(env_id: str, error: Exception) -> Exception:
+def _explained(env_id: str, error: BaseException) -> Exception:
     simulator = simulator_of(env_id)
     if simulator is not None and not simulator.is_installed:
         return EnvError(f"cannot make env {env_id!r}: {simulator.cure}")
@@ -111,9 +113,11 @@ def _explained(env_id: str, error: Exception) -> Exception:
         )
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
         return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}")
-    if isinstance(error, TypeError):
+    if isinstance(error, TypeError) and "argument" in str(error):
         return ConfigError(f"env.kwargs do not suit env {env_id!r}: {error}")
-    return ConfigError(f"env.env_id={env_id!r}: {error}")
+    if isinstance(error, gymnasium.error.Error):
+        return ConfigError(f"env.env_id={env_id!r}: {error}")
+    return EnvError(f"cannot make env {env_id!r}: {described(error)}")
 
 
 # ---- ids ----------------------------------------------------------------------------------------

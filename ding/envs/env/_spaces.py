@@ -9,6 +9,8 @@ from gymnasium import spaces
 from ding.envs.vector_step import Action, Obs
 from ding.utils.errors import ActionError, ConfigError, EnvError
 
+from .answers import brief, obs_fault
+
 _FLOAT32 = np.dtype(np.float32)
 _UINT8 = np.dtype(np.uint8)
 
@@ -45,11 +47,17 @@ def observation_adapter(
     def to_array(obs: Obs) -> np.ndarray:
         if type(obs) is np.ndarray and obs.dtype is dtype and obs.shape == shape:
             return obs
-        array = np.asarray(obs, dtype)
+        try:
+            given = np.asarray(obs)
+            array = given.astype(dtype)
+        except (TypeError, ValueError):
+            given = array = np.empty((0, 0))
         if array.shape != shape and (array.size != 1 or shape != (1,)):
+            raise EnvError(obs_fault(obs, space, env_name))
+        if dtype.kind in "iu" and given.dtype.kind == "f" and not (array == given).all():
             raise EnvError(
-                f"env {env_name!r} gave an observation of shape {array.shape}; its observation "
-                f"space says {shape}"
+                f"the observation of env {env_name!r} has fractions, {brief(given)}, but the "
+                f"observation space is {space}: declare Box(low, high, {shape}, np.float32)"
             )
         return array.reshape(shape)
 
@@ -58,10 +66,11 @@ def observation_adapter(
 
 def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
     if isinstance(space, spaces.Box):
-        if space.dtype in (_FLOAT32, _UINT8):
+        if space.dtype in (_FLOAT32, _UINT8) and space.shape:
             return space
         biggest = np.finfo(np.float32).max
-        low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+        low = np.atleast_1d(space.low).astype(np.float64)  # networks take no 0-d observations
+        high = np.atleast_1d(space.high).astype(np.float64)
         # A finite float64 bound beyond float32 must not turn into infinity with a warning.
         low = np.where(np.isfinite(low), np.clip(low, -biggest, biggest), low)
         high = np.where(np.isfinite(high), np.clip(high, -biggest, biggest), high)
@@ -70,7 +79,7 @@ def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
         start = int(space.start)
         return spaces.Box(start, start + int(space.n) - 1, shape=(1,), dtype=np.float32)
     if isinstance(space, spaces.MultiDiscrete):
-        low = np.zeros(space.nvec.shape, np.float32) + getattr(space, "start", 0)
+        low = np.zeros(space.nvec.shape, np.float32) + np.float32(getattr(space, "start", 0))
         return spaces.Box(low, low + space.nvec.astype(np.float32) - 1, dtype=np.float32)
     if isinstance(space, spaces.MultiBinary):
         return spaces.Box(0, 1, shape=space.shape, dtype=np.float32)
@@ -125,7 +134,8 @@ class _Other:
 
     def __call__(self, action: Action) -> Action:
         if not self.space.contains(action):
-            raise self.refuse(action, "the space does not contain it")
+            cure = ". Set env.env_wrapper=['flatten_action'], if it is of choices alone"
+            raise self.refuse(action, "the space does not contain it", cure)
         return action
 
     def refuse(self, action: Action, why: str, cure: str = "") -> ActionError:

@@ -20,12 +20,14 @@ from ding.envs.env_wrappers import (
     raw_rewards,
     stateful_wrappers,
 )
+from ding.envs.env_wrappers.steps import FlattenActionWrapper, counts_otherwise
 from ding.envs.vector_step import Action, Config, EnvStep, Info, Obs, Reward, Settings, State
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
 
 from ._make import current_id, env_name, make_gymnasium
 from ._spaces import action_adapter, observation_adapter, scaled_space
+from .answers import brief, step_fault
 from .base_env import BaseEnv, BaseEnvTimestep, copy_env_cfg
 
 _FLOAT32 = np.dtype(np.float32)
@@ -123,6 +125,8 @@ class DingEnvWrapper(BaseEnv):
         self._seed_rng: np.random.Generator | None = None
         self._seed_is_due = True
         self._is_plain = self._has_one_stream = False  # as long as there is no environment
+        #: What is added to choices, of environments made from ``cfg.env_id``.
+        self.first_action = 0
         self._episode_return: Reward = 0.0
         self._raw: RawRewards | None = None
         #: Where the environment that is built next goes on: its generator and its wrappers.
@@ -145,11 +149,18 @@ class DingEnvWrapper(BaseEnv):
                 if self._seed_rng is not None:
                     kwargs["seed"] = int(self._seed_rng.integers(_SEED_LIMIT))
                 self._seed_is_due = False
-        result = env.reset(**kwargs)
+        try:
+            result = env.reset(**kwargs)
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error):
+                raise
+            raise EnvError(
+                f"{error}: define reset(self, *, seed=None, options=None), as in gymnasium"
+            ) from error
         if not isinstance(result, tuple) or len(result) != 2:
             raise EnvError(
-                f"reset() of env {env_name(env)!r} returned a {type(result).__name__}, expected "
-                "(obs, info); if it has the old gym API, pass it in a GymToGymnasiumWrapper"
+                f"reset() of env {env_name(env)!r} returned {brief(result)}, expected (obs, info): "
+                "return obs, {}; if it has the old gym API, pass it in a GymToGymnasiumWrapper"
             )
         obs = result[0]
         self._episode_return = 0.0
@@ -184,7 +195,11 @@ class DingEnvWrapper(BaseEnv):
         return self._step_env if self._is_plain else self._fitted_step
 
     def _fitted_step(self, action: Action) -> EnvStep:
-        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
+        result = self._step_env(self._to_action(action))
+        try:
+            obs, rew, terminated, truncated, info = result
+        except (TypeError, ValueError) as error:
+            raise EnvError(step_fault(result, 5) or str(error)) from None
         return self._to_obs(obs), rew, terminated, truncated, info
 
     def final_info(self, info: dict[str, Any], terminated: bool, episode_return: Reward) -> Info:
@@ -195,7 +210,8 @@ class DingEnvWrapper(BaseEnv):
         own = episode_return if self._raw is None else self._raw.total
         value: Reward = info.get("eval_episode_return", own)
         if type(value) is not float:
-            value = float(value) if np.size(value) == 1 else np.asarray(value)
+            value = np.asarray(value)
+            value = float(value.item()) if value.size == 1 else value
         info["eval_episode_return"] = value
         return info
 
@@ -291,7 +307,10 @@ class DingEnvWrapper(BaseEnv):
         changes = self._act_scale or self._clips_actions or wrappers
         if self._given_env is not None or self._replay_path or changes:
             return None
+        core = self._built().unwrapped
         if self.observation_space is not self._built().observation_space:
+            return None
+        if counts_otherwise(core.action_space):
             return None
         env_id, own = current_id(cfg["env_id"])
         kwargs = {**own, **(cfg.get("kwargs") or {})}
@@ -351,12 +370,22 @@ class DingEnvWrapper(BaseEnv):
                 env = TimeLimitWrapper(env, limit)
         name = cfg.get("env_id") or env_name(self._given_env)
         env = apply_env_wrappers(env, config_wrappers(cfg, self._caller))
+        actions: Any = getattr(env, "action_space", None)
+        if self._given_env is None and counts_otherwise(actions):
+            env = FlattenActionWrapper(env)  # policies choose from 0 on
+            if isinstance(actions, spaces.Discrete):
+                self.first_action = int(actions.start)
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
         self._set_spaces(env, name)
-        discrete = isinstance(env.action_space, spaces.Discrete)
-        self._is_plain = discrete and isinstance(env.observation_space, spaces.Box)
+        actions, observations = env.action_space, env.observation_space
+        self._is_plain = (
+            isinstance(actions, spaces.Discrete)
+            and actions.start == 0
+            and isinstance(observations, spaces.Box)
+            and observations.shape == self._observation_space.shape
+        )
         self._has_one_stream = type(env.unwrapped).__module__.startswith("gymnasium.envs.")
         self._go_on(env)
         return env
@@ -366,6 +395,14 @@ class DingEnvWrapper(BaseEnv):
         return next((self._cfg[name] for name in names if self._cfg.get(name)), None)
 
     def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
+        examples = {"observation_space": "Box(-1, 1, (4,))", "action_space": "Discrete(2)"}
+        for what, example in examples.items():
+            space = getattr(env, what, None)
+            if not isinstance(space, spaces.Space):
+                raise EnvError(
+                    f"env {name!r} has no {what} (it is {space!r}): set self.{what} in its "
+                    f"__init__, to gymnasium.spaces.{example} for example"
+                )
         space = env.action_space
         self._to_action = action_adapter(space, name, self._act_scale, self._clips_actions)
         if self._act_scale:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from ding.envs.env.answers import step_fault
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
@@ -77,6 +78,7 @@ class EnvGroup(EnvRunner):
         self.before_reset: Callable[[], None] | None = None
         self._env_fns = spec.env_fns
         self._steps: dict[int, Callable[[Action], tuple[Any, ...]]] = {}  # as of the last reset
+        self._value_count = 4
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
         self._takes_numbers = False
@@ -136,34 +138,50 @@ class EnvGroup(EnvRunner):
                 for env_id, action in todo:
                     append(steps[env_id](action))
                 break
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 env_id = ids[len(results)]
                 obs = self._recover(env_id, error)
                 failed.append(env_id)
                 info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
                 flags = (False, False) if self._is_plain else (False,)
                 results.append((obs, None, *flags, info))
-        columns = tuple(zip(*results))
-        expected = 5 if self._is_plain else 4
-        if len(columns) != expected:
-            env_id = next(i for i, result in zip(ids, results) if len(result) != expected)
-            raise EnvError(
-                f"env {env_id} ({env_name(self.envs[env_id])}) returned {len(columns)} values from "
-                "step(); expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium "
-                "environment in DingEnvWrapper",
-                env_id,
-            )
+        try:
+            return self._gathered(ids, results, failed, rows)
+        except (TypeError, ValueError, AttributeError, LookupError):
+            self._refuse(ids, results)
+            raise
+
+    def _gathered(
+        self, ids: Sequence[int], results: list[tuple[Any, ...]], failed: list[int], rows: bool
+    ) -> GroupStep:
+        """What the environments returned as one answer; next episodes have begun."""
+        columns = tuple(zip(*results, strict=True))
+        if len(columns) != self._value_count:
+            self._refuse(ids, results)
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
         step = GroupStep(ids, obs, rewards, list(infos), abnormal=failed)
         if any(dones):
             step.ended = [env_id for env_id, done in zip(ids, dones) if done]
+            self._refuse(step.ended, [result for result, done in zip(results, dones) if done])
         if failed or any(infos):
             self._settle_abnormal(step)
         if step.ended:
             self._start_next(step)
         return step
+
+    def _refuse(self, ids: Sequence[int], results: Sequence[object]) -> None:
+        """Raise an `EnvError` for the first result that ``step`` must not return, if there is one.
+
+        This is too slow for every step: it is called for episodes' ends, and where reading the
+        results has failed.
+        """
+        for env_id, result in zip(ids, results):
+            fault = step_fault(result, self._value_count)
+            if fault is not None:
+                name = env_name(self.envs[env_id])
+                raise EnvError(f"env {env_id} ({name}): {fault}", env_id)
 
     def _counted(self, ids: Sequence[int], columns: tuple[Any, ...]) -> tuple[Any, ...]:
         """The four columns of a timestep from gymnasium's five, returns being added up."""
@@ -290,11 +308,12 @@ class EnvGroup(EnvRunner):
             env = fn()
             if env_id in self._replay_paths:
                 env.enable_save_replay(self._replay_paths[env_id])
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
         self._is_plain = all(offers(env, "plain_step", "step") for env in self.envs.values())
+        self._value_count = 5 if self._is_plain else 4
         has_played = self._places[env_id].episode_count >= self.settings.episode_num
         self.states[env_id] = EnvState.DONE if has_played else EnvState.INIT
 
@@ -303,7 +322,7 @@ class EnvGroup(EnvRunner):
             close_quietly(self.envs.pop(env_id), str(env_id))
         self.states[env_id] = EnvState.VOID
 
-    def _recover(self, env_id: int, error: Exception) -> Obs:
+    def _recover(self, env_id: int, error: BaseException) -> Obs:
         """First observation of a new episode, after a step that failed with `error`."""
         failure = self._error(env_id, "step", error)
         self.states[env_id] = EnvState.ERROR
@@ -325,7 +344,7 @@ class EnvGroup(EnvRunner):
                     place = self._places[env_id]
                     place.renewals, place.to_seed = place.renewals + 1, place.seed is not None
                 return self._reset_once(env_id)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if attempt == tries:
                     self.states[env_id] = EnvState.ERROR
                     raise self._error(env_id, "reset", error) from error
@@ -353,7 +372,9 @@ class EnvGroup(EnvRunner):
             # Its first observation was not normalised by what the others have seen.
             obs = reset(**self._reset_kwargs[env_id])
         if holds_nan(obs):
-            raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
+            raise EnvDataError(
+                f"env {env_id} ({env_name(env)}) gave an observation with NaN at its reset", env_id
+            )
         step = env.plain_step() if self._is_plain else env.step
         self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)

@@ -12,7 +12,7 @@ from easydict import EasyDict
 
 from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
 from ding.envs.vector_step import Config, Settings
-from ding.utils.errors import ConfigError, EnvError
+from ding.utils.errors import ConfigError, DingError, EnvError, described
 
 _logger = logging.getLogger(__name__)
 
@@ -75,15 +75,16 @@ class GroupSpec:
 
 def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:
     kind = type(cause) if isinstance(cause, EnvError) else EnvError
-    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
+    did = "" if isinstance(cause, DingError) else f" {what}"
+    return kind(f"env {env_id} ({name}){did}: {described(cause)}", env_id)
 
 
 def close_quietly(env: Any, name: str) -> None:
     """Close an environment; a failure is logged."""
     try:
         env.close()
-    except Exception as error:
-        _logger.warning("env %s failed to close: %s: %s", name, type(error).__name__, error)
+    except (Exception, SystemExit) as error:
+        _logger.warning("env %s failed to close: %s", name, described(error))
 
 
 def env_name(env: Any) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.data.tree import tree_leaves, tree_map
+from ding.envs.env.answers import brief
 from ding.envs.vector_step import Obs
-from ding.utils.errors import DataError
+from ding.utils.errors import DataError, EnvDataError
 
 # Up to this many numbers, Python adds quicker.
 _FEW = 16
@@ -98,13 +99,12 @@ def as_columns(layout: Layout, rows: Sequence[int], observations: Sequence[Obs] 
         for row, obs in zip(rows, observations):
             try:
                 _as_columns(layout, [obs])
-            except (TypeError, ValueError, KeyError) as error:
-                came = layout_of(obs)
-                raise DataError(
-                    f"env {row} gave an observation of layout "
-                    f"{type(obs).__name__ if came == OBJECT else came}; the first ones were "
-                    f"{layout}. Observations have to keep their shapes and dtypes"
-                ) from error
+            except (TypeError, ValueError, KeyError):
+                raise EnvDataError(
+                    f"env {row} gave as observation {brief(obs)}; the first ones were {layout}: "
+                    "observations have to keep their shapes and dtypes",
+                    row,
+                ) from None
         raise
 
 
@@ -221,6 +221,11 @@ def _fit_for_space(layout: Layout, space: Any) -> Layout:
     if np.dtype(layout[1]).kind in "fO":
         return layout
     return layout[0], np.promote_types(layout[1], declared).str
+
+
+def shapes(layout: Layout) -> Any:
+    """The shapes in a layout, without its dtypes."""
+    return tree_map(lambda leaf: leaf[0], layout)
 
 
 def _joint(one: Layout, other: Layout) -> Layout:

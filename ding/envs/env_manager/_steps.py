@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ding.envs.env.answers import reward_fault
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._obs_store import column_row, nan_position, quick_sum
 from ding.envs.env_manager._runner import GroupStep
@@ -26,7 +27,7 @@ def vector_step(env_ids: np.ndarray, obs: Obs, step: GroupStep, strict: bool = T
         strict: Whether rewards have to be numbers or arrays of one shape.
     """
     n = len(env_ids)
-    reward = reward_column(step.rewards, strict)
+    reward = reward_column(step.ids, step.rewards, strict)
     if not step.ended and not step.abnormal:
         none = _none(n)
         return VectorStep(env_ids, obs, reward, none, none)
@@ -59,6 +60,8 @@ def check_step(step: VectorStep, count: int) -> VectorStep:
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         what = f"reward {step.reward[position]}"
+        if np.isnan(step.reward[position]).any():
+            what += " (NaN or None)"
     else:
         nan_at = nan_position(step.obs)
         if nan_at is None:
@@ -81,15 +84,26 @@ def timesteps(step: VectorStep, given: GroupStep) -> dict[int, BaseEnvTimestep]:
     }
 
 
-def reward_column(rewards: Sequence[Reward] | np.ndarray, strict: bool = True) -> np.ndarray:
-    """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
+def reward_column(
+    env_ids: Sequence[int], rewards: Sequence[Reward] | np.ndarray, strict: bool = True
+) -> np.ndarray:
+    """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards.
+
+    Raises:
+        EnvDataError: A reward is no number; names the environment.
+    """
     try:
         column = np.array(rewards, _FLOAT32)
     except (TypeError, ValueError) as error:
-        if all(np.size(reward) == 1 for reward in rewards):  # some numbers, some arrays
+        faults = list(map(reward_fault, rewards))
+        if not any(faults) and all(np.size(reward) == 1 for reward in rewards):
+            # some numbers, some arrays
             return np.array([np.ravel(reward)[0] for reward in rewards], np.float32)
         if not strict:
             return np.zeros(len(rewards), np.float32)
+        for env_id, fault in zip(env_ids, faults):
+            if fault is not None:
+                raise EnvDataError(f"env {env_id}: {fault}", env_id) from None
         shapes = [np.shape(reward) for reward in rewards]
         raise DataError(
             f"rewards of shapes {shapes} do not make a column: each has to be a number, or an "

@@ -46,6 +46,10 @@ def received(data: bytes) -> Any:
     return message
 
 
+class InWorkerError(Exception):
+    """The traceback of an error in a worker process, as the cause of that error."""
+
+
 class Failure:
     """An exception on its way to the parent: its message, its traceback, itself if it can."""
 
@@ -54,7 +58,9 @@ class Failure:
         self.kind = type(error) if isinstance(error, DingError) else EnvError
         self.message = str(error) if isinstance(error, DingError) else repr(error)
         self.env_id = getattr(error, "env_id", None)
-        self.trace = "".join(traceback.format_exception(cause)).rstrip()
+        # An error of ours that has no cause says everything.
+        own = isinstance(cause, DingError)
+        self.trace = "" if own else "".join(traceback.format_exception(cause)).rstrip()
         try:
             survives = type(pickle.loads(pickle.dumps(cause))) is type(cause)
         except Exception:
@@ -62,9 +68,15 @@ class Failure:
         self.cause = cause if survives else None
 
     def reraise(self) -> None:
-        text = f"{self.message}\n\nIn the environment's process:\n{self.trace}"
         ids = (self.env_id,) if issubclass(self.kind, EnvError) else ()
-        raise self.kind(text, *ids) from self.cause
+        error = self.kind(self.message, *ids)
+        if not self.trace:
+            raise error
+        there = InWorkerError(f"in the environment's process:\n{self.trace}")
+        if self.cause is None:
+            raise error from there
+        self.cause.__cause__ = there
+        raise error from self.cause
 
 
 class SharedBlock:

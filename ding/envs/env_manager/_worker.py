@@ -88,7 +88,7 @@ class _Worker:
         if self._shared is not None:
             put_rows(self._shared, ids, as_columns(self._layout, ids, step.obs))
             if not step.ended and not step.abnormal and not rows:
-                return reward_column(step.rewards).tolist()
+                return reward_column(ids, step.rewards).tolist()
             step.obs = ()
         if not rows:
             ends = (*step.ended, *step.abnormal)

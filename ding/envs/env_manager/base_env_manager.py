@@ -279,7 +279,10 @@ class BaseEnvManager(EnvRequests):
             given = (np.shape(reward) for reward in step.rewards if reward is not None)
             self._reward_shape = shape = next(given, self._reward_shape)
             zero: Any = np.zeros(shape, np.float32) if shape else 0.0
-            step.rewards = [zero if reward is None else reward for reward in step.rewards]
+            step.rewards = [
+                zero if reward is None and env_id in step.abnormal else reward
+                for env_id, reward in zip(step.ids, step.rewards)
+            ]
         all_answered = step.ids == self._all_list
         answered = self._all_list if all_answered else list(step.ids)
         obs = self._take_in(answered, step.obs, may_differ=rows)
@@ -316,7 +319,8 @@ class BaseEnvManager(EnvRequests):
             new = dict(zip(ids, observations))
             latest = [new[i] if i in new else store.row(i) for i in self._all_list]
             refitted = obs_store.ObsColumns(latest)
-            if not (refitted.is_columnar or may_differ):
+            shapes = obs_store.shapes(store.layout)
+            if not may_differ and obs_store.shapes(refitted.layout) != shapes:
                 raise
             self._store = store = refitted
             columns = obs_store.as_columns(store.layout, ids, observations)

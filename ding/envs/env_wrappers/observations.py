@@ -192,6 +192,14 @@ class OneHotObsWrapper(gymnasium.ObservationWrapper):
         return self._rows[int(obs) - self._start].copy()
 
 
+@ENV_WRAPPER_REGISTRY.register("flatten_obs")
+class FlattenObsWrapper(gymnasium.wrappers.FlattenObservation):
+    """Observations of several parts (Dict, Tuple) as one array; choices among them are one-hot."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+
+
 @ENV_WRAPPER_REGISTRY.register("taxi_obs")
 class TaxiObsWrapper(gymnasium.ObservationWrapper):
     """Taxi's state as float32 ``[34]``: one-hot cell (25), passenger's place (5), goal (4)."""

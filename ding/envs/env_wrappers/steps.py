@@ -1,6 +1,7 @@
 """Wrappers that change what an action means, how often it repeats, and how many steps there are."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import gymnasium
 import numpy as np
@@ -83,3 +84,59 @@ class DiscretizeActionWrapper(gymnasium.ActionWrapper):
     def action(self, action: Action) -> np.ndarray:
         values = self._low + self._step * np.asarray(action).ravel()
         return values.reshape(self._shape).astype(self._dtype)
+
+
+@ENV_WRAPPER_REGISTRY.register("flatten_action")
+class FlattenActionWrapper(gymnasium.ActionWrapper):
+    """Makes an action of choices, in any structure, one list of choices that count from 0.
+
+    A Discrete space with another ``start`` becomes ``Discrete(n)``. MultiBinary, MultiDiscrete with
+    a ``start``, and Tuple and Dict of all these become one MultiDiscrete, in their order.
+    """
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        self._given = self.env.action_space
+        counts = _choices(self._given)
+        is_one = isinstance(self._given, spaces.Discrete)
+        self.action_space = (
+            spaces.Discrete(counts[0]) if is_one else spaces.MultiDiscrete(np.array(counts))
+        )
+
+    def action(self, action: Action) -> Action:
+        return _structured(self._given, iter(np.ravel(action).tolist()))
+
+
+def counts_otherwise(space: spaces.Space) -> bool:
+    """Whether actions are choices, but not in the form in which policies number them."""
+    return isinstance(space, spaces.MultiBinary) or bool(np.any(getattr(space, "start", 0)))
+
+
+def _choices(space: spaces.Space) -> list[int]:
+    """How many choices each part of an action has."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.nvec.ravel().tolist()
+    if isinstance(space, spaces.MultiBinary):
+        return [2] * math.prod(space.shape)
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return [count for part in parts for count in _choices(part)]
+    raise ValueError(
+        f"flatten_action needs choices (Discrete, MultiDiscrete, MultiBinary), got {space}; map "
+        "numbers by gymnasium.wrappers.TransformAction in a function of env.env_wrapper"
+    )
+
+
+def _structured(space: spaces.Space, choices: Iterator[int]) -> Action:
+    """An action of `space` from the next choices."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.start) + next(choices)
+    if isinstance(space, spaces.Dict):
+        return {name: _structured(part, choices) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_structured(part, choices) for part in space.spaces)
+    flat = np.array([next(choices) for _ in range(math.prod(space.shape or ()))], np.int64)
+    start = getattr(space, "start", 0)
+    return (flat.reshape(space.shape) + start).astype(space.dtype)

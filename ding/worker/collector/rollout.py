@@ -4,6 +4,7 @@ It works on arrays; where a policy or an env manager only knows dicts of environ
 takes the steps and a transition is an object in one column. Evaluation is a rollout without a log.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ding.data import tree_take
 from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import sample_columns
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError, DataError, EnvDataError
 from ding.worker.collector.row_steps import ROW_OPTIONS, RowSteps
 from ding.worker.collector.step_log import Ended, StepLog
 from ding.worker.collector.steps import (
@@ -306,8 +307,17 @@ def _arrays(value: Tree) -> Tree:
 def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
     # `type` first: asking whether something is a mapping of any kind takes longer.
     infos = [info] if type(info) is dict or isinstance(info, Mapping) else list(info)
-    values = [one["eval_episode_return"] for one in infos]
-    returns = [value if type(value) is float else float(np.sum(value)) for value in values]
+    try:
+        values = [one["eval_episode_return"] for one in infos]
+        returns = [value if type(value) is float else float(np.sum(value)) for value in values]
+        if not all(map(math.isfinite, returns)):
+            raise ValueError(f"it is {returns}")
+    except (KeyError, TypeError, ValueError):
+        raise EnvDataError(
+            f"env {env_id} ended an episode with info {info!r:.200}, expected the sum of its "
+            "rewards in info['eval_episode_return']: set it in step() where done is true",
+            env_id,
+        ) from None
     return Episode(env_id, returns, length, infos)
 
 
