@@ -141,7 +141,7 @@ def test_given_environments():
 @pytest.mark.parametrize(
     ("env_id", "words"),
     [
-        ("Blackjack-v1", "missing key policy.model.obs_shape: .*observations of Tuple"),
+        ("Blackjack-v1", r"observation_space is Tuple\(.*set env.env_wrapper=\['flatten_obs'\]"),
         ("NoSuchGame-v1", r"^env.env_id='NoSuchGame-v1' is not known to gymnasium: [^\n]*$"),
     ],
 )

@@ -46,6 +46,7 @@ class WorkerLink:
     # ---- life ---------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        self.pending: deque[list[int]] = deque()  # first: a watch may look at it from now on
         self.child = self._start_child(self.spec)
         self.process, self._connection = self.child.process, self.child.link
         # Ends the worker of a manager that was never closed.
@@ -57,7 +58,6 @@ class WorkerLink:
             self._poll.register(self._fd, select.POLLIN)
             self._poll.register(self.process.sentinel, select.POLLIN)
         self._is_lost = False
-        self.pending: deque[list[int]] = deque()
         self.deadline: float | None = None  # of the last of those, by the monotonic clock
         self.replies: deque[bytes] = deque()  # to these, that came before they were asked for
 
