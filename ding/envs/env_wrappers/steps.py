@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -107,12 +108,12 @@ class FlattenActionWrapper(gymnasium.ActionWrapper):
         return _structured(self._given, iter(np.ravel(action).tolist()))
 
 
-def counts_otherwise(space: spaces.Space) -> bool:
+def counts_otherwise(space: spaces.Space[Any]) -> bool:
     """Whether actions are choices, but not in the form in which policies number them."""
     return isinstance(space, spaces.MultiBinary) or bool(np.any(getattr(space, "start", 0)))
 
 
-def _choices(space: spaces.Space) -> list[int]:
+def _choices(space: spaces.Space[Any]) -> list[int]:
     """How many choices each part of an action has."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
@@ -129,7 +130,7 @@ def _choices(space: spaces.Space) -> list[int]:
     )
 
 
-def _structured(space: spaces.Space, choices: Iterator[int]) -> Action:
+def _structured(space: spaces.Space[Any], choices: Iterator[int]) -> Action:
     """An action of `space` from the next choices."""
     if isinstance(space, spaces.Discrete):
         return int(space.start) + next(choices)
