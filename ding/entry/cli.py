@@ -413,34 +413,59 @@ def plot(
 
 
 @main.command()
-@click.option("-c", "--config", required=True, type=click.Path(exists=True, dir_okay=False),
+@click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
               help="Config file.")  # fmt: skip
-@click.option("--space", required=True, type=click.Path(exists=True, dir_okay=False),
+@click.option("-e", "--env", "env_id", metavar="ID",
+              help="Environment, instead of a config file; with -p.")  # fmt: skip
+@click.option("-p", "--policy", metavar="TYPE", help="Policy for -e.")
+@click.option("--space", type=click.Path(exists=True, dir_okay=False),
               help="YAML file of what to try.")  # fmt: skip
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
 @click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
 @click.option("--folder", default="exp/sweep", show_default=True,
               help="Of the runs; a sweep that it holds is continued.")  # fmt: skip
-@click.option("-s", "--seed", default=0, type=click.IntRange(0), help="Seed of all trials.")
-@click.option("--train-iter", type=_Count(), help="Updates after which a trial stops.")
-@click.option("--env-step", type=_Count(), help="Environment steps after which a trial stops.")
-def sweep(
-    config: str,
-    space: str,
-    trials: int,
-    jobs: int,
-    folder: str,
-    seed: int,
-    train_iter: int | None,
-    env_step: int | None,
-) -> None:
+@click.option("--resume", is_flag=True, help="Continue the sweep in the folder, as it was begun.")
+@click.option("--storage", metavar="URL|FILE",
+              help="Database or journal of the study. [default: in the folder]")  # fmt: skip
+@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...][,N-N]",
+              help="Seeds of each trial. [default: 0]")  # fmt: skip
+@click.option("--metric", default="last", type=click.Choice(["last", "best", "area"]),
+              show_default=True,
+              help="Of a run: last return, best, or mean over its env steps.")  # fmt: skip
+@click.option("--over-seeds", default="iqm", show_default=True,
+              type=click.Choice(["iqm", "mean", "median", "worst"]),
+              help="Of a trial's runs.")  # fmt: skip
+@click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "gp", "cmaes", "qmc"]),
+              help="What suggests settings. [default: tpe]")  # fmt: skip
+@click.option("--pruner", type=click.Choice(["median", "hyperband", "halving", "none"]),
+              help="What ends trials early. [default: median]")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
+              help="Set a key of the config in all trials.")  # fmt: skip
+@click.option("--train-iter", type=_Count(), help="Updates after which a run stops.")
+@click.option("--env-step", type=_Count(), help="Environment steps after which a run stops.")
+@click.pass_context
+def sweep(ctx: click.Context, **options: Any) -> None:
     """Look for the settings of a config that return most."""
-    from ding.entry.sweep import read_space, sweep
+    source = ctx.get_parameter_source
+    default = click.core.ParameterSource.DEFAULT
+    of_plan = (
+        *("config", "env_id", "policy", "seeds", "metric", "over_seeds", "settings"),
+        *("train_iter", "env_step"),
+    )
+    if options["resume"]:
+        given = [name for name in of_plan if source(name) is not default]
+        if given:
+            raise click.UsageError("--resume takes these from the sweep: " + ", ".join(given))
+    elif options["space"] is None:
+        raise click.UsageError("--space FILE is missing: what to try (docs/sweeps.md)")
+    elif (options["config"] is None) == (options["env_id"] is None):
+        raise click.UsageError("expected -c FILE, or -e ID with -p TYPE")
+    elif (options["env_id"] is None) != (options["policy"] is None):
+        raise click.UsageError("-e and -p go together")
+    from ding.entry.sweep import run_sweep
 
-    args = ["-c", config, "--seed", str(seed)]
-    for name, value in (("--train-iter", train_iter), ("--env-step", env_step)):
-        args += [] if value is None else [name, str(value)]
-    click.echo("\n" + sweep(read_space(space), args, folder, trials, jobs))
+    sys.path.insert(0, os.getcwd())
+    click.echo("\n" + run_sweep(options))
 
 
 def _list_types(name: str) -> None:

@@ -67,12 +67,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
 def run(options: Mapping[str, Any]) -> int:
     """Do what the options of `ding.entry.cli.main` say; returns the exit status."""
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
-    if config is not None:
-        if mode is None and "system_config" in read_config_directly(config):
-            mode = "parallel"
-        configs = read_configs(config, with_system=mode == "parallel")
-    else:
-        configs = list(quick_config(options["env_id"], options["policy"]))
+    mode, configs = _find_configs(mode, config, options["env_id"], options["policy"])
     main, create = configs[:2]
     written = apply_overrides(configs, options["settings"])
     if options["exp_name"]:
@@ -119,6 +114,34 @@ def run(options: Mapping[str, Any]) -> int:
     if options["jobs"] > 1:
         return train_side_by_side(base, seeds, options["jobs"], options["args"])
     return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
+
+
+def check_settings(
+    config: str | None, env_id: str | None, policy: str | None, settings: Sequence[str]
+) -> None:
+    """Complete the config of a run with these settings, and run nothing.
+
+    Args:
+        config: A config file; without it, `env_id` and `policy`.
+        settings: Each ``path=value``, as for `apply_overrides`.
+
+    Raises:
+        ConfigError: It is wrong; an unknown key in a setting is, too.
+    """
+    mode, configs = _find_configs(None, config, env_id, policy)
+    written = apply_overrides(configs, settings)
+    _completed(mode or _suiting_mode(*configs[:2]), configs, 0, written)
+
+
+def _find_configs(
+    mode: str | None, config: str | None, env_id: str | None, policy: str | None
+) -> tuple[str | None, _Configs]:
+    """The mode, if it is known, and the configs of a file or of an environment and a policy."""
+    if config is None:
+        return mode, list(quick_config(env_id or "", policy or ""))
+    if mode is None and "system_config" in read_config_directly(config):
+        mode = "parallel"
+    return mode, read_configs(config, with_system=mode == "parallel")
 
 
 def read_configs(path: str, with_system: bool = False) -> _Configs:
@@ -171,19 +194,23 @@ def _set_start(configs: _Configs, config: str | None, load_path: str | None, res
 
 def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:
     """Print the whole config as a run would have it: a script that runs as it is."""
-    if mode == "parallel":
-        main, create, system = configs
-        notes = Notes()
-        cfg = complete_parallel(main, create, system, seed, notes, strict)
-    else:
-        compiled = _PIPELINES[mode](configs[:2], seed, strict=strict)
-        cfg, notes = compiled.cfg, compiled.notes
+    cfg, notes = _completed(mode, configs, seed, strict)
     with tempfile.TemporaryDirectory(prefix="ding-") as folder:
         path = os.path.join(folder, "config.py")
         save_config_formatted(cfg, path)
         with open(path, encoding="utf-8") as file:
             click.echo(file.read().rstrip())
     print_notes(notes)
+
+
+def _completed(mode: str, configs: _Configs, seed: int, strict: Strict) -> tuple[EasyDict, Notes]:
+    """The whole config as a run would have it."""
+    if mode == "parallel":
+        main, create, system = configs
+        notes = Notes()
+        return complete_parallel(main, create, system, seed, notes, strict), notes
+    compiled = _PIPELINES[mode](configs[:2], seed, strict=strict)
+    return compiled.cfg, compiled.notes
 
 
 def evaluate_trained(
