@@ -4,9 +4,23 @@ import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "ding/__init__.py").read_text())[1]
+
+
+class BuildWithConfigs(build_py):
+    """Puts ``configs/`` into wheels, as ``ding/configs``: the settings of ``ding train``."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            for path in ROOT.glob("configs/*/*_config.py"):
+                target = Path(self.build_lib, "ding", path.relative_to(ROOT))
+                self.mkpath(str(target.parent))
+                self.copy_file(str(path), str(target))
+
 
 setup(
     name="ding",
@@ -19,6 +33,7 @@ setup(
     # Said outright, so that an editable installation is a path, which type checkers can follow.
     package_dir={"": "."},
     packages=find_packages(include=["ding", "ding.*"]),
+    cmdclass={"build_py": BuildWithConfigs},
     package_data={
         "": ["*.pyi", "py.typed"],
         "ding.config": ["keys.yaml"],

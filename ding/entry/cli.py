@@ -1,23 +1,33 @@
 """The command ``ding``. Only what parses the command line is imported before that is done."""
 
 import contextlib
+import difflib
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ding import __version__
-from ding.entry.cli_options import MODES, check_usage, parallel_options
+from ding.entry.cli_options import (
+    DEFAULTS,
+    MODES,
+    NAMES,
+    RARE,
+    SECTIONS,
+    Count,
+    File,
+    Sectioned,
+    check_usage,
+    run_options,
+    seeds,
+)
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, DingError, EnvError, RunError
-
-#: So that a slip does not start a million runs.
-MAX_SEEDS = 1000
 
 _EXAMPLES = """
 \b
@@ -29,10 +39,10 @@ Examples:
   ding -c cartpole_dqn_config.py -s 0-4 --jobs 2        five runs, two at a time
   ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
   ding resume exp/run                                   continue a run
-  ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
-  ding -m dist -M config -c parallel_config.py          the same, each started by hand
+  ding parallel -c parallel_config.py -s 0              coordinator, learners and collectors
+  ding dist -M config -c parallel_config.py             the same, each started by hand
   ding worker --join host:7000 --run exp/run            one more collector, on any host
-  ding status exp/run                                   how a parallel run is going
+  ding status exp/run                                   how a run is going
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
   ding eval exp/run --replay-path videos                what it has learned, and films of it
@@ -44,25 +54,13 @@ Exit status: 0 converged or finished, 1 failed, 2 wrong usage, 130 Ctrl-C, 143 S
 """
 
 
-def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[int]:
-    seeds: list[int] = []
-    for text in ",".join(values).split(",") if values else ():
-        match = re.fullmatch(r"\s*(-?\d+)(?:-(\d+))?\s*", text)
-        if match is None:
-            raise click.BadParameter(
-                f"{text!r} is no whole number; expected such as 0, 0,1,2 or 0-4"
-            )
-        first, last = int(match[1]), int(match[2] or match[1])
-        if first > last:
-            raise click.BadParameter(f"{text} counts down: write {last}-{first}")
-        if not 0 <= first <= last < 1 << 32:
-            raise click.BadParameter(f"{text} is not between 0 and {(1 << 32) - 1}")
-        if last - first >= MAX_SEEDS:
-            raise click.BadParameter(f"{text} are more than {MAX_SEEDS} seeds")
-        seeds += range(first, last + 1)
-    if len(set(seeds)) < len(seeds):
-        raise click.BadParameter(f"a seed is given twice: {seeds}")
-    return seeds
+#: Where the command line is kept as it was given, and whether errors show their tracebacks.
+_ARGS, _DEBUG = "ding.args", "ding.debug"
+#: The commands, as ``ding -h`` lists them.
+_COMMANDS = {
+    "Training": ("train", "init", "resume", "parallel", "dist", "worker", "sweep"),
+    "Results": ("status", "board", "plot", "eval"),
+}
 
 
 def _scales(
@@ -81,26 +79,7 @@ def _scales(
     return scales
 
 
-class _Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """A number of steps; ``1e6`` is one."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not 1 <= number < float("inf"):
-            self.fail(f"{value!r} is no number of at least 1", param, ctx)
-        return int(number)
-
-
-#: Where the command line is kept as it was given.
-_ARGS = "ding.args"
-
-
-class _Group(click.Group):
+class _Group(Sectioned, click.Group):
     """Prints errors without a traceback, and accepts ``--exp_name`` as ``--exp-name``."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -111,7 +90,7 @@ class _Group(click.Group):
                 raise StopNow(stop.number)
             return result
         except DingError as error:
-            if ctx.params["debug"] and not (isinstance(error, RunError) and error.printed):
+            if ctx.meta.get(_DEBUG) and not (isinstance(error, RunError) and error.printed):
                 raise
             lines = [] if error.printed else [f"{click.style('error:', fg='red')} {error}"]
             is_own = error.__cause__ is not None and not isinstance(error.__cause__, DingError)
@@ -136,9 +115,29 @@ class _Group(click.Group):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0].endswith((".py", ".yaml", ".yml")):
-            raise click.UsageError(f"no such command {args[0]!r}: for a config, ding -c {args[0]}")
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            name = args[0]
+            near = difflib.get_close_matches(name, self.commands, n=1)
+            if name.endswith((".py", ".yaml", ".yml")):
+                cure = f"for a config, ding -c {name}"
+            elif os.path.isdir(name):
+                cure = f"for a run's folder, such as ding status {name} or ding resume {name}"
+            elif near:
+                cure = f"did you mean ding {near[0]}?"
+            else:
+                cure = f"to train in an environment, ding train {name}; ding -h lists the commands"
+            raise click.UsageError(f"no such command {name!r}: {cure}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in _COMMANDS.items():
+            with formatter.section(section):
+                rows = [(name, self.commands[name].get_short_help_str(80)) for name in names]
+                formatter.write_dl(rows)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        Sectioned.format_options(self, ctx, formatter)
 
 
 @click.group(
@@ -152,64 +151,42 @@ class _Group(click.Group):
     invoke_without_command=True,
     subcommand_metavar="",
 )
-@click.option("-m", "--mode", type=click.Choice(MODES), metavar="MODE",
-              help=f"{', '.join(MODES)}; without it, train as the policy wants.")  # fmt: skip
-@click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
-              help="Config file, .py or .yaml.")  # fmt: skip
-@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...][,N-N]",
-              help="Seed; several make one run each. [default: the config's, or 0]")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N",
-              help="Runs of several seeds at a time. [default: 1]")  # fmt: skip
-@click.option("-e", "--env", "env_id", metavar="ID",
-              help="Environment, instead of a config file; with -p.")  # fmt: skip
-@click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn, ppo, sac or others.")
-@click.option("--exp-name", metavar="FOLDER", help="Folder of the run.")
-@click.option("--train-iter", type=_Count(), help="Updates after which to stop.")
-@click.option("--env-step", type=_Count(), help="Environment steps after which to stop.")
-@click.option("--load-path", type=click.Path(exists=True, dir_okay=False),
-              help="Checkpoint to begin with, or to evaluate.")  # fmt: skip
-@click.option("--replay-path", type=click.Path(file_okay=False),
-              help="Folder for videos of the episodes (-m eval).")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
-              help="Set a key of the config; may be given several times.")  # fmt: skip
-@click.option("--strict", is_flag=True,
-              help="Refuse keys of the config that are not known.")  # fmt: skip
-@click.option("--dry-run", is_flag=True,
-              help="Print the whole config as a run would have it, and run nothing.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
-@parallel_options
-@click.option("--profile", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Measure where the time goes; written to this folder.")  # fmt: skip
-@click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")
-@click.option("--quiet", is_flag=True, help="No display.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of all errors.")
+@run_options()
 @click.option("-q", "--query", is_flag=False, flag_value="all", metavar="[REGISTRY]",
               help="List a registry's types; alone, the registries.")  # fmt: skip
 @click.version_option(
     __version__, "-v", "--version", prog_name="ding", message="%(prog)s %(version)s"
 )
 @click.pass_context
-def main(
-    ctx: click.Context,
-    query: str | None,
-    profile: str | None,
-    debug: bool,
-    plain: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
-    """Train and evaluate reinforcement-learning policies."""
-    if ctx.invoked_subcommand is not None:
-        return
-    if query is not None:
+def main(ctx: click.Context, query: str | None, **options: Any) -> None:
+    """Train and evaluate reinforcement-learning policies.
+
+    Options of parallel runs: ding parallel -h and ding dist -h.
+    """
+    ctx.meta[_DEBUG] = options["debug"]
+    if ctx.invoked_subcommand is None and query is not None:
         _list_types(query)
-        return
-    options["args"] = ctx.meta[_ARGS]
-    check_usage({**options, "plain": plain, "quiet": quiet, "profile": profile})
-    if plain or quiet:
-        os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
+    elif ctx.invoked_subcommand is None:
+        _start(ctx, **options)
+    else:
+        for param in ctx.command.params:
+            source = ctx.get_parameter_source(param.name or "")
+            if source is ParameterSource.COMMANDLINE and param.name != "debug":
+                raise click.UsageError(
+                    f"{max(param.opts, key=len)} before the command {ctx.invoked_subcommand!r} has "
+                    f"no effect: write it after, if ding {ctx.invoked_subcommand} -h lists it"
+                )
+
+
+def _start(ctx: click.Context, **options: Any) -> None:
+    """Run with options, some of which the command may not have."""
+    options = {**DEFAULTS, **options, "args": ctx.meta[_ARGS]}
+    ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or options["debug"]
+    check_usage(options)
+    if options["plain"] or options["quiet"]:
+        os.environ["DING_CONSOLE"] = "quiet" if options["quiet"] else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
-    with _profiled(profile):
+    with _profiled(options["profile"]):
         status = _run(options)
     sys.exit(status)
 
@@ -248,59 +225,124 @@ def _profiled(folder: str | None) -> Iterator[None]:
         os.replace(part, raw)
 
 
-#: Options of `ding` that a short command passes on.
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+#: Sections of options that all runs have, and options that a run in a folder has already.
+_COMMON = tuple(section for section in SECTIONS if section not in RARE)
+_OF_NEW_RUNS = (
+    *("config", "env_id", "policy", "mode", "resume", "exp_name", "dry_run", "replay_path"),
+    *NAMES["Seeds"],
+)
 
 
-@main.command(context_settings=_PASSED_ON)
-@click.argument("env")
-@click.argument("policy", default="ppo")
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@main.command(cls=Sectioned)
+@click.argument("env_id", metavar="ENV")
+@click.argument("policy", required=False)
+@run_options(*_COMMON, without=("config", "mode", "env_id", "policy", "replay_path"))
 @click.pass_context
-def train(ctx: click.Context, env: str, policy: str, options: tuple[str, ...]) -> None:
-    """Train POLICY [default: ppo] in ENV without a config file: ding -e ENV -p POLICY."""
-    # An option in the place of the policy: ding train CartPole-v1 -s 0
-    named = [policy] if not policy.startswith("-") else ["ppo", policy]
-    _again(ctx, ["-e", env, "-p", *named, *options])
+def train(ctx: click.Context, env_id: str, policy: str | None, **options: Any) -> None:
+    """Train in an environment without a config file.
+
+    ENV is an id of gymnasium, or a type of ding -q env. POLICY is a type of ding -q policy; by
+    default ppo, and sac for continuous actions. Its settings are those of the package's configs;
+    ding init writes them to a file.
+    """
+    _start(ctx, env_id=env_id, policy=policy, **options)
 
 
-@main.command(context_settings=_PASSED_ON)
-@click.argument("run", type=click.Path(exists=True, file_okay=False))
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+@main.command(cls=Sectioned)
+@click.argument("path", metavar="FILE")
+@click.option("-e", "--env", "env_id", metavar="ID", help="[default: one that suits the policy]")
+@click.option("-p", "--policy", metavar="TYPE", help="Of ding -q policy. [default: ppo or sac]")
+@click.option("--debug", is_flag=True, help="Show tracebacks of all errors.")
 @click.pass_context
-def resume(ctx: click.Context, run: str, options: tuple[str, ...]) -> None:
-    """Continue the run in the folder RUN, in its mode: ding -m MODE -c ... --resume."""
+def init(
+    ctx: click.Context, path: str, env_id: str | None, policy: str | None, debug: bool
+) -> None:
+    """Write a config FILE with the meaning of each key."""
+    from ding.entry.new_config import write_new_config
+
+    ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or debug
+    path = path if path.endswith(".py") else f"{path}.py"
+    click.echo(f"{path}: train with  {write_new_config(path, env_id, policy)}")
+
+
+@main.command(cls=Sectioned)
+@click.argument("run", type=click.Path())
+@run_options(
+    *_COMMON,
+    without=_OF_NEW_RUNS,
+)
+@click.pass_context
+def resume(ctx: click.Context, run: str, **options: Any) -> None:
+    """Continue the run in the folder RUN.
+
+    In its mode, after Ctrl-C, a limit or a crash, from its newest state.
+    """
     from ding.utils.run_files import read_record
 
     config = os.path.join(run, "formatted_total_config.py")
     if not os.path.isfile(config):
-        raise ConfigError(f"no run in {run!r}: there is no {os.path.basename(config)}")
+        raise ConfigError(_no_run(run, os.path.basename(config)))
     with contextlib.suppress(FileNotFoundError):
         if (mode := read_record(run).facts.get("mode")) in MODES:
-            options = ("-m", mode, *options)
-    _again(ctx, ["-c", config, "--resume", *options])
+            options["mode"] = mode
+    _start(ctx, config=config, resume=True, **options)
 
 
-def _again(ctx: click.Context, args: list[str]) -> None:
-    """Run `ding` with other arguments, in its error handling."""
-    with main.make_context("ding", args) as other:
-        click.Group.invoke(main, other)
+def _no_run(folder: str, wanted: str) -> str:
+    """Why a folder is not a run's, and what could be meant."""
+    if not os.path.isdir(folder):
+        above, name = os.path.split(folder.rstrip(os.sep))
+        there = os.listdir(above or ".") if os.path.isdir(above or ".") else []
+        near = difflib.get_close_matches(name, there, n=1)
+        meant = f"; did you mean {os.path.join(above, near[0])}?" if near else ""
+        return f"no run in {folder!r}: the folder does not exist{meant}"
+    runs = (os.path.join(folder, one) for one in sorted(os.listdir(folder)))
+    inside = [one for one in runs if os.path.isfile(os.path.join(one, wanted))]
+    meant = f"; its folders are runs, such as {inside[0]}" if inside else ""
+    return f"no run in {folder!r}: there is no {wanted}{meant}"
 
 
-@main.command()
-@click.argument("path", metavar="FILE")
-@click.option("-e", "--env", "env_id", default="CartPole-v1", show_default=True)
-@click.option("-p", "--policy", default="dqn", show_default=True)
-def init(path: str, env_id: str, policy: str) -> None:
-    """Write a new config FILE for an environment and a policy, with the meaning of each key."""
-    from ding.entry.quick_config import write_new_config
-
-    path = path if path.endswith(".py") else f"{path}.py"
-    write_new_config(path, env_id, policy)
-    click.echo(f"{path}: train with  ding -c {path} -s 0")
+class _Parallel(Sectioned):
+    rare = RARE[:1]
 
 
-@main.command("eval")
+class _Dist(Sectioned):
+    rare = RARE
+
+
+@main.command(cls=_Parallel)
+@run_options(
+    *(*_COMMON, *RARE[:1]),
+    without=("mode", "env_id", "policy", "replay_path", "load_path", "profile"),
+)
+@click.pass_context
+def parallel(ctx: click.Context, **options: Any) -> None:
+    """Train with several processes: ding -m parallel.
+
+    A coordinator, learners and collectors; the config file may hold a system_config.
+    """
+    _start(ctx, mode="parallel", **options)
+
+
+_NOT_OF_DIST = (
+    *("mode", "env_id", "policy", "replay_path", "load_path", "engine", "address", "jobs"),
+    "dry_run",
+)
+
+
+@main.command(cls=_Dist)
+@run_options(without=_NOT_OF_DIST)
+@click.pass_context
+def dist(ctx: click.Context, **options: Any) -> None:
+    """Run one part of a parallel run: ding -m dist.
+
+    The parts are started by hand, on any host. First -M config writes the config of all parts,
+    then each part is started with it.
+    """
+    _start(ctx, mode="dist", **options)
+
+
+@main.command("eval", cls=Sectioned)
 @click.argument("name", metavar="RUN|zoo:NAME")
 @click.option("-s", "--seed", default=0, type=click.IntRange(0, (1 << 32) - 1), show_default=True)
 @click.option("--episodes", type=click.IntRange(1), help="How many. [default: the config's]")
@@ -315,7 +357,10 @@ def evaluate(
     replay_path: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Evaluate the best policy of a run's folder, or one of the zoo (zoo: lists it)."""
+    """Evaluate a run's best policy, or one of the zoo.
+
+    RUN is a folder; ding eval zoo: lists the policies of the package.
+    """
     from ding.entry.cli_runs import evaluate_trained, list_zoo
 
     sys.path.insert(0, os.getcwd())
@@ -325,17 +370,17 @@ def evaluate(
         evaluate_trained(name, seed, episodes, replay_path, settings)
 
 
-@main.command()
+@main.command(cls=Sectioned)
 @click.argument("exp", metavar="EXP_NAME")
 @click.option("--json", "as_json", is_flag=True, help="All facts, as JSON.")
 def status(exp: str, as_json: bool) -> None:
-    """Show how a parallel run is going, or how it ended."""
+    """Show how a run is going, or how it ended."""
     from ding.entry.run.status import report
 
     click.echo(report(exp, as_json))
 
 
-@main.command()
+@main.command(cls=Sectioned)
 @click.option("--join", "address", required=True, metavar="HOST:PORT",
               help="The coordinator's address; ding status shows it.")  # fmt: skip
 @click.option("--kind", type=click.Choice(["collector", "learner"]), default="collector",
@@ -344,7 +389,7 @@ def status(exp: str, as_json: bool) -> None:
 @click.option("--run", "folder", default=".", type=click.Path(exists=True, file_okay=False),
               help="The run's folder, for its key, if that is not in DING_RUN_KEY.")  # fmt: skip
 def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
-    """Run one more worker of a parallel run, on any host that shares the run's folder."""
+    """Add a worker to a parallel run, on any host with its folder."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--join")
@@ -354,12 +399,15 @@ def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
     join(host, int(port), kind, name, folder)
 
 
-@main.command()
+@main.command(cls=Sectioned)
 @click.argument("folder", default=".", type=click.Path(exists=True, file_okay=False))
 @click.option("--host", default="127.0.0.1", help="Where to listen; another asks for a token.")
 @click.option("--port", default=6007, type=click.IntRange(0, 65535), show_default=True)
 def board(folder: str, host: str, port: int) -> None:
-    """Show all runs below FOLDER on a local web page, live, until Ctrl-C."""
+    """Show all runs below FOLDER on a local web page.
+
+    It follows the runs until Ctrl-C.
+    """
     from ding.board.server import BoardServer, serve_until_signal
     from ding.entry.run.status import live_status
 
@@ -368,7 +416,7 @@ def board(folder: str, host: str, port: int) -> None:
     serve_until_signal(server)
 
 
-@main.command()
+@main.command(cls=Sectioned)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("-o", "--output", help="File to draw into: .png, .pdf, .svg or .html. "
               "[default: returns.png, or comparison.png]")  # fmt: skip
@@ -388,7 +436,7 @@ def plot(
     compare: bool,
     scales: dict[str, tuple[float, float]],
 ) -> None:
-    """Draw the returns of RUNS over their seeds, grouped by config, and rank them.
+    """Draw the returns of RUNS, grouped by config, and rank them.
 
     RUNS are folders; files among them, such as pictures that a pattern matches, are left out.
     """
@@ -412,13 +460,13 @@ def plot(
     click.echo(f"\n{os.path.abspath(output)}")
 
 
-@main.command()
-@click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
+@main.command(cls=Sectioned)
+@click.option("-c", "--config", type=File(), metavar="FILE",
               help="Config file.")  # fmt: skip
 @click.option("-e", "--env", "env_id", metavar="ID",
               help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e.")
-@click.option("--space", type=click.Path(exists=True, dir_okay=False),
+@click.option("--space", type=File(), metavar="FILE",
               help="YAML file of what to try.")  # fmt: skip
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
 @click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
@@ -427,7 +475,7 @@ def plot(
 @click.option("--resume", is_flag=True, help="Continue the sweep in the folder, as it was begun.")
 @click.option("--storage", metavar="URL|FILE",
               help="Database or journal of the study. [default: in the folder]")  # fmt: skip
-@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...][,N-N]",
+@click.option("-s", "--seed", "seeds", multiple=True, callback=seeds, metavar="N[,N...][,N-N]",
               help="Seeds of each trial. [default: 0]")  # fmt: skip
 @click.option("--metric", default="last", type=click.Choice(["last", "best", "area"]),
               show_default=True,
@@ -441,8 +489,8 @@ def plot(
               help="What ends trials early. [default: median]")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
               help="Set a key of the config in all trials.")  # fmt: skip
-@click.option("--train-iter", type=_Count(), help="Updates after which a run stops.")
-@click.option("--env-step", type=_Count(), help="Environment steps after which a run stops.")
+@click.option("--train-iter", type=Count(), help="Updates after which a run stops.")
+@click.option("--env-step", type=Count(), help="Environment steps after which a run stops.")
 @click.pass_context
 def sweep(ctx: click.Context, **options: Any) -> None:
     """Look for the settings of a config that return most."""

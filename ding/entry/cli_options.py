@@ -1,9 +1,10 @@
-"""Options of the command ``ding`` that only ``-m parallel`` and ``-m dist`` know, and which options
-have a meaning in which mode.
-"""
+"""Options of runs, by section, and which of them have a meaning in which mode."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import difflib
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 import click
 
@@ -20,7 +21,10 @@ MODULES = (
     *("learner_aggregator", "spawn_learner"),
 )
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _PORT = click.IntRange(0, 65535)
+#: So that a slip does not start a million runs.
+MAX_SEEDS = 1000
 
 # Alone it means true; a value may follow.
 _SWITCH: dict[str, Any] = {
@@ -30,41 +34,233 @@ _SWITCH: dict[str, Any] = {
     "metavar": "[true|false]",
 }
 
-_OPTIONS = (
-    click.option("-M", "--module", type=click.Choice(MODULES), help="Part to run (-m dist)."),
-    click.option("--module-name", "-mn", metavar="NAME", help="Such as learner1 (-m dist)."),
-    click.option(
-        "-cdh", "-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."
-    ),
-    click.option("-cdp", "-cp", "--coordinator-port", type=_PORT, help="Its port."),
-    click.option("-lh", "--learner-host", metavar="HOST[,...]", help="Hosts of the learners."),
-    click.option("-lp", "--learner-port", type=_PORT, help="Port of a learner."),
-    click.option("-clh", "--collector-host", metavar="HOST[,...]", help="Hosts of collectors."),
-    click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
-    click.option("-agh", "--aggregator-host", metavar="HOST", help="Host of an aggregator."),
-    click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
-    click.option("--engine", metavar="TYPE", help="What carries the run (-m parallel)."),
-    click.option("--address", help="Where the engine is, such as auto for a Ray cluster."),
-    click.option(
-        "--enable-total-log",
-        **_SWITCH,
-        default=False,
-        help="Workers log more than warnings (-m parallel, -m dist).",
-    ),
-    click.option(
-        "--disable-flask-log",
-        **_SWITCH,
-        default=True,
-        help="Servers keep single requests out of logs. [default: true]",
-    ),
-)
+
+def seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[int]:
+    """The seeds that ``0,1,2`` or ``0-4`` name, of all times that the option is given."""
+    found: list[int] = []
+    for text in ",".join(values).split(",") if values else ():
+        match = re.fullmatch(r"\s*(-?\d+)(?:-(\d+))?\s*", text)
+        if match is None:
+            raise click.BadParameter(
+                f"{text!r} is not a whole number; expected such as 0, 0,1,2 or 0-4"
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise click.BadParameter(f"{text} counts down: write {last}-{first}")
+        if not 0 <= first <= last < 1 << 32:
+            raise click.BadParameter(f"{text} is not between 0 and {(1 << 32) - 1}")
+        if last - first >= MAX_SEEDS:
+            raise click.BadParameter(f"{text} are more than {MAX_SEEDS} seeds")
+        found += range(first, last + 1)
+    if len(set(found)) < len(found):
+        raise click.BadParameter(f"a seed is given twice: {found}")
+    return found
 
 
-def parallel_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: add the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+class Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """A number of steps, such as ``1000`` or ``1e6``."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 1 <= number < float("inf"):
+            self.fail(f"{value!r} is not a number of at least 1", param, ctx)
+        return int(number)
+
+
+class File(click.Path):
+    """A file that exists; an error names one of a similar name next to it."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        folder, name = os.path.split(value)
+        if os.path.isdir(value):
+            inside = sorted(one for one in os.listdir(value) if one.endswith((".py", ".tar")))
+            such = f", such as {os.path.join(value, inside[0])}" if inside else ""
+            self.fail(f"{value!r} is a folder; give a file{such}", param, ctx)
+        if not os.path.exists(value):
+            there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+            near = difflib.get_close_matches(name, there, n=1)
+            meant = f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
+            self.fail(f"{value!r} does not exist{meant}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+#: The sections of options, as ``ding -h`` and the commands list them, each with its options.
+SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "What to run": (
+        click.option(
+            *("-c", "--config"), type=File(), metavar="FILE", help="Config file, .py or .yaml."
+        ),
+        click.option(
+            "-m",
+            "--mode",
+            type=click.Choice(MODES),
+            metavar="MODE",
+            help=f"{', '.join(MODES)}; without it, train as the policy wants.",
+        ),
+        click.option(
+            *("-e", "--env", "env_id"),
+            metavar="ID",
+            help="Environment, instead of a config file: with -p as ding train ENV POLICY.",
+        ),
+        click.option("-p", "--policy", metavar="TYPE", help="Policy for -e; ding -q policy."),
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="Set a key of the config; may be given several times.",
+        ),
+        click.option("--strict", is_flag=True, help="Refuse unknown keys of the config."),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Print the whole config as a run would have it, and run nothing.",
+        ),
+    ),
+    "How long and where": (
+        click.option("--train-iter", type=Count(), help="Updates after which to stop."),
+        click.option("--env-step", type=Count(), help="Environment steps after which to stop."),
+        click.option("--exp-name", metavar="FOLDER", help="Folder of the run."),
+        click.option("--resume", is_flag=True, help="Continue the run in the config's folder."),
+        click.option(
+            "--load-path",
+            type=File(),
+            metavar="FILE",
+            help="Checkpoint to begin with, or to evaluate.",
+        ),
+        click.option(
+            "--replay-path",
+            type=click.Path(file_okay=False),
+            help="Folder for videos of the episodes (-m eval).",
+        ),
+    ),
+    "Seeds": (
+        click.option(
+            *("-s", "--seed", "seeds"),
+            multiple=True,
+            callback=seeds,
+            metavar="N[,N...][,N-N]",
+            help="Seed; several make one run each. [default: the config's, or 0]",
+        ),
+        click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            default=1,
+            metavar="N",
+            help="Runs of several seeds at a time. [default: 1]",
+        ),
+    ),
+    "Display": (
+        click.option("--plain", is_flag=True, help="Plain lines instead of a live display."),
+        click.option("--quiet", is_flag=True, help="No display."),
+        click.option("--debug", is_flag=True, help="Show tracebacks of all errors."),
+        click.option(
+            "--profile",
+            type=click.Path(file_okay=False),
+            metavar="FOLDER",
+            help="Measure where the time goes; written to this folder.",
+        ),
+    ),
+    "Parallel runs": (
+        click.option("--engine", metavar="TYPE", help="What carries the run (-m parallel)."),
+        click.option("--address", help="Where the engine is, such as auto for a Ray cluster."),
+        click.option(
+            "-cdh", "-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."
+        ),
+        click.option("-cdp", "-cp", "--coordinator-port", type=_PORT, help="Its port."),
+        click.option(
+            "--enable-total-log",
+            **_SWITCH,
+            default=False,
+            help="Workers log more than warnings.",
+        ),
+        click.option(
+            "--disable-flask-log",
+            **_SWITCH,
+            default=True,
+            help="Servers keep single requests out of logs. [default: true]",
+        ),
+    ),
+    "Parts started by hand": (
+        click.option("-M", "--module", type=click.Choice(MODULES), help="Part to run (-m dist)."),
+        click.option("--module-name", "-mn", metavar="NAME", help="Such as learner1 (-m dist)."),
+        click.option("-lh", "--learner-host", metavar="HOST[,...]", help="Hosts of the learners."),
+        click.option("-lp", "--learner-port", type=_PORT, help="Port of a learner."),
+        click.option("-clh", "--collector-host", metavar="HOST[,...]", help="Hosts of collectors."),
+        click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
+        click.option("-agh", "--aggregator-host", metavar="HOST", help="Host of an aggregator."),
+        click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
+    ),
+}
+#: Sections that only the commands of these runs list.
+RARE = ("Parallel runs", "Parts started by hand")
+
+
+class Sectioned(click.Command):
+    """A command whose help lists its options by section; rare ones as its attribute has it."""
+
+    rare: tuple[str, ...] = ()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {option.name: option for option in self.params if isinstance(option, click.Option)}
+        rest = {**own, "help": self.get_help_option(ctx)}
+        for section, names in NAMES.items():
+            listed = [rest.pop(name) for name in names if name in rest]
+            records = [record for one in listed if one and (record := one.get_help_record(ctx))]
+            if records and (section not in RARE or section in self.rare):
+                with formatter.section(section):
+                    formatter.write_dl(records)
+        with formatter.section("Other"):
+            others = (one.get_help_record(ctx) for one in rest.values() if one is not None)
+            formatter.write_dl([record for record in others if record is not None])
+
+
+def _names(options: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
+    @click.command()
+    def command() -> None: ...
+
+    for option in options:
+        option(command)
+    return tuple(param.name or "" for param in command.params)
+
+
+NAMES = {section: _names(options) for section, options in SECTIONS.items()}
+#: Values of options that a command does not have.
+DEFAULTS: dict[str, Any] = {
+    **{name: None for names in NAMES.values() for name in names},
+    "settings": (),
+    "seeds": [],
+    "jobs": 1,
+    "disable_flask_log": True,
+    **dict.fromkeys(
+        ("strict", "dry_run", "resume", "plain", "quiet", "debug", "enable_total_log"), False
+    ),
+}
+
+
+def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Decorator: add the options of some sections, by default of all.
+
+    Args:
+        without: Names of options to leave out.
+    """
+
+    def add(command: _Command) -> _Command:
+        for section in reversed(names or tuple(SECTIONS)):
+            for name, option in reversed([*zip(NAMES[section], SECTIONS[section])]):
+                if name not in without:
+                    command = option(command)
+        return command
+
+    return add
 
 
 #: Where an option applies, as text and as modes; ``None`` is the mode that a config implies.
@@ -80,8 +276,7 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
             *("collector_host", "collector_port", "aggregator_host", "aggregator_port"),
         ),
     ),
-    ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "resume")),
-    ("training in one process", (None, *_SERIAL), ("env_step",)),
+    ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "env_step", "resume")),
     ("one process", (None, *_SERIAL, "eval"), ("load_path",)),
     ("runs that one command starts", (None, *_SERIAL, "parallel"), ("jobs", "dry_run")),
     ("one process, such as -m serial", (None, *_SERIAL, "dist", "eval"), ("profile",)),
@@ -121,8 +316,8 @@ def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str
     )
     yield "config" not in given and mode == "parallel", "-m parallel needs a config file (-c)"
     yield (
-        not (is_dist or "config" in given or given >= {"env_id", "policy"}),
-        "what to run? Give a config file (-c), or an environment and a policy (-e and -p)",
+        not (is_dist or given & {"config", "env_id"}),
+        "what to run? Give a config file (-c), or an environment: ding train ENV [POLICY]",
     )
     yield given >= {"plain", "quiet"}, "--plain and --quiet exclude each other"
     yield given >= {"jobs", "resume"}, "--jobs is for new runs, not --resume"

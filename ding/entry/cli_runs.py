@@ -82,6 +82,7 @@ def run(options: Mapping[str, Any]) -> int:
         written |= choose_engine(configs[2], options["engine"], options["address"])
         for path, name in (
             ("policy.learn.learner.train_iterations", "train_iter"),
+            ("policy.other.commander.max_env_step", "env_step"),
             ("system_config.coordinator.host", "coordinator_host"),
             ("system_config.coordinator.port", "coordinator_port"),
         ):
@@ -273,6 +274,8 @@ def run_dist(options: Mapping[str, Any]) -> int:
     print_notes(notes)
     if options["train_iter"] is not None:
         config.main.policy.learn.learner.train_iterations = options["train_iter"]
+    if options["env_step"] is not None:
+        config.main.policy.other.commander.max_env_step = options["env_step"]
     hosts, ports = (
         tuple(options[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
         for what in ("host", "port")

@@ -1,159 +1,388 @@
-"""A config for an environment of gymnasium: in memory, or as a file (``ding init``)."""
+"""A config for an environment and a policy, without a config file.
+
+The settings are those of the configs that the package ships: of the same environment if one is of
+it, otherwise of the same policy in the environment that is most like it.
+"""
 
 import copy
-import json
+import difflib
+import functools
 import os
-from collections.abc import Iterator, Mapping
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 from gymnasium import spaces
 
-from ding.config.schema import SCHEMA
+import ding
+from ding.config.check import at
+from ding.config.parts import default_config
+from ding.config.read import read_config_directly
+from ding.config.save import plain
 from ding.envs import GymnasiumEnv
-from ding.policy.fit import action_space_of, check_kind, model_shapes
-from ding.utils import ENV_REGISTRY
+from ding.envs.env._make import (
+    ALE,
+    MINIGRID,
+    MUJOCO,
+    Simulator,
+    current_id,
+    make_gymnasium,
+    simulator_of,
+)
+from ding.policy.fit import KINDS, action_space_of, check_kind, model_shapes, policies_for
+from ding.utils import ENV_REGISTRY, POLICY_REGISTRY, REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
-from ding.utils.file_helper import replace_text
+
+_PACKAGE = Path(ding.__file__).resolve().parent
+#: Wheels have the configs inside of the package, the repository next to it.
+_FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
+#: Pipelines of policies that do not learn by acting alone, and what they learn from.
+_SOURCES = {
+    **dict.fromkeys(("serial_offline", "serial_bc", "serial_dt"), "a data set"),
+    **dict.fromkeys(("serial_dqfd", "serial_sqil"), "an expert's steps"),
+}
+_DISCOUNTS = ("discount_factor", "learn.discount_factor", "collect.discount_factor")
+_COUNTS = ("collector_env_num", "evaluator_env_num", "n_evaluator_episode")
+#: Keys of a shipped config's environments that do not change the task.
+_ENV_KEYS = (*_COUNTS, "act_scale", "frame_stack", "norm_obs", "norm_reward", "rew_clip")
+#: Keys that policies do not take from another one's config.
+_TASKS_OWN = ("obs_shape", "action_shape", "action_space", "nstep", "priority", *_DISCOUNTS[:1])
+#: A smaller replay buffer belongs to the size of collections, and is kept with it.
+_LARGE_BUFFER = 10_000
 
 
-def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
+@dataclass(frozen=True)
+class Shipped:
+    """A config of the package: what the names of the files and their contents determine."""
+
+    name: str
+    main: dict[str, Any]
+    create: dict[str, Any]
+
+    @property
+    def policy(self) -> str:
+        return str(self.create["policy"]["type"])
+
+    @property
+    def env_type(self) -> str:
+        return str(self.create["env"]["type"])
+
+    @property
+    def simulator(self) -> Simulator | None:
+        return simulator_of(str(self.main["env"].get("env_id")))
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`; several discrete actions count as one."""
+        policy = self.main["policy"]
+        model = policy.get("model") or {}
+        words = {policy.get("action_space"), model.get("action_space")}
+        served = _served(self.policy)
+        if policy.get("multi_agent") or "agent_num" in model:
+            return "multi-agent"
+        if "hybrid" in words or served == ("hybrid",):
+            return "hybrid"
+        is_real = words & {"continuous", "regression", "reparameterization"}
+        return "continuous" if is_real or "discrete" not in served else "discrete"
+
+    def is_of(self, env: str) -> bool:
+        """Whether its environment has this id, or is of this type of ours."""
+        env_id = self.main["env"].get("env_id")
+        return env == env_id if env_id else env == self.env_type
+
+
+@functools.cache
+def shipped_configs() -> tuple[Shipped, ...]:
+    """The configs that train without a reward model; those of parallel runs are left out."""
+    folder = next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
+    found = []
+    for path in sorted(folder.glob("*/*_config.py")):
+        names = plain(read_config_directly(os.fspath(path)))
+        main, create = names["main_config"], names["create_config"]
+        if not ({"reward_model", "bco"} & set(main) or "sqil" in path.stem):
+            found.append(Shipped(path.stem.removesuffix("_config"), main, create))
+    return tuple(found)
+
+
+def trainable(kind: str | None = None) -> list[str]:
+    """Types of policies that learn by acting, of all kinds of actions or of one."""
+    names = {name for one in KINDS if one == (kind or one) for name in policies_for(one)}
+    return sorted(name for name in names if not source_of(name))
+
+
+def source_of(policy: str) -> str:
+    """What a policy learns from that an environment does not have; empty if nothing."""
+    return _SOURCES.get(pipeline_of(policy), "")
+
+
+def pipeline_of(policy: str) -> str:
+    """Mode of the command line that trains a policy; empty where the policy implies it."""
+    cls = POLICY_REGISTRY.get(policy)
+    if "expert_replay_buffer_size" in default_config(cls).get("learn", {}):
+        return "serial_dqfd"
+    return str(getattr(cls, "pipeline", ""))
+
+
+def quick_config(
+    env_id: str | None, policy: str | None = None, any_source: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
 
     Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
-    registered with; without one, training ends at a limit.
+    registered with or from the package's config of it; without one, training ends at a limit.
 
     Args:
-        env_id: An id of gymnasium, or a short name such as ``cartpole``.
-        policy: One that learns while it collects, such as ``dqn``, ``ppo`` or ``sac``.
+        env_id: An id of gymnasium, or a type of ours such as ``cartpole`` or ``grid_spread``;
+            ``None`` for an environment of a config that the package has for the policy.
+        policy: A registered type; by default PPO, and SAC for real actions.
+        any_source: Accept policies that learn from a data set or an expert, too.
 
     Raises:
-        ConfigError: No such environment, or a policy that does not suit its spaces.
+        ConfigError: No such environment, or a policy that does not suit it.
     """
-    policy = policy.removesuffix("_command")
+    if policy is not None:
+        policy = policy.removesuffix("_command")
+        _check_known(policy)
+        if not any_source and (source := source_of(policy)):
+            mode, file = pipeline_of(policy), f"{policy}_config.py"
+            where = f" -e {env_id}" if env_id else ""
+            raise ConfigError(
+                f"policy {policy!r} learns from {source}, not from an environment alone. Its "
+                f"config names where that comes from:\n  ding init {file}{where} -p {policy}   "
+                f"then  ding -m {mode} -c {file}"
+            )
+    if env_id is None:
+        env_id = _usual_env(policy or "ppo")
     if env_id.lower() in ENV_REGISTRY:
-        preset = ENV_REGISTRY.get(env_id.lower())
-        env_id = getattr(preset, "default_id", "") or env_id
-    if policy not in _POLICIES:
-        raise ConfigError(
-            f"there are no settings for policy {policy!r} without a config file; there are some "
-            f"for {', '.join(_POLICIES)}. Others need a config file (-c)"
-        )
-    env = GymnasiumEnv({"env_id": env_id})
-    try:
-        observation_space, action_space = env.observation_space, env.action_space
-    finally:
-        env.close()
-    shapes = model_shapes(observation_space, action_space)
-    if "obs_shape" not in shapes:
-        raise ConfigError(
-            f"env {env_id!r} has observations of {observation_space}: networks without a config "
-            "file read one array, images with their colours first; write a config file with "
-            "env.env_wrapper (such as 'atari_default' for images)"
-        )
-    env_cfg = dict(env_id=env_id, collector_env_num=8, evaluator_env_num=5, n_evaluator_episode=5)
-    # An id may name a module before its colon, which has been imported by now.
-    threshold = gymnasium.spec(env_id.rpartition(":")[2]).reward_threshold
-    if threshold is not None:
-        env_cfg["stop_value"] = threshold
-    check_kind(policy, action_space)
-    settings, of_model = _POLICIES[policy]
-    policy_cfg = copy.deepcopy(settings)
-    policy_cfg["model"].update(**of_model, **shapes)
-    if settings is _ADVANTAGE:
-        policy_cfg["action_space"] = action_space_of(action_space)
-        policy_cfg["model"]["action_space"] = policy_cfg["action_space"]
-    if isinstance(action_space, spaces.Box):
-        env_cfg["act_scale"] = True
+        env_id = getattr(ENV_REGISTRY.get(env_id.lower()), "default_id", "") or env_id
+    of_env = [one for one in shipped_configs() if one.is_of(env_id)]
+    if of_env and not _is_gymnasium(of_env[0].env_type):
+        main, create = _in_own_env(env_id, policy, of_env)
+    else:
+        main, create = _in_gymnasium(env_id, policy)
     file_name = "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
-    main = dict(exp_name=f"exp/{file_name}_{policy}", env=env_cfg, policy=policy_cfg)
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
-    )
+    main["exp_name"] = f"exp/{file_name}_{create['policy']['type']}"
     return main, create
 
 
-_VALUE_BASED: dict[str, Any] = dict(
-    nstep=3,
-    discount_factor=0.99,
-    model=dict(encoder_hidden_size_list=[128, 128, 64]),
-    learn=dict(update_per_collect=16, batch_size=128, learning_rate=5e-4, target_update_freq=200),
-    collect=dict(n_sample=64),
-    eval=dict(evaluator=dict(eval_freq=400)),
-    other=dict(
-        eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
-        replay_buffer=dict(replay_buffer_size=50000),
-    ),
-)
-_ACTOR_CRITIC: dict[str, Any] = dict(
-    random_collect_size=1000,
-    model=dict(twin_critic=True, actor_head_hidden_size=128, critic_head_hidden_size=128),
-    learn=dict(update_per_collect=8, batch_size=128),
-    collect=dict(n_sample=8),
-    eval=dict(evaluator=dict(eval_freq=1000)),
-    other=dict(replay_buffer=dict(replay_buffer_size=100000)),
-)
-_ADVANTAGE: dict[str, Any] = dict(
-    model=dict(encoder_hidden_size_list=[64, 64], share_encoder=False),
-    learn=dict(epoch_per_collect=10, batch_size=64, learning_rate=3e-4),
-    collect=dict(n_sample=2048, discount_factor=0.99, gae_lambda=0.95),
-    eval=dict(evaluator=dict(eval_freq=1000)),
-)
-# Returns of rewards in [-1, 1].
-_ATOMS = dict(v_min=-100, v_max=100)
-#: Settings of a policy, and further arguments of its network.
-_POLICIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    **dict.fromkeys(("dqn", "iqn", "mdqn", "qrdqn", "sql"), (_VALUE_BASED, {})),
-    **dict.fromkeys(("c51", "rainbow"), (_VALUE_BASED, _ATOMS)),
-    **dict.fromkeys(("discrete_sac", "sac"), (_ACTOR_CRITIC, {})),
-    **dict.fromkeys(("ddpg", "td3"), (_ACTOR_CRITIC, dict(action_space="regression"))),
-    "ppo": (_ADVANTAGE, {}),
-}
+def _is_gymnasium(env_type: str) -> bool:
+    cls: Any = ENV_REGISTRY.get(env_type)
+    return issubclass(cls, GymnasiumEnv)
 
 
-_WIDTH = 100
+def _check_known(policy: str) -> None:
+    if policy in POLICY_REGISTRY:
+        return
+    if policy in REWARD_MODEL_REGISTRY:
+        raise ConfigError(
+            f"{policy!r} is a reward model, with which a policy such as ppo is trained: it needs a "
+            "config file (-c) and its mode (ding -h lists the modes)"
+        )
+    known = [name for name in POLICY_REGISTRY.query() if not name.endswith("_command")]
+    near = difflib.get_close_matches(policy, known, n=1)
+    left_out = POLICY_REGISTRY.why_left_out(policy)
+    cure = f"; did you mean {near[0]!r}?" if near else ": ding -q policy lists those there are"
+    raise ConfigError(
+        f"no policy {policy!r}{cure}"
+        if left_out is None
+        else f"policy {policy!r} ({left_out}) is left out of this package, see docs/differences.md"
+    )
 
 
-def write_new_config(path: str, env_id: str, policy: str) -> None:
-    """Write a config that trains a policy in an environment, with the meaning of each key.
-
-    Raises:
-        ConfigError: The file exists, no such environment, or a policy that does not suit it.
-    """
-    if os.path.exists(path):
-        raise ConfigError(f"{path} exists already: choose another name")
-    main, create = quick_config(env_id, policy)
-    meanings = {path: key.meaning for key in SCHEMA for path in (key.path, *key.twins)}
-    lines = [
-        f'"""{policy} on {env_id}. Run it: ding -c {path} -s 0"""',
-        "",
-        "main_config = dict(",
-        *_entries(main, "", 1, meanings),
-        ")",
-        "create_config = dict(",
-        *_entries(create, "", 1, {}),
-        ")",
-    ]
-    replace_text(path, "\n".join(lines) + "\n")
+def _served(policy: str) -> tuple[str, ...]:
+    return tuple(getattr(POLICY_REGISTRY.get(policy), "actions", ()))
 
 
-def _entries(
-    section: Mapping[str, Any], path: str, depth: int, meanings: Mapping[str, str]
-) -> Iterator[str]:
-    indent = "    " * depth
-    for name, value in section.items():
-        key = f"{path}.{name}" if path else name
-        if isinstance(value, Mapping) and value:
-            yield f"{indent}{name}=dict("
-            yield from _entries(value, key, depth + 1, meanings)
-            yield f"{indent}),"
-            continue
-        literal = json.dumps(value) if isinstance(value, str) else repr(value)
-        line, meaning = f"{indent}{name}={literal},", meanings.get(key, "")
-        if not meaning:
-            yield line
-        elif len(line) + len(meaning) + 4 <= _WIDTH:
-            yield f"{line}  # {meaning}"
+def _usual_env(policy: str) -> str:
+    """The environment of a config that the package has for a policy, if it needs no extra."""
+    for one in shipped_configs():
+        is_plain = one.simulator is None and not one.main["env"].get("env_wrapper")
+        if is_plain and POLICY_REGISTRY.get(one.policy) is POLICY_REGISTRY.get(policy):
+            return str(one.main["env"].get("env_id") or one.env_type)
+    return "Pendulum-v1" if "continuous" in _served(policy) else "CartPole-v1"
+
+
+def _closest(
+    policy: str, kind: str, simulator: Simulator | None = None, env_id: str = ""
+) -> Shipped:
+    """The shipped config of a policy, or of its class under another name, for the most similar
+    environment."""
+    cls: Any = POLICY_REGISTRY.get(policy)
+    every = shipped_configs()
+    same = [one for one in every if one.policy == policy]
+    same = same or [one for one in every if POLICY_REGISTRY.get(one.policy) is cls]
+    # A class that only adds demonstrations has the settings of its base.
+    same = same or [one for one in every if POLICY_REGISTRY.get(one.policy) in cls.__mro__]
+
+    def likeness(one: Shipped) -> tuple[Any, ...]:
+        return (
+            one.kind == kind,
+            one.is_of(env_id),
+            one.simulator is simulator,
+            one.simulator is None and bool(one.main["env"].get("env_id")),
+            float(one.main["env"].get("stop_value") or 0),
+        )
+
+    return max(same, key=likeness)
+
+
+def _in_own_env(
+    env_type: str, policy: str | None, of_env: list[Shipped]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A config for an environment of this package that gymnasium cannot make."""
+    example = of_env[0]
+    policy = policy or example.policy
+    kind = example.kind
+    if kind not in _served(policy):
+        raise ConfigError(
+            f"policy {policy!r} does not choose {kind} actions, which {env_type!r} needs; policies "
+            f"for it: {', '.join(trainable(kind))}"
+        )
+    exact = [one for one in of_env if one.policy == policy]
+    chosen = exact[0] if exact else _closest(policy, kind)
+    section = copy.deepcopy(chosen.main["policy"])
+    if not exact:  # what the environment determines is read when the run starts
+        model = section["model"]
+        section["model"] = {k: v for k, v in model.items() if not k.endswith(("_shape", "_num"))}
+    main = {"env": copy.deepcopy((exact or of_env)[0].main["env"]), "policy": section}
+    create = {**chosen.create, "env": example.create["env"], "policy": {"type": policy}}
+    return main, copy.deepcopy(create)
+
+
+def _in_gymnasium(env_id: str, policy: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    env, create_env, observations, actions = _look_at(env_id)
+    kind = action_space_of(actions)
+    if kind is None:
+        raise ConfigError(
+            f"env {env_id!r} has actions of {actions}, and no policy chooses such: wrap it, so "
+            "that they are Discrete, MultiDiscrete or a Box of floats"
+        )
+    policy = policy or ("sac" if kind == "continuous" else "ppo")
+    if _served(policy) == ("multi-agent",):
+        raise ConfigError(
+            f"policy {policy!r} trains a team of agents, and env {env_id!r} has one agent; try "
+            f"ding train {_usual_env(policy)} {policy}, or write a config for your environment: "
+            f"ding init {policy}_config.py -p {policy}"
+        )
+    check_kind(policy, actions, trainable())
+    shapes = model_shapes(observations, actions)
+    if "obs_shape" not in shapes:
+        raise ConfigError(
+            f"env {env_id!r} has observations of {observations}: networks without a config file "
+            "read one array; flatten them with a wrapper of gymnasium, or write a config file with "
+            "env.env_wrapper and policy.model"
+        )
+    simulator = simulator_of(env_id)
+    chosen = _closest(policy, kind, simulator, env_id)
+    is_own = chosen.is_of(env_id) and chosen.kind == kind
+    is_like = is_own or (simulator is not None and chosen.simulator is simulator)
+    theirs = chosen.main["env"]
+    env.update({key: theirs[key] for key in (_ENV_KEYS if is_like else _COUNTS) if key in theirs})
+    manager = chosen.create["env_manager"] if is_like else {"type": "base"}
+    section = copy.deepcopy(chosen.main["policy"])
+    if policy == "sqil_sac":  # has no config of its own, but SAC's
+        section["collect"]["model_path"] = "exp/expert/ckpt/ckpt_best.pth.tar"
+    if not is_own:
+        sized = ALE if len(observations.shape) == 3 else simulator
+        _make_general(section, sized)
+        if not is_like and sized in (ALE, MUJOCO):
+            example = _example(policy, sized)
+            _take_sizes(section, example.main["policy"])
+            env.update({key: example.main["env"][key] for key in _COUNTS})
+            if sized is simulator:
+                manager = example.create["env_manager"]
+    if isinstance(actions, spaces.Box) and not is_own:
+        env["act_scale"] = bool(actions.is_bounded("both"))
+    # An id may name a module before its colon, which has been imported by now.
+    spec = gymnasium.spec(current_id(env_id.rpartition(":")[2])[0])
+    goal = spec.reward_threshold
+    if (goal := theirs.get("stop_value") if is_own and goal is None else goal) is not None:
+        env["stop_value"] = goal
+    if policy == "bdq" and isinstance(actions, spaces.Discrete):
+        shapes.update(num_branches=1, action_bins_per_branch=int(actions.n))
+    model = section["model"]
+    model.update({key: shapes[key] for key in ("obs_shape", *model) if key in shapes})
+    for place in (section, model):
+        if place.get("action_space") in ("discrete", "continuous", "hybrid"):
+            place["action_space"] = kind
+    if "action_space" in default_config(POLICY_REGISTRY.get(policy)):
+        section.setdefault("action_space", kind)
+    create = {"env": create_env, "env_manager": dict(manager), "policy": {"type": policy}}
+    return {"env": copy.deepcopy(env), "policy": section}, create
+
+
+def _look_at(env_id: str) -> tuple[dict[str, Any], dict[str, Any], Any, Any]:
+    """The environment's own keys, its type's section, and its spaces as policies see them."""
+    simulator = simulator_of(env_id)
+    types: dict[Any, str] = {ALE: "atari", MUJOCO: "mujoco", MINIGRID: "minigrid"}
+    type_ = types.get(simulator, "gymnasium")
+    env: dict[str, Any] = {"env_id": env_id}
+    if type_ == "gymnasium":
+        bare = make_gymnasium(env_id)
+        space = bare.observation_space
+        bare.close()
+        if isinstance(space, spaces.Discrete):
+            name = re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])|-v\d+$", "_", env_id)).lower()
+            names = {name.strip("_"), name.replace("_", "")} & {*ENV_REGISTRY.query()}
+            if names:
+                type_ = names.pop()  # such as frozen_lake, which shows features
+            else:
+                env["env_wrapper"] = ["one_hot_obs"]
+        elif isinstance(space, spaces.Box) and len(space.shape) == 3 and space.shape[-1] in (1, 3):
+            env["env_wrapper"] = ["warp_frame", "scaled_float_frame"]
+            env["frame_stack"] = 4
+    made = ENV_REGISTRY.get(type_)(env)
+    try:
+        return env, {"type": type_}, made.observation_space, made.action_space
+    finally:
+        made.close()
+
+
+def _make_general(section: dict[str, Any], simulator: Simulator | None) -> None:
+    """Replace, in place, a horizon and bounds of returns, which are a task's own."""
+    for path in _DISCOUNTS:
+        place, _, name = path.rpartition(".")
+        inner = at(section, place) if place else section
+        if name in (inner or {}):
+            inner[name] = max(inner[name], 0.99)
+    if "v_min" in section["model"]:
+        bound = 10 if simulator is ALE else 100  # games' rewards are their signs
+        section["model"].update(v_min=-bound, v_max=bound)
+
+
+def _example(policy: str, simulator: Simulator) -> Shipped:
+    """The shipped config for MuJoCo or games whose sizes and rates suit a policy."""
+    if default_config(POLICY_REGISTRY.get(policy)).get("on_policy", False):
+        return _closest("ppo", "discrete" if simulator is ALE else "continuous", simulator)
+    return (
+        _closest("dqn", "discrete", ALE)
+        if simulator is ALE
+        else _closest("td3", "continuous", MUJOCO)
+    )
+
+
+def _take_sizes(section: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Take sizes and rates of another policy's config, as far as this one has these keys."""
+    model = section["model"]
+    buffer = at(section, "other.replay_buffer.replay_buffer_size")
+    if buffer is None or buffer >= _LARGE_BUFFER:
+        _take(section, theirs)
+    else:
+        _take(model, theirs["model"])
+    if len(theirs["model"].get("encoder_hidden_size_list", ())) > 2:
+        model["encoder_hidden_size_list"] = [*theirs["model"]["encoder_hidden_size_list"]]
+    rate = theirs["learn"].get("learning_rate", theirs["learn"].get("learning_rate_actor"))
+    for key in section["learn"]:
+        if key.startswith("learning_rate"):
+            section["learn"][key] = min(section["learn"][key], rate)
+
+
+def _take(section: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Replace values by those of another config that has the same keys."""
+    for key in [key for key in section if key in theirs and key not in _TASKS_OWN]:
+        if isinstance(section[key], dict) and isinstance(theirs[key], dict):
+            _take(section[key], theirs[key])
         else:
-            yield f"{indent}# {meaning}"
-            yield line
+            section[key] = copy.deepcopy(theirs[key])

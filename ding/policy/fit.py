@@ -1,7 +1,7 @@
 """Whether a policy's network has the shapes of the environments that it is to act in."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,8 +187,11 @@ def policies_for(kind: str) -> list[str]:
     )
 
 
-def check_kind(type_: Any, space: Any) -> None:
+def check_kind(type_: Any, space: Any, among: Collection[str] | None = None) -> None:
     """Compare the kind of actions that a type of policy chooses with an action space.
+
+    Args:
+        among: The policies that the error may name; by default all.
 
     Raises:
         ConfigError: The policy does not choose such; names policies that do.
@@ -206,7 +209,7 @@ def check_kind(type_: Any, space: Any) -> None:
         raise ConfigError(
             f"policy {type_.removesuffix('_command')!r} chooses {own} actions, and "
             f"the environments' action space is {space}, which is {kind}; policies for it: "
-            f"{', '.join(policies_for(kind))}"
+            + ", ".join(one for one in policies_for(kind) if among is None or one in among)
         )
 
 

@@ -32,3 +32,10 @@ def test_the_page_needs_no_torch():
     modules = "ding.entry.cli, ding.board.server, ding.entry.run.status, sys"
     script = f"import {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_wheel_has_the_configs(tmp_path):
+    build = f"setup.py -q build --build-base {tmp_path} build_py --build-lib {tmp_path / 'lib'}"
+    subprocess.run([sys.executable, "-W", "ignore", *build.split()], cwd=ROOT, check=True)
+    built = {path.name for path in (tmp_path / "lib" / "ding" / "configs").glob("*/*.py")}
+    assert built == {path.name for path in (ROOT / "configs").glob("*/*_config.py")}

@@ -46,7 +46,8 @@ class PolicyCommander(BaseCommander):
     """Base of commanders that train: one learner per trainee, many collectors.
 
     Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
-    over (``learn.learner.train_iterations``), one last time. Where a goal ends the run, and that
+    over (``learn.learner.train_iterations``, or ``max_env_step`` steps of all collectors), one last
+    time. Where a goal ends the run, and that
     takes less than ``eval_share`` of the collectors' time, evaluations come sooner: in between, a
     policy can have reached the goal and lost it again.
 
@@ -67,6 +68,7 @@ class PolicyCommander(BaseCommander):
         eval_interval=60,
         eval_share=0.0,
         greedy_share=0.0,
+        max_env_step=math.inf,
     )
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
@@ -88,7 +90,7 @@ class PolicyCommander(BaseCommander):
         self._turn = 0
         self._next_eval: float | None = None
         self._eval_failures = 0
-        self._is_trained_out = False
+        self._has_trained_all = False  # up to `_train_iterations`
 
     # ------------------------------------------------------------------ learners
 
@@ -120,7 +122,7 @@ class PolicyCommander(BaseCommander):
         trainee.trained(finished_task)
         buffer_id = trainee.buffer_id
         if trainee.learner_step >= self._train_iterations:
-            self._is_trained_out = not self._learners.opened and not self._waiting
+            self._has_trained_all = not self._learners.opened and not self._waiting
         else:
             self._let_go(trainee)
         return buffer_id
@@ -291,7 +293,15 @@ class PolicyCommander(BaseCommander):
             self._finish(f"the last evaluation failed: {cause}")
 
     def _finish(self, cause: str) -> None:
-        self.finished_reason = f"{self._train_iterations:.0f} iterations were trained; {cause}"
+        limit = f"{self._train_iterations:.0f} iterations were trained"
+        if not self._has_trained_all:
+            limit = f"reached max_env_step {self._own.max_env_step:.0f}"
+        self.finished_reason = f"{limit}; {cause}"
+
+    @property
+    def _is_trained_out(self) -> bool:
+        steps = sum(trainee.envstep for trainee in self._current)
+        return self._has_trained_all or steps >= self._own.max_env_step
 
     @property
     def _is_over(self) -> bool:
@@ -338,7 +348,7 @@ class PolicyCommander(BaseCommander):
         self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
         self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
         self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
-        self._is_trained_out = bool(self._current) and not self._waiting
+        self._has_trained_all = bool(self._current) and not self._waiting
         if self._waiting:
             self.finished_reason = None  # training may be longer now
         wait = state_dict["till_eval"]

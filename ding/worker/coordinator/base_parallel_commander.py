@@ -40,7 +40,7 @@ class NaiveCommander(PolicyCommander):
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
-        self._train_iterations = math.inf
+        self._train_iterations = self._own.max_env_step = math.inf
         self._current = [Trainee("naive_policy", "naive_buffer")]
         self.learner_info: dict[str, LearnerNews] = {}
         self.collector_task_finish_count = 0

@@ -764,3 +764,24 @@ def test_a_commander_that_differs_in_one_decision():
     assert not finish_evaluation(commander, 100.0)
     assert not finish_evaluation(commander, 200.0)
     assert finish_evaluation(commander, 200.0)
+
+
+def test_enough_env_steps_end_the_run_after_a_last_evaluation():
+    commander = made(commander={"max_env_step": 30})
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    commander.update_collect_progress(task.task_id, {"cur_step": 29})
+    assert not commander.judge_collector_finish(task.task_id, {"collector_done": False})
+    commander.update_collect_progress(task.task_id, {"cur_step": 31})
+    assert commander.judge_collector_finish(task.task_id, {"collector_done": False})
+    commander.finish_collector_task(task.task_id, {"eval_flag": False, "step_count": 31})
+
+    last = commander.get_collector_task()
+    assert last.collector_cfg.eval_flag
+    assert commander.get_collector_task() is None
+    assert commander.finished_reason is None
+    report = {"eval_flag": True, "reward_mean": 12.0, "real_episode_count": 2}
+    commander.finish_collector_task(last.task_id, report)
+    assert commander.finished_reason == (
+        "reached max_env_step 30; the last evaluation's mean return was 12"
+    )
