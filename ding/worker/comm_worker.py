@@ -171,7 +171,7 @@ class CommWorker(ABC):
         """Where the coordinator reaches it, as ``host:port``; known once it was started."""
         if self._http is None:
             raise ConfigError(f"{self._name} does not listen: it was not started, or not for HTTP")
-        return self._http.address
+        return self._http.my_address
 
     @property
     def port(self) -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import requests
 
@@ -63,38 +63,8 @@ class CallbackSlave(Slave):
         return call() if field is None else call(task.get(field))
 
 
-class ServiceSlave(Slave):
-    """A slave that passes requests to a service.
-
-    Args:
-        service: The worker.
-        on_lost: Called with the cause when the coordinator has gone without notice.
-        slave_args: Arguments of the slave.
-    """
-
-    def __init__(
-        self,
-        service: WorkerService,
-        on_lost: Callable[[str], object],
-        *slave_args: Any,
-        **slave_kwargs: Any,
-    ) -> None:
-        super().__init__(*slave_args, **slave_kwargs)
-        self._service, self._on_lost = service, on_lost
-
-    def _process_task(self, task: Mapping[str, object]) -> Json:
-        request = request_from_json(self._service.kind, task)
-        return answer_to_json(request, self._service.handle(request))
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        self._service.released()
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        self._on_lost(f"lost the coordinator at {master_address}: {type(err).__name__}: {err}")
-
-
-class HttpWorker:
-    """Makes a service reachable for a coordinator.
+class HttpWorker(Slave):
+    """Makes a service reachable for a coordinator: a slave that passes requests to it.
 
     Args:
         service: The worker.
@@ -107,43 +77,32 @@ class HttpWorker:
     def __init__(
         self,
         service: WorkerService,
-        cfg: Mapping[str, object],
+        cfg: Mapping[str, Any],
         on_failure: Callable[[str], object],
     ) -> None:
-        self._service = service
-        port = cfg.get("port", "auto")
+        port, key, channel = cfg.get("port", "auto"), cfg.get("run_key"), cfg.get("channel")
         has_own_port = port not in ("auto", 0, None)
-        self._slave = ServiceSlave(
-            service,
-            self._lost,
+        super().__init__(
             cfg.get("host"),
-            int(str(port)) if has_own_port else 0,
+            int(port) if has_own_port else 0,
             cfg.get("heartbeat_span"),
-            channel=cfg.get("channel"),
-            key=cfg.get("run_key"),
+            channel=channel,
+            key=key,
             on_death=on_failure,
         )
+        self._service = service
         self._joiner: Joiner | None = None
         if cfg.get("coordinator") and not has_own_port:  # else it is in the coordinator's table
-            host, at = cast("tuple[str, int]", cfg["coordinator"])
+            host, at = cfg["coordinator"]
+            name = str(cfg.get("name") or service.kind)
             self._joiner = Joiner(
-                (host, int(at)),
-                service.kind,
-                str(cfg.get("name") or service.kind),
-                lambda: self.address,
-                cast("str | None", cfg.get("run_key")),
-                cast("int | None", cfg.get("channel")),
-                on_failure,
+                *((host, int(at)), service.kind, name, lambda: self.my_address),
+                *(key, channel, on_failure),
             )
-
-    @property
-    def address(self) -> str:
-        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
-        return self._slave.my_address
 
     def start(self) -> None:
         """Listen, and begin to join the coordinator; does not wait."""
-        self._slave.start()
+        super().start()
         if self._joiner is not None:
             self._joiner.start()
 
@@ -156,14 +115,22 @@ class HttpWorker:
         """Stop listening; the request under way fails."""
         if self._joiner is not None:
             self._joiner.close()
-        self._slave.close()
+        super().close()
 
     def in_touch(self, tolerance: float) -> bool:
         """Whether the coordinator has given a sign of life in the last ``tolerance`` seconds."""
-        silence = self._slave.master_silence
+        silence = self.master_silence
         return silence is not None and silence <= tolerance
 
-    def _lost(self, cause: str) -> None:
+    def _process_task(self, task: Mapping[str, object]) -> Json:
+        request = request_from_json(self._service.kind, task)
+        return answer_to_json(request, self._service.handle(request))
+
+    def _before_disconnection(self, data: Mapping[str, object]) -> None:
+        self._service.released()
+
+    def _lost_connection(self, master_address: str, err: Exception) -> None:
+        cause = f"lost the coordinator at {master_address}: {type(err).__name__}: {err}"
         self._service.coordinator_lost(cause)
         if self._joiner is not None:
             self._joiner.lost()
