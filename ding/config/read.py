@@ -65,6 +65,7 @@ class Config:
 
     @property
     def cfg_dict(self) -> dict[str, Any]:
+        """The config as a nested dict."""
         return self._cfg_dict
 
 

@@ -36,6 +36,7 @@ class IdColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """``(N,)``."""
         return self.numbers.shape
 
     @overload
@@ -49,6 +50,7 @@ class IdColumn:
         return IdColumn(self.prefix, picked) if np.ndim(picked) else f"{self.prefix}_{int(picked)}"
 
     def tolist(self) -> list[str]:
+        """The ids as text."""
         prefix = self.prefix
         return [f"{prefix}_{number}" for number in self.numbers.tolist()]
 
@@ -105,10 +107,12 @@ class IndexedColumn(Generic[Array]):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the gathered array: ``(N, *source.shape[1:])``."""
         return (len(self.index), *self.source.shape[1:])
 
     @property
     def dtype(self) -> Any:
+        """Type of the source's elements."""
         return self.source.dtype
 
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":

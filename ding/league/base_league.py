@@ -54,6 +54,7 @@ class BaseLeague(ABC):
 
     @classmethod
     def default_config(cls) -> EasyDict:
+        """A copy of the class's ``config``."""
         cfg = EasyDict(copy.deepcopy(cls.config))
         cfg.cfg_type = f"{cls.__name__}Dict"
         return cfg
@@ -164,10 +165,12 @@ class BaseLeague(ABC):
 
     @property
     def active_players(self) -> list[ActivePlayer]:
+        """The players that are being trained."""
         return list(self._active.values())
 
     @property
     def active_players_ids(self) -> list[str]:
+        """Their ids, in the same order."""
         return [player.player_id for player in self.active_players]
 
     @property

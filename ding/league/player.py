@@ -185,6 +185,7 @@ class ActivePlayer(Player):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the player's state, its random generator included."""
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
         self.rating = PlayerRating(**state_dict["rating"])

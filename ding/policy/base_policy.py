@@ -233,10 +233,12 @@ class Policy(RowAdapter, NetworkOwner):
 
     @property
     def cfg(self) -> EasyDict:
+        """The complete policy config."""
         return self._cfg
 
     @property
     def learn_mode(self) -> modes.learn_function:
+        """Training; see `modes.learn_function`."""
         return Policy.learn_function(
             self._forward_learn,  # type: ignore[arg-type]  # most take no keyword arguments
             self._reset_learn,
@@ -247,6 +249,7 @@ class Policy(RowAdapter, NetworkOwner):
 
     @property
     def collect_mode(self) -> modes.collect_function:
+        """Acting with exploration; see `modes.collect_function`."""
         mode = Policy.collect_function(
             self._forward_collect,
             self._process_transition,
@@ -269,6 +272,7 @@ class Policy(RowAdapter, NetworkOwner):
 
     @property
     def eval_mode(self) -> modes.eval_function:
+        """Acting without exploration; see `modes.eval_function`."""
         mode = Policy.eval_function(
             self._forward_eval,  # type: ignore[arg-type]  # likewise
             self._reset_eval,
@@ -649,6 +653,7 @@ class CommandModePolicy(Policy):
 
     @property
     def command_mode(self) -> modes.command_function:
+        """Settings of the other modes that change during a run; see `modes.command_function`."""
         return CommandModePolicy.command_function(
             self._get_setting_learn, self._get_setting_collect, self._get_setting_eval
         )

@@ -152,6 +152,7 @@ class DTPolicy(Policy):
 
     @property
     def eval_mode(self) -> Any:
+        """Acting by the return that is still to be reached, which rewards lower step by step."""
         mode: Any = super().eval_mode
         if mode.batched is not None:
             mode.batched = replace(mode.batched, see_rewards=self.see_rewards)

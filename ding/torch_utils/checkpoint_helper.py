@@ -32,6 +32,7 @@ class CountVar:
 
     @property
     def val(self) -> int:
+        """The count."""
         return self._val
 
     def update(self, val: int) -> None:

@@ -25,6 +25,7 @@ class PCGrad:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
+        """The wrapped optimiser."""
         return self._optim
 
     def zero_grad(self) -> None:

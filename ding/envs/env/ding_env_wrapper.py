@@ -83,6 +83,7 @@ class DingEnvWrapper(BaseEnv):
 
     @classmethod
     def default_config(cls) -> EasyDict:
+        """A copy of the class's ``config``."""
         cfg = EasyDict(copy.deepcopy(cls.config))
         cfg.cfg_type = cls.__name__ + "Dict"
         return cfg
@@ -246,6 +247,7 @@ class DingEnvWrapper(BaseEnv):
 
     @property
     def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+        """Space of what ``reset`` and ``step`` return, after all wrappers."""
         self._built()
         return self._observation_space
 
@@ -257,6 +259,7 @@ class DingEnvWrapper(BaseEnv):
 
     @property
     def reward_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+        """Box of shape ``(1,)`` float32."""
         self._built()
         return self._reward_space
 
@@ -329,6 +332,7 @@ class DingEnvWrapper(BaseEnv):
         }
 
     def load_state_dict(self, state_dict: Settings) -> None:
+        """Restore seeds and the wrappers' statistics; the next ``reset`` continues from them."""
         self._seed = state_dict["seed"]
         self._dynamic_seed = state_dict["dynamic_seed"]
         self._seed_rng = None

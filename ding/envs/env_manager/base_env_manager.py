@@ -169,6 +169,7 @@ class BaseEnvManager(EnvRequests):
 
     @property
     def closed(self) -> bool:
+        """Whether no environment runs: before ``launch`` and after ``close``."""
         return self._runner is None
 
     # ---- columns ------------------------------------------------------------------------------
@@ -260,6 +261,7 @@ class BaseEnvManager(EnvRequests):
         return all(self.env_state_done(env_id) for env_id in range(self._env_num))
 
     def env_state_done(self, env_id: int) -> bool:
+        """Whether the environment has finished all its episodes."""
         return self._runner is not None and self._runner.states[env_id] == EnvState.DONE
 
     # ---- inside -------------------------------------------------------------------------------

@@ -177,6 +177,7 @@ class WarpFrameWrapper(gymnasium.ObservationWrapper):
 
     @staticmethod
     def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+        """Shapes of observation, action and reward after the wrapper."""
         return (84, 84), act_shape, rew_shape
 
 

@@ -114,6 +114,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def closed(self) -> bool:
+        """Whether the collector has ended."""
         return self._ended.is_set()
 
     def _begin(self) -> None:
@@ -144,6 +145,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def policy(self) -> Mode | list[Mode]:
+        """The collect or eval mode that acts; one for each player in a battle."""
         return self._policy
 
     @policy.setter
@@ -152,6 +154,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def env_manager(self) -> BaseEnvManager:
+        """The manager of the environments that it steps."""
         manager: BaseEnvManager = self._env_manager
         return manager
 

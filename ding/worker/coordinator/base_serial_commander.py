@@ -51,6 +51,7 @@ class BaseSerialCommander(Configurable):
 
     @property
     def policy(self) -> _CommandMode | None:
+        """The command mode that settings come from."""
         return self._policy
 
     @policy.setter

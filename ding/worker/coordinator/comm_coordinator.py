@@ -171,6 +171,7 @@ class CommCoordinator:
                 self._threads[worker].wake()
 
     def came(self, arrival: Arrival) -> None:
+        """Start a session, and its thread, for a worker that has announced itself."""
         with self._turn:
             session = self.core.came(arrival, time.monotonic())
             self._wake()
@@ -182,6 +183,7 @@ class CommCoordinator:
             thread.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
+        """End the session of a lost worker; an earlier life of the name is ignored."""
         session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
             with self._turn:
@@ -189,10 +191,13 @@ class CommCoordinator:
                 self._wake()
 
     def status(self) -> Mapping[str, object]:
+        """The run as ``GET /status`` shows it."""
         return self._status()
 
     def warn(self, source: str, text: str) -> None:
+        """Log a warning about a worker."""
         self.events.warn(source, text)
 
     def fatal(self, cause: str) -> None:
+        """End the run as failed with this cause."""
         self.events.fatal(cause)

@@ -57,6 +57,7 @@ class OneVsOneCommander(PolicyCommander):
 
     @property
     def league(self) -> BaseLeague:
+        """The league whose players train."""
         return self._league
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:

@@ -41,6 +41,7 @@ class TaskState:
 
     @property
     def buffer_id(self) -> str | None:
+        """Buffer that the task reads or fills; None if it names none."""
         buffer_id = self.task.get("buffer_id")
         return buffer_id if isinstance(buffer_id, str) else None
 

@@ -372,6 +372,7 @@ class BaseLearner(Configurable):
 
     @property
     def policy(self) -> LearnMode:
+        """The learn mode that is trained."""
         return self._policy  # type: ignore[return-value]
 
     @policy.setter

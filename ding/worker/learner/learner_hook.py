@@ -67,10 +67,12 @@ class Hook(ABC):
 
     @property
     def name(self) -> str:
+        """Name of the hook, by which configs refer to it."""
         return self._name
 
     @property
     def priority(self) -> float:
+        """Order among the hooks of a position: lower ones run first."""
         return self._priority
 
     @abstractmethod
@@ -104,6 +106,7 @@ class LearnerHook(Hook):
 
     @property
     def position(self) -> str:
+        """When it runs: ``before_run``, ``after_run``, ``before_iter`` or ``after_iter``."""
         return self._position
 
     def _is_due(self, engine: Engine) -> bool:

@@ -71,6 +71,7 @@ class CollectTask:
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 
     def start(self) -> None:
+        """Start collecting in the task's own thread."""
         self._thread.start()
 
     def put(self, metadata: Mapping[str, Json]) -> None:
