@@ -183,7 +183,7 @@ class ReturnPlot:
 def returns(
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], x: Axis = "envstep"
 ) -> ReturnPlot:
-    """The returns of runs, grouped by config.
+    """Learning curves of runs: their returns, grouped by config.
 
     Args:
         runs: Folders of runs, or folders that hold such.
@@ -191,6 +191,16 @@ def returns(
 
     Raises:
         ConfigError: There is no run with an evaluation, or no such axis.
+
+    Example:
+
+        >>> import ding
+        >>> from ding.entry import serial_pipeline
+        >>> from ding.entry.quick_config import quick_config
+        >>> policy = serial_pipeline(quick_config("CartPole-v1", "dqn"), seed=0, max_env_step=16)
+        >>> plot = ding.plot.returns(".")  # plot.save("returns.png"), print(plot.table())
+        >>> plot.envs, len(plot.curves)
+        (('CartPole-v1',), 1)
     """
     if x not in _AXIS_TITLES:
         raise ConfigError(f"x is {x!r}, expected {listed(tuple(_AXIS_TITLES))}")

@@ -92,6 +92,17 @@ def compile_config(
         ConfigError: Unknown or missing keys, wrong types, contradictions: all of them, each with
             the full path of its key.
         UnknownTypeError: A type that no registry knows.
+
+    Example:
+
+        >>> from ding.config import compile_config
+        >>> from ding.envs import BaseEnvManager
+        >>> from ding.policy import DQNPolicy
+        >>> model = dict(obs_shape=4, action_shape=2)
+        >>> main = dict(env=dict(env_id="CartPole-v1"), policy=dict(model=model))
+        >>> cfg = compile_config(main, BaseEnvManager, DQNPolicy, save_cfg=False)
+        >>> cfg.policy.learn.batch_size, cfg.policy.learn.learning_rate
+        (64, 0.001)
     """
     notes = Notes()
     given: dict[str, Any] = {"env": env, "reward_model": reward_model}

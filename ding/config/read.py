@@ -130,10 +130,23 @@ def read_config_directly(path: str) -> dict[str, Any]:
 
 
 def read_config(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``main_config`` and ``create_config`` of a config file.
+    """Read ``main_config`` and ``create_config`` from a config file.
+
+    Args:
+        path: File, ``.py`` or ``.yaml``.
 
     Raises:
         ConfigError: As `read_config_directly`, or one of the two is not defined.
+
+    Example:
+
+        >>> from pathlib import Path
+        >>> from ding.config import read_config
+        >>> text = "main_config = {}\\ncreate_config = dict(policy=dict(type='dqn'))"
+        >>> _ = Path("my_config.py").write_text(text)
+        >>> main_config, create_config = read_config("my_config.py")
+        >>> create_config["policy"]["type"]
+        'dqn'
     """
     return _parts(path, read_config_directly(path))
 

@@ -109,7 +109,7 @@ def _of_rows(method: Callable[..., Any]) -> Any:
 
 
 class Columns(list[Row]):
-    """A sequence of transitions, columns inside.
+    """Batch of transitions, stored as arrays (columns) with one leading length; a list of dicts.
 
     It is a list of dicts, and does all that one does. ``len``, slicing, ``+`` of two containers,
     ``extend`` and ``copy`` keep the columns; whatever reaches a single row, or joins the data with
@@ -123,6 +123,16 @@ class Columns(list[Row]):
 
     Raises:
         DataError: Columns of different lengths, or none at all.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.data import Columns
+        >>> data = Columns({"obs": np.zeros((3, 4)), "reward": np.arange(3.0)})
+        >>> len(data), data.column("obs").shape, data[1:].is_columnar
+        (3, (3, 4), True)
+        >>> data[1]["reward"]  # from here on they are rows
+        1.0
     """
 
     def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Row] = ()) -> None:

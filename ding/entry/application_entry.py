@@ -43,7 +43,7 @@ def eval(
     load_path: str | None = None,
     replay_path: str | None = None,
 ) -> float:
-    """Evaluate a policy.
+    """Evaluate a policy by its mean return.
 
     Its weights are ``state_dict``, or else the file ``load_path``, or else the one in the config's
     ``policy.learn.learner.hook.load_ckpt_before_run`` or ``policy.load_path``, or else those that
@@ -64,6 +64,14 @@ def eval(
     Raises:
         ConfigError: The config is wrong, or names no weights.
         CheckpointError: The weights cannot be read or do not fit.
+
+    Example:
+
+        >>> from ding.entry import eval
+        >>> from ding.entry.quick_config import quick_config
+        >>> from ding.model import DQN
+        >>> model = DQN(4, 2)  # untrained weights; of a run: load_path="…/ckpt_best.pth.tar"
+        >>> mean_return = eval(quick_config("CartPole-v1", "dqn"), seed=0, model=model)
     """
     returns = evaluate(input_cfg, seed, env_setting, model, state_dict, load_path, replay_path)
     return sum(returns) / len(returns)
@@ -123,6 +131,14 @@ def collect_demo_data(
     Raises:
         ConfigError: The config is wrong, or names no weights or file.
         CheckpointError: The weights cannot be read or do not fit, or the file cannot be written.
+
+    Example:
+
+        >>> from ding.entry import collect_demo_data
+        >>> from ding.entry.quick_config import quick_config
+        >>> from ding.model import DQN
+        >>> config = quick_config("CartPole-v1", "dqn")
+        >>> collect_demo_data(config, 0, 64, "demo.pkl", model=DQN(4, 2))
     """
     cfg = _compile(input_cfg, seed, env_setting, model)
     path = expert_data_path or cfg.policy.collect.get("save_path")

@@ -72,6 +72,12 @@ def parallel_pipeline(
         ConfigError: What is wrong with the config, before anything is started.
         RunError: The run failed.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
+
+    Example:
+
+        >>> from ding.entry import parallel_pipeline
+        >>> from ding.entry.quick_config import quick_config
+        >>> parallel_pipeline(quick_config("CartPole-v1", "dqn"), seed=0)  # doctest: +SKIP
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ConfigError(

@@ -60,6 +60,13 @@ def serial_pipeline(
     Raises:
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
+
+    Example:
+
+        >>> from ding.entry import serial_pipeline
+        >>> from ding.entry.quick_config import quick_config
+        >>> config = quick_config("CartPole-v1", "dqn")  # or the path of a config file
+        >>> policy = serial_pipeline(config, seed=0, max_env_step=64)
     """
     pipeline = SerialPipeline(input_cfg, seed, env_setting, model, strict)
     return pipeline.train(max_train_iter, max_env_step, dynamic_seed, callbacks)[0]

@@ -57,6 +57,16 @@ def serial_pipeline_offline(
 
     Raises:
         DataError: The data set is empty, or not of what the policy learns from.
+
+    Example:
+
+        >>> from ding.entry import collect_demo_data, serial_pipeline_offline
+        >>> from ding.entry.quick_config import quick_config
+        >>> from ding.model import DQN
+        >>> main, create = quick_config("CartPole-v1", "dqn")
+        >>> collect_demo_data((main, create), 0, 64, "demo.pkl", model=DQN(4, 2))
+        >>> main["policy"].update(collect=dict(data_type="naive", data_path="demo.pkl"))
+        >>> policy = serial_pipeline_offline((main, create), seed=0, max_train_iter=1)
     """
     pipeline = OfflinePipeline(input_cfg, seed, env_setting, model, strict)
     return pipeline.train(max_train_iter, callbacks=callbacks)[0]

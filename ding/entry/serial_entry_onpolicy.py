@@ -25,6 +25,14 @@ def serial_pipeline_onpolicy(
     """Train a policy on what it has just collected, until it is good enough or a limit is reached.
 
     Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
+
+    Example:
+
+        >>> from ding.entry import serial_pipeline_onpolicy
+        >>> from ding.entry.quick_config import quick_config
+        >>> config = quick_config("CartPole-v1", "ppo")
+        >>> config[0]["policy"]["collect"]["n_sample"] = 64
+        >>> policy = serial_pipeline_onpolicy(config, seed=0, max_env_step=64)
     """
     pipeline = OnPolicyPipeline(input_cfg, seed, env_setting, model, strict)
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]

@@ -114,7 +114,7 @@ class TrainedPolicy:
 def load(
     run: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None
 ) -> TrainedPolicy:
-    """The policy that a run has trained, on the CPU.
+    """Load the policy that a run has trained, on the CPU.
 
     The run's config is executed as Python: load runs that you trust.
 
@@ -125,6 +125,13 @@ def load(
     Raises:
         ConfigError: There is no run, or its environments normalise what the policy sees.
         CheckpointError: It has no weights, or they cannot be read.
+
+    Example:
+
+        >>> import ding
+        >>> agent = ding.load("zoo:cartpole_dqn")
+        >>> int(agent.act([0.0, 0.0, 0.1, 0.5]))  # CartPole: 1 pushes to the right
+        1
     """
     found = find_trained(run)
     cfg = load_config(found.config, 0, None, None, command=False, collects=False)

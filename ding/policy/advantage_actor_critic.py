@@ -215,7 +215,7 @@ class A2CPolicy(AdvantageActorCritic):
     """Advantage Actor-Critic (Mnih et al. 2016), synchronous, for discrete and continuous actions.
 
     ``learn_mode.forward`` takes the samples of one collection, as a list of dicts or as one dict of
-    columns with ``B`` rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]``
+    tensors with ``B`` rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]``
     (continuous: float32 ``[B, action_shape]``) and ``logit`` ``[B, action_shape]`` (continuous: a
     dict of ``mu`` and ``sigma`` of this shape); ``reward``, ``done``, ``value`` and ``adv``
     ``[B]``, with ``value`` and ``adv`` from the critic that collected. Optional are ``traj_flag``

@@ -57,7 +57,7 @@ _MOST_LAYOUTS = 64
 
 
 class Policy(RowAdapter, NetworkOwner):
-    """Base class of policies.
+    """Base class of policies: a network, its training, and how it acts.
 
     Subclasses define ``config`` (defaults), ``default_model``, and the protected methods of the
     modes that they support. Batched subclasses define ``_forward_collect_batch``,
@@ -72,6 +72,14 @@ class Policy(RowAdapter, NetworkOwner):
 
     Raises:
         ConfigError: An unknown mode.
+
+    Example:
+
+        >>> from ding.policy import DQNPolicy
+        >>> class NoisierDQN(DQNPolicy):
+        ...     config = dict(other=dict(eps=dict(start=1.0)))  # over the defaults of DQN
+        >>> NoisierDQN.default_config().other.eps.start
+        1.0
     """
 
     learn_function = modes.learn_function
@@ -672,7 +680,23 @@ class CommandModePolicy(Policy):
 
 
 def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:
-    """Build the registered policy ``cfg.type``; ``cfg.import_names`` are imported first."""
+    """Build the registered policy ``cfg.type``; ``cfg.import_names`` are imported first.
+
+    Args:
+        cfg: A complete policy config.
+        kwargs: ``model`` and ``enable_field`` of `Policy`.
+
+    Raises:
+        UnknownTypeError: No policy of this type is registered.
+
+    Example:
+
+        >>> from ding.policy import DQNPolicy, create_policy
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> type(create_policy(cfg, enable_field=["eval"])).__name__
+        'DQNPolicy'
+    """
     import_module(cfg.get("import_names", []))
     return POLICY_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
 

@@ -151,6 +151,16 @@ def single_env_forward_wrapper(forward_fn: Callable[..., Any]) -> Callable[..., 
     Returns:
         ``(obs) -> action``, both without a batch dimension; the action is an ndarray, 0-d for a
         discrete one.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.policy import DQNPolicy, single_env_forward_wrapper
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> act = single_env_forward_wrapper(DQNPolicy(cfg).eval_mode.forward)
+        >>> act(np.zeros(4, np.float32)).shape
+        ()
     """
 
     def forward(obs: Obs) -> np.ndarray:

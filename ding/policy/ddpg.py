@@ -32,7 +32,7 @@ class DDPGPolicy(QActorCritic):
     2016): the critics see the choice as a one-hot vector, through which the actor learns by the
     straight-through Gumbel softmax (Jang et al. 2017). Choices explore with the ε of ``other.eps``.
 
-    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of tensors with ``B``
     rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` float32 ``[B, action_shape]``,
     ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with importance
     weights, ``priority_IS`` ``[B]``. It makes one update and returns its log: numbers such as

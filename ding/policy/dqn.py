@@ -43,7 +43,7 @@ class DQNPolicy(NStepPolicy):
     ``None``, it follows the online network with the rate ``learn.target_theta`` at each update.
     With ``model.action_shape`` a list of K sizes an action is K independent choices.
 
-    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of tensors with ``B``
     rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]`` (``[B, K]`` of K
     choices), ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with
     importance weights, ``priority_IS`` ``[B]``. It makes one update and returns its log:
@@ -192,6 +192,13 @@ class C51Policy(DQNPolicy):
     outside are clipped to it, so choose both around the returns, discounted by ``discount_factor``,
     that episodes can have. The online network chooses the next action, as in Rainbow (Hessel et al.
     2018). The priority of a sample is its cross-entropy.
+
+    Example:
+
+        >>> from ding.policy import C51Policy
+        >>> cfg = C51Policy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2, v_min=0, v_max=100)
+        >>> learn = C51Policy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Bellemare et al. 2017"
@@ -291,6 +298,13 @@ class RainbowDQNPolicy(C51Policy):
 
     These are double Q-learning, a dueling network, n-step returns, prioritised replay and noisy
     layers.
+
+    Example:
+
+        >>> from ding.policy import RainbowDQNPolicy
+        >>> cfg = RainbowDQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2, v_min=0, v_max=100)
+        >>> learn = RainbowDQNPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Hessel et al. 2018"

@@ -75,7 +75,33 @@ class ActForward(Protocol):
 
 
 class learn_function(NamedTuple):
-    """``policy.learn_mode``: train, list the logged names, save and load the training state."""
+    """Learn mode of a policy, ``policy.learn_mode``: updates and the training state.
+
+    Attributes:
+        forward: Updates from B samples: rows, `Columns`, or a dict of tensors ``[B, ...]``.
+            Returns numbers to log, and ``priority`` ``[B]`` if the policy has one.
+        monitor_vars: Names of the logged values.
+        state_dict: Network, targets and optimisers.
+        load_state_dict: Restores them.
+        reset: Forgets recurrent states.
+        info: A description of the policy.
+        get_attribute: Value of ``cuda``, ``device`` and others.
+        set_attribute: Sets one.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.data import Columns
+        >>> from ding.policy import DQNPolicy
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> obs, one = np.zeros((8, 4), np.float32), np.ones(8, np.float32)
+        >>> batch = Columns(dict(obs=obs, next_obs=obs, action=np.zeros(8, int)))
+        >>> batch = batch.with_columns(reward=one, done=one == 0)
+        >>> log = DQNPolicy(cfg).learn_mode.forward(batch)
+        >>> log["priority"].shape
+        torch.Size([8])
+    """
 
     forward: LearnForward
     reset: Callable[..., None]
@@ -111,20 +137,50 @@ class _EvalFunctions(NamedTuple):
 
 
 class collect_function(_CollectFunctions):
-    """``policy.collect_mode``: act with exploration, and make samples of transitions.
+    """Collect mode of a policy, ``policy.collect_mode``: acting with exploration.
 
     Attributes:
+        forward: From ``{env_id: obs}`` to ``{env_id: {"action": ...}}``, with keyword arguments
+            such as ``eps``.
+        process_transition: Makes the transition, a dict, of ``obs``, the output and a timestep.
+        get_train_sample: Makes training samples of a trajectory, a list of transitions.
+        reset: Forgets recurrent states of ``data_id`` (environment ids), or all.
+        state_dict: The network's weights.
+        load_state_dict: Restores them.
+        get_attribute: Value of ``cuda``, ``device`` and others.
+        set_attribute: Sets one.
         batched: Its columnar side, if the policy has one.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.policy import DQNPolicy
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> collect = DQNPolicy(cfg).collect_mode
+        >>> obs = np.zeros(4, np.float32)
+        >>> outputs = collect.forward({0: obs, 3: obs}, eps=0.1)
+        >>> list(outputs), outputs[3]["action"].shape
+        ([0, 3], torch.Size([1]))
     """
 
     batched: BatchedCollect | None = None
 
 
 class eval_function(_EvalFunctions):
-    """``policy.eval_mode``: act without exploration.
+    """Eval mode of a policy, ``policy.eval_mode``: acting without exploration.
 
-    Attributes:
-        batched: Its columnar side, if the policy has one.
+    Arguments are those of `collect_function` that concern acting.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.policy import DQNPolicy
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> outputs = DQNPolicy(cfg).eval_mode.forward({0: np.zeros(4, np.float32)})
+        >>> outputs[0]["action"].shape, outputs[0]["logit"].shape
+        (torch.Size([1]), torch.Size([2]))
     """
 
     batched: BatchedEval | None = None

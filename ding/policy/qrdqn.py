@@ -59,6 +59,13 @@ class IQNPolicy(QRDQNPolicy):
     Each update draws ``model.num_quantiles`` fractions for the prediction and as many for the
     target. Acting uses the midpoints of equal steps, so that the same observation gives the same
     values.
+
+    Example:
+
+        >>> from ding.policy import IQNPolicy
+        >>> cfg = IQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> learn = IQNPolicy(cfg).learn_mode.forward  # learn(samples) returns the log
     """
 
     paper = "Dabney et al. 2018b"

@@ -116,7 +116,7 @@ class SACPolicy(_SoftActorCritic):
     Actions are in ``[-1, 1]``: set ``env.act_scale`` if the environment's range differs. The
     actor's Gaussian is squashed by tanh (appendix C).
 
-    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of columns with ``B``
+    ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of tensors with ``B``
     rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` float32 ``[B, action_shape]``,
     ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with importance
     weights, ``priority_IS`` ``[B]``. It makes one update and returns its log: numbers such as

@@ -11,7 +11,7 @@ import torch
 def get_epsilon_greedy_fn(
     start: float, end: float, decay: int, type_: str = "exp"
 ) -> Callable[[int], float]:
-    """A schedule from ``start`` down to ``end``.
+    """Schedule of ε-greedy exploration, from ``start`` down to ``end``.
 
     Args:
         decay: ``'linear'``: step at which ``end`` is reached. ``'exp'``: steps in which the
@@ -20,6 +20,13 @@ def get_epsilon_greedy_fn(
 
     Returns:
         Step to epsilon.
+
+    Example:
+
+        >>> from ding.rl_utils import get_epsilon_greedy_fn
+        >>> epsilon = get_epsilon_greedy_fn(start=0.9, end=0.1, decay=100, type_="linear")
+        >>> epsilon(0), epsilon(50), epsilon(1000)
+        (0.9, 0.5, 0.1)
     """
     if type_ not in ("linear", "exp"):
         raise ValueError(f"got type_={type_!r}: expected 'linear' or 'exp'")

@@ -13,17 +13,26 @@ gae_data = namedtuple("gae_data", ["value", "next_value", "reward", "done", "tra
 
 
 def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
-    """Advantages of trajectories.
+    """Generalised advantage estimates (Schulman et al. 2016) of trajectories.
 
     Args:
         data: ``gae_data`` with ``value``, ``next_value`` and ``reward`` of shape ``[T]`` or
             ``[T, B]`` (values ``[T, B, A]`` for A agents). ``done`` masks the bootstrap value;
             ``traj_flag`` marks each trajectory's last row, where the recursion stops, and is
             ``done`` when ``None``. Either may be ``None``: then nothing ends within.
+        gamma: Discount factor.
         lambda_: Weight of longer estimates: 0 is the one-step error, 1 the full return.
 
     Returns:
         Advantages in the shape of ``value``.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.rl_utils import gae, gae_data
+        >>> value = torch.zeros(3)
+        >>> gae(gae_data(value, value, torch.ones(3), None, None), gamma=0.5, lambda_=1.0)
+        tensor([1.7500, 1.5000, 1.0000])
     """
     value, next_value, reward, done, traj_flag = data
     if traj_flag is None:

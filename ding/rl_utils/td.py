@@ -135,7 +135,7 @@ def q_nstep_td_error(
     value_gamma: torch.Tensor | None = None,
     criterion: nn.Module = nn.MSELoss(reduction="none"),
 ) -> Loss:
-    """N-step Q-learning.
+    """Loss of n-step Q-learning.
 
     Args:
         data: ``q_nstep_td_data``: ``q`` and ``next_n_q`` ``[B, N]``, actions int64 ``[B]``,
@@ -144,6 +144,20 @@ def q_nstep_td_error(
         gamma: Discount factor, or one per sample.
         cum_reward: The reward is ``[B]``, already discounted and summed.
         value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
+        criterion: Loss of the difference, without reduction.
+
+    Returns:
+        Mean loss, weighted by ``data.weight``; error of each sample, ``[B]``.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
+        >>> q, action = torch.zeros(2, 3), torch.tensor([0, 1])
+        >>> data = q_nstep_td_data(q, q, action, action, torch.ones(1, 2), torch.zeros(2), None)
+        >>> loss, error_per_sample = q_nstep_td_error(data, gamma=0.99)
+        >>> loss, error_per_sample
+        (tensor(1.), tensor([1., 1.]))
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
     next_value = of_action(next_n_q, next_n_action)

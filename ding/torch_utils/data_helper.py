@@ -69,6 +69,13 @@ def to_device(item: Any, device: str, ignore_keys: list[Any] = []) -> Any:
 
     Raises:
         TypeError: A leaf of another type.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.torch_utils import to_device
+        >>> to_device({"obs": torch.zeros(2)}, "cpu")
+        {'obs': tensor([0., 0.])}
     """
     movable = torch.Tensor | torch.nn.Module
     return _changed(lambda leaf: leaf.to(device), movable, item, "to_device", ignore_keys)
@@ -91,6 +98,7 @@ def to_tensor(
     None stay as they are.
 
     Args:
+        item: Nested mappings and sequences.
         dtype: Type of all results. ``None`` keeps the type, except that float64 arrays become
             float32, which is what networks take.
         ignore_keys: Values under these keys stay as they are.
@@ -98,6 +106,13 @@ def to_tensor(
 
     Raises:
         TypeError: A leaf that cannot become a tensor.
+
+    Example:
+
+        >>> import numpy as np
+        >>> from ding.torch_utils import to_tensor
+        >>> to_tensor({"obs": np.zeros(2), "action": 1, "name": "a"})
+        {'obs': tensor([0., 0.]), 'action': tensor(1), 'name': 'a'}
     """
 
     def convert(leaf: Any) -> Any:
@@ -121,8 +136,19 @@ def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
 
     Bools, strings and None stay as they are.
 
+    Args:
+        item: Nested mappings and sequences.
+        dtype: Type of all results; ``None`` keeps it.
+
     Raises:
         TypeError: A leaf that cannot become an array.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.torch_utils import to_ndarray
+        >>> to_ndarray({"obs": torch.zeros(2), "actions": [1, 2]})
+        {'obs': array([0., 0.], dtype=float32), 'actions': array([1, 2])}
     """
 
     def convert(leaf: Any) -> Any:

@@ -121,6 +121,14 @@ class RunCallback:
 
     A serial run calls in the thread that trains, which waits meanwhile. A parallel run calls in
     threads of the coordinator, one call at a time.
+
+    Example:
+
+        >>> import ding
+        >>> class PrintReturns(ding.RunCallback):
+        ...     def on_evaluation(self, event):
+        ...         print(event.env_step, event.result)
+        ...         return event.result >= 195  # ends the run
     """
 
     def on_start(self, event: RunStarted) -> bool | None:

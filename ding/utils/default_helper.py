@@ -230,9 +230,19 @@ class LimitedSpaceContainer:
 def deep_merge_dicts(
     original: dict[str, Any] | None, new_dict: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """`original` with `new_dict` merged over it, as a new dict of the type of `original`.
+    """Merge `new_dict` over `original` into a new dict of the type of `original`.
 
     Neither input is changed, and the result shares no dict or list with them.
+
+    Args:
+        original: Defaults; ``None`` for none.
+        new_dict: Values that win; ``None`` for none.
+
+    Example:
+
+        >>> from ding.utils import deep_merge_dicts
+        >>> deep_merge_dicts({"learn": {"batch_size": 64, "lr": 0.1}}, {"learn": {"lr": 0.5}})
+        {'learn': {'batch_size': 64, 'lr': 0.5}}
     """
     merged = {} if original is None else _copy_containers(original)
     return deep_update(merged, _copy_containers(new_dict or {}), True)
@@ -295,7 +305,22 @@ def flatten_dict(data: Mapping[str, Any], delimiter: str = "/") -> dict[str, Any
 
 
 def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
-    """Seed ``random``, numpy's global generator and torch (its CUDA devices, too)."""
+    """Seed ``random``, numpy's global generator and torch.
+
+    Args:
+        seed: Of all three generators.
+        use_cuda: Whether to seed torch's CUDA devices, too.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.utils import set_pkg_seed
+        >>> set_pkg_seed(0, use_cuda=False)
+        >>> first = torch.rand(3)
+        >>> set_pkg_seed(0, use_cuda=False)
+        >>> torch.equal(first, torch.rand(3))
+        True
+    """
     import torch
 
     seed = int(seed)  # numpy's whole numbers are no seeds for the others

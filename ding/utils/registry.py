@@ -24,7 +24,7 @@ class _Origin(NamedTuple):
 
 
 class Registry(dict[str, Any]):
-    """A dict of names to classes or functions.
+    """Registry: a dict of names to classes or functions.
 
     ``@REGISTRY.register('name')`` adds an entry. Names announced with `register_lazy` are known
     from the start and cost an import only once they are asked for.
@@ -34,6 +34,16 @@ class Registry(dict[str, Any]):
         import_key: The config key that lists the modules to import for more types.
         gives_way: Whether what was only announced may be replaced without ``force_overwrite``:
             environments and data sets of users are often called what built-in ones are called.
+
+    Example:
+
+        >>> from ding.utils import Registry
+        >>> SHAPES = Registry()
+        >>> @SHAPES.register("circle")
+        ... class Circle:
+        ...     pass
+        >>> type(SHAPES.build("circle")).__name__
+        'Circle'
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

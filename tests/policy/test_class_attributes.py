@@ -1,6 +1,5 @@
 """The guide lists what the class of a policy may define."""
 
-import doctest
 import importlib
 import re
 from pathlib import Path
@@ -9,7 +8,6 @@ from types import FunctionType
 import pytest
 
 import tests
-from ding.policy import A2CPolicy, DDPGPolicy, PPOPolicy, SACPolicy, TD3Policy
 from ding.policy.dqn import DQNPolicy
 from ding.utils import MODEL_REGISTRY, POLICY_REGISTRY
 from ding.utils.builtin_types import BUILTIN_TYPES
@@ -49,13 +47,3 @@ def test_the_first_sentence_of_a_policy_names_its_paper():
         policy = POLICY_REGISTRY.get(name)
         first = " ".join(policy.__doc__.split("\n\n")[0].split())
         assert policy.paper.rpartition(" ")[2] in first, name
-
-
-@pytest.mark.parametrize(
-    "policy", [A2CPolicy, DDPGPolicy, DQNPolicy, PPOPolicy, SACPolicy, TD3Policy]
-)
-def test_the_example_of_a_policy_runs(policy):
-    (example,) = doctest.DocTestFinder(recurse=False).find(policy, globs={})
-    results = doctest.DocTestRunner().run(example)
-    assert results.attempted == 4
-    assert not results.failed

@@ -39,13 +39,22 @@ def _with_middleware(method: _Method) -> _Method:
 
 
 class DequeBuffer:
-    """The newest `size` items, whatever they are.
+    """First-in, first-out buffer of the newest `size` items, sampled uniformly.
 
     Args:
         size: How many items fit; the oldest make room.
 
     Attributes:
         middleware: What was added with `use`.
+
+    Example:
+
+        >>> from ding.data import DequeBuffer
+        >>> buffer = DequeBuffer(size=2)
+        >>> for reward in (0.0, 1.0, 2.0):
+        ...     _ = buffer.push({"reward": reward})
+        >>> sorted(item.data["reward"] for item in buffer.sample(2))
+        [1.0, 2.0]
     """
 
     def __init__(self, size: int) -> None:

@@ -5,6 +5,7 @@ from collections import namedtuple
 from typing import Any
 
 EnvElementInfo = namedtuple("EnvElementInfo", ["shape", "value"])
+EnvElementInfo.__doc__ = "Shape of an element of an environment, and its range or kind (``value``)."
 
 
 class IEnvElement(ABC):

@@ -30,7 +30,7 @@ else:
 
 
 class BaseEnvTimestep(NamedTuple):
-    """What a step returns.
+    """Result of ``BaseEnv.step``: ``(obs, reward, done, info)``.
 
     Attributes:
         obs: The observation after it.
@@ -38,6 +38,13 @@ class BaseEnvTimestep(NamedTuple):
         done: Whether the episode has ended.
         info: At the end of an episode with ``eval_episode_return`` and ``truncated``. Games of
             several players have a list, one dict for each.
+
+    Example:
+
+        >>> from ding.envs import BaseEnvTimestep
+        >>> info = {"eval_episode_return": 9.0, "truncated": False}
+        >>> timestep = BaseEnvTimestep(obs=[0.5], reward=1.0, done=True, info=info)
+        >>> obs, reward, done, info = timestep
     """
 
     obs: Obs
@@ -47,11 +54,38 @@ class BaseEnvTimestep(NamedTuple):
 
 
 class BaseEnv(_Env, ABC):
-    """An environment as env managers drive it: ``reset() -> obs``, ``step(action) -> timestep``.
+    """Base class of environments: ``reset() -> obs``, ``step(action) -> BaseEnvTimestep``.
 
     An array handed out as observation may be the environment's own, reused by its next step: the
     env manager copies it. At the end of an episode ``info`` holds ``eval_episode_return`` (float)
     and ``truncated`` (bool), true when a limit cut an episode that could have gone on.
+
+    Args:
+        cfg: The environment's config, of ``create_collector_env_cfg``.
+
+    Example:
+
+        >>> import gymnasium, numpy as np
+        >>> from ding.envs import BaseEnv, BaseEnvTimestep
+        >>> class Coin(BaseEnv):
+        ...     observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+        ...     action_space = gymnasium.spaces.Discrete(2)
+        ...     reward_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+        ...     def __init__(self, cfg):
+        ...         self.coin = np.random.default_rng(0)
+        ...     def seed(self, seed, dynamic_seed=True):
+        ...         self.coin = np.random.default_rng(seed)
+        ...     def reset(self):
+        ...         return np.zeros(1, np.float32)
+        ...     def step(self, action):
+        ...         reward = float(action == self.coin.integers(2))
+        ...         info = {"eval_episode_return": reward, "truncated": False}
+        ...         return BaseEnvTimestep(np.ones(1, np.float32), reward, True, info)
+        ...     def close(self):
+        ...         pass
+        >>> env = Coin({})
+        >>> env.reset(), env.step(env.random_action()).done
+        (array([0.], dtype=float32), True)
     """
 
     timestep = BaseEnvTimestep
@@ -72,7 +106,24 @@ class BaseEnv(_Env, ABC):
 
     @abstractmethod
     def step(self, action: Action) -> BaseEnvTimestep:
-        """Take an action; see `BaseEnvTimestep`."""
+        """Take one step.
+
+        Args:
+            action: An element of ``action_space``; numbers may be ints or arrays of shape ``(1,)``.
+
+        Returns:
+            ``obs`` of ``observation_space``, ``reward`` (float, or float32 ``[1]``), ``done`` and
+            ``info``; see `BaseEnvTimestep`.
+
+        Example:
+
+            >>> from ding.envs import DingEnvWrapper
+            >>> env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+            >>> obs = env.reset()
+            >>> obs, reward, done, info = env.step(1)
+            >>> obs.shape, reward.shape, done
+            ((4,), (1,), False)
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -119,11 +170,28 @@ def copy_env_cfg(cfg: dict[str, Any], count_key: str, **extra: Any) -> list[dict
 def get_vec_env_setting(
     cfg: dict[str, Any], collect: bool = True, eval_: bool = True
 ) -> tuple[type[BaseEnv], list[dict[str, Any]] | None, list[dict[str, Any]] | None]:
-    """The env class that `cfg` names, and the configs of its environments.
+    """Look up the env class that `cfg` names, and make the configs of its environments.
+
+    Args:
+        cfg: The config's ``env`` section: ``type``, ``collector_env_num``, ``evaluator_env_num``.
+        collect: Whether to make the collectors' configs.
+        eval_: Whether to make the evaluators'.
 
     Returns:
         The class, the collectors' configs and the evaluators' configs, ``None`` without `collect`
         or `eval_`.
+
+    Raises:
+        ConfigError: No type, or no number of environments.
+
+    Example:
+
+        >>> from ding.envs import get_vec_env_setting
+        >>> cfg = dict(type="gymnasium", env_id="CartPole-v1")
+        >>> cfg.update(collector_env_num=2, evaluator_env_num=1)
+        >>> env_cls, collector_cfgs, evaluator_cfgs = get_vec_env_setting(cfg)
+        >>> env_cls.__name__, len(collector_cfgs), len(evaluator_cfgs)
+        ('GymnasiumEnv', 2, 1)
     """
     env_cls = get_env_cls(cfg)
     collector_cfg = env_cls.create_collector_env_cfg(cfg) if collect else None

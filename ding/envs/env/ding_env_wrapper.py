@@ -35,11 +35,11 @@ _SEED_LIMIT = 2**31
 
 
 class DingEnvWrapper(BaseEnv):
-    """An environment given as an object, or made from ``cfg.env_id`` when it is first needed.
+    """Adapter of a gymnasium or old gym environment to `BaseEnv`.
 
     ``reset()`` returns the observation alone, ``step()`` a ``BaseEnvTimestep`` with ``reward``
     float32 ``[1]`` and ``done = terminated or truncated``. Observations are float32, or uint8 for
-    images ; an array may be the inner environment's own, so copy it to keep it over
+    images; an array may be the inner environment's own, so copy it to keep it over
     a step (env managers do).
 
     At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of the rewards
@@ -63,6 +63,23 @@ class DingEnvWrapper(BaseEnv):
             obs_plus_prev_action_reward: See `ding.envs.env_wrappers.config_wrappers`.
         caller: ``collector`` or ``evaluator``; set in the configs made by
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
+
+    Args:
+        env: The environment; without it, it is made of ``cfg.env_id`` when it is first needed.
+        cfg: The keys above.
+        seed_api: Whether the environment can be seeded.
+        caller: ``collector`` or ``evaluator``, as in the config.
+        is_gymnasium: Not needed: the API is detected.
+
+    Example:
+
+        >>> from ding.envs import DingEnvWrapper
+        >>> env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> env.seed(0)
+        >>> env.reset().shape
+        (4,)
+        >>> env.step(env.random_action()).reward
+        array([1.], dtype=float32)
     """
 
     config: Config = {

@@ -43,7 +43,7 @@ EnvIdTimestep = namedtuple("EnvIdTimestep", ["obs", "reward", "done", "info", "e
 
 @ENV_MANAGER_REGISTRY.register("base")
 class BaseEnvManager(EnvRequests):
-    """Steps environments one after the other in the calling process.
+    """Vectorised environments, stepped one after the other in the calling process.
 
     Two APIs over the same machinery: dicts by env id (``ready_obs``, ``step``) and columns
     (``ready_columns``, ``step_columns``). An environment whose episode is done is reset by the
@@ -59,6 +59,22 @@ class BaseEnvManager(EnvRequests):
         step_timeout: Seconds that a step may take. ``None`` sets no limit in the manager; pipelines
             give up after some time unless it is infinity.
         reset_timeout: Seconds that a reset may take, in the same way.
+
+    Args:
+        env_fn: A function for each environment, which makes it.
+        cfg: The keys above; defaults for those that are left out.
+
+    Example:
+
+        >>> from ding.envs import BaseEnvManager, DingEnvWrapper
+        >>> envs = BaseEnvManager([lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})] * 2)
+        >>> envs.seed(0)
+        >>> envs.launch()
+        >>> sorted(envs.ready_obs)
+        [0, 1]
+        >>> envs.step({0: 1, 1: 0})[0].done
+        False
+        >>> envs.close()
     """
 
     config: Config = {
@@ -405,7 +421,22 @@ class BaseEnvManagerV2(BaseEnvManager):
 
 
 def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable[..., Any]]) -> BaseEnvManager:
-    """The env manager that ``manager_cfg.type`` names, not launched yet."""
+    """Build the env manager that ``manager_cfg.type`` names, not launched yet.
+
+    Args:
+        manager_cfg: ``type`` and the manager's keys.
+        env_fn: A function for each environment, which makes it.
+
+    Raises:
+        UnknownTypeError: No manager of this type is registered.
+
+    Example:
+
+        >>> from ding.envs import DingEnvWrapper, create_env_manager
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> create_env_manager({"type": "base"}, [make_env] * 2).env_num
+        2
+    """
     return get_env_manager_cls(manager_cfg)(env_fn=env_fn, cfg=manager_cfg)
 
 

@@ -39,7 +39,7 @@ def is_abnormal_timestep(timestep: Any) -> bool:
 
 @ENV_MANAGER_REGISTRY.register("async_subprocess")
 class AsyncSubprocessEnvManager(BaseEnvManager):
-    """Steps environments in worker processes and returns when enough of them have answered.
+    """Vectorised environments in worker processes; a step waits for some of them only.
 
     A step takes actions for the environments that wait for one and returns those that have
     answered meanwhile, which may be others: read the ids. After it at least one environment waits
@@ -60,6 +60,17 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     A process that dies ends in ``EnvDiedError``, one that hangs beyond ``step_timeout`` or
     ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1
     another process makes its environments again instead, and their steps are abnormal.
+
+    Example:
+
+        >>> from ding.envs import AsyncSubprocessEnvManager, DingEnvWrapper
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> envs = AsyncSubprocessEnvManager([make_env] * 2)
+        >>> envs.launch()
+        >>> timesteps = envs.step({env_id: 0 for env_id in envs.ready_obs})
+        >>> set(timesteps) <= {0, 1}
+        True
+        >>> envs.close()
     """
 
     in_lockstep = False
@@ -167,10 +178,20 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
 @ENV_MANAGER_REGISTRY.register("subprocess")
 class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
-    """Steps environments in worker processes and waits for all of them.
+    """Vectorised environments in worker processes; a step waits for all of them.
 
     By default there are as many workers as the process has cores, each with its share of the
     environments: a step wakes each worker once.
+
+    Example:
+
+        >>> from ding.envs import DingEnvWrapper, SyncSubprocessEnvManager
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> envs = SyncSubprocessEnvManager([make_env] * 2)
+        >>> envs.launch()
+        >>> len(envs.step({0: 1, 1: 0}))
+        2
+        >>> envs.close()
     """
 
     in_lockstep = True
@@ -190,7 +211,18 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
 class SubprocessEnvManagerV2(BaseEnvManagerV2, SyncSubprocessEnvManager):  # type: ignore[misc]
-    """The synchronous manager with stacked observations and lists of timesteps."""
+    """`SyncSubprocessEnvManager` with stacked observations and lists of timesteps.
+
+    Example:
+
+        >>> from ding.envs import DingEnvWrapper, SubprocessEnvManagerV2
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> envs = SubprocessEnvManagerV2([make_env] * 2)
+        >>> envs.launch()
+        >>> envs.ready_obs.shape
+        (2, 4)
+        >>> envs.close()
+    """
 
 
 class EnvSupervisor(SubprocessEnvManagerV2):

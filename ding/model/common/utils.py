@@ -14,9 +14,21 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 def create_model(cfg: Mapping[str, Any]) -> nn.Module:
-    """Builds the model that ``cfg['type']`` names, with the rest of ``cfg`` as its arguments.
+    """Build the network that ``cfg['type']`` names, with the rest of ``cfg`` as its arguments.
 
     Modules in ``cfg['import_names']`` are imported first. ``cfg`` is left as it is.
+
+    Args:
+        cfg: ``type``, ``import_names`` and the network's arguments.
+
+    Raises:
+        UnknownTypeError: No network of this type is registered.
+
+    Example:
+
+        >>> from ding.model import create_model
+        >>> type(create_model({"type": "dqn", "obs_shape": 4, "action_shape": 2})).__name__
+        'DQN'
     """
     kwargs = dict(copy.deepcopy(cfg))
     import_module(kwargs.pop("import_names", []))

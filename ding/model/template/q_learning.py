@@ -79,15 +79,29 @@ class QNetwork(nn.Module):
 
 @MODEL_REGISTRY.register("dqn")
 class DQN(QNetwork):
-    """Q-values of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
+    """Q-network: float32 ``[B, *obs_shape]`` to ``{"logit": [B, action_shape]}``.
 
     With several action dimensions ``logit`` is a list, one tensor for each.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        action_shape: Number of actions; a list of them for several action dimensions.
+        encoder_hidden_size_list: Widths of the encoder's layers, of images its channels.
+        dueling: Whether the head has a state value and advantages (Wang et al. 2016).
         head_hidden_size: The encoder's last size unless given.
+        head_layer_num: Layers of the head.
+        activation: Between layers; a module, or its name.
+        norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
+        dropout: Share of units that are dropped in the head.
         init_bias: First bias of the Q-values (of V when dueling): where the values start.
         noise: Noisy linear layers in the head; see `ding.torch_utils.network.NoiseLinearLayer`.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.model import DQN
+        >>> DQN(obs_shape=4, action_shape=2)(torch.zeros(8, 4))["logit"].shape
+        torch.Size([8, 2])
     """
 
     def __init__(

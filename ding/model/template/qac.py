@@ -28,7 +28,12 @@ class _QAC(ActorCritic):
     """An actor, and one critic or two, behind encoders; subclasses define the heads.
 
     Args:
+        obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         twin_critic: Two critics; ``q_value`` is a list then.
+        actor_head_hidden_size: Width of the actor's head, ``critic_head_hidden_size`` likewise.
+        actor_head_layer_num: Layers of the actor's head, ``critic_head_layer_num`` likewise.
+        activation: Between layers; a module, or its name.
+        norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
         encoder_hidden_size_list: An encoder before the heads; images need one.
         share_encoder: One encoder for actor and critics.
     """
@@ -89,13 +94,25 @@ class _QAC(ActorCritic):
 
 @MODEL_REGISTRY.register("continuous_qac")
 class ContinuousQAC(_QAC):
-    """Continuous actions: an actor, and one or two Q-value critics; see `_QAC`.
+    """Actor-critic network for continuous actions: an actor, and one or two Q-value critics.
+
+    The other arguments are described in `_QAC`.
 
     Args:
         action_space: ``'regression'`` (DDPG, TD3: one action), ``'reparameterization'`` (SAC: a
             Gaussian, its sigma a function of the observation) or ``'hybrid'`` (logits of a discrete
             type and arguments; ``action_shape`` is a mapping of ``action_type_shape`` and
             ``action_args_shape``).
+
+    Example:
+
+        >>> import torch
+        >>> from ding.model import ContinuousQAC
+        >>> model = ContinuousQAC(obs_shape=3, action_shape=1, action_space="regression")
+        >>> action = model(torch.zeros(8, 3), mode="compute_actor")["action"]
+        >>> inputs = {"obs": torch.zeros(8, 3), "action": action}
+        >>> model(inputs, mode="compute_critic")["q_value"].shape
+        torch.Size([8])
     """
 
     action_spaces = ("regression", "reparameterization", "hybrid")

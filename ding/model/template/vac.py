@@ -19,7 +19,7 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 @MODEL_REGISTRY.register("vac")
 class VAC(ValueActorCritic):
-    """V-value actor-critic: a policy and a state value, from one encoder or two.
+    """Actor-critic network: a policy and a state value, from one encoder or two.
 
     ``logit`` depends on ``action_space``:
 
@@ -31,11 +31,28 @@ class VAC(ValueActorCritic):
     ``value`` is ``[B]``.
 
     Args:
+        obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        actor_head_hidden_size: Width of the actor's head, ``critic_head_hidden_size`` likewise.
+        actor_head_layer_num: Layers of the actor's head, ``critic_head_layer_num`` likewise.
+        activation: Between layers; a module, or its name.
+        norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
+        sigma_type: ``'independent'`` (parameters), ``'conditioned'`` (on the observation) or
+            ``'fixed'`` (``fixed_sigma_value``).
+        bound_type: ``'tanh'`` bounds ``mu`` to ``[-1, 1]``.
         encoder: A custom encoder; without ``share_encoder`` the critic gets a copy. Its
             output width is its ``output_size`` if it has one, else the last of
             ``encoder_hidden_size_list``.
         impala_cnn_encoder: `IMPALAConvEncoder` with ``encoder_hidden_size_list`` as its channels
             and the last of it as its output width.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.model import VAC
+        >>> model = VAC(obs_shape=4, action_shape=2)
+        >>> output = model(torch.zeros(8, 4), mode="compute_actor_critic")
+        >>> output["logit"].shape, output["value"].shape
+        (torch.Size([8, 2]), torch.Size([8]))
     """
 
     action_spaces = ("discrete", "continuous", "hybrid")

@@ -66,11 +66,20 @@ wrapper_name_map: dict[str, type[IModelWrapper]] = {
 def model_wrap(
     model: nn.Module | IModelWrapper, wrapper_name: str | None = None, **kwargs: Any
 ) -> IModelWrapper:
-    """Wraps a model, or a wrapper around one.
+    """Wrap a network for acting: sampling, exploration noise, hidden states, a target copy.
 
     Args:
+        model: A network, or another wrapper.
         wrapper_name: A key of `wrapper_name_map`; ``'base'`` when None.
         kwargs: For the wrapper.
+
+    Example:
+
+        >>> import torch
+        >>> from ding.model import DQN, model_wrap
+        >>> greedy = model_wrap(DQN(obs_shape=4, action_shape=2), wrapper_name="argmax_sample")
+        >>> greedy.forward(torch.zeros(8, 4))["action"].shape
+        torch.Size([8])
     """
     name = "base" if wrapper_name is None else wrapper_name
     if name not in wrapper_name_map:

@@ -30,7 +30,20 @@ class ISerialCollector(ISerialPart):
 
 
 def create_serial_collector(cfg: EasyDict, **kwargs: object) -> ISerialCollector:
-    """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first."""
+    """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first.
+
+    Args:
+        cfg: The collector's complete config, with its ``type``.
+        kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
+
+    Example:
+
+        >>> from easydict import EasyDict
+        >>> from ding.worker import SampleSerialCollector, create_serial_collector
+        >>> cfg = EasyDict(SampleSerialCollector.default_config(), type="sample")
+        >>> type(create_serial_collector(cfg)).__name__
+        'SampleSerialCollector'
+    """
     import_module(cfg.get("import_names", []))
     collector: ISerialCollector = SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
     return collector

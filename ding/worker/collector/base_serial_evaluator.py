@@ -129,7 +129,20 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
 
 
 def create_serial_evaluator(cfg: EasyDict, **kwargs: object) -> ISerialEvaluator:
-    """Build the registered evaluator ``cfg.type``; ``cfg.import_names`` are imported first."""
+    """Build the registered evaluator ``cfg.type``; ``cfg.import_names`` are imported first.
+
+    Args:
+        cfg: The evaluator's complete config, with its ``type``.
+        kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
+
+    Example:
+
+        >>> from easydict import EasyDict
+        >>> from ding.worker import InteractionSerialEvaluator, create_serial_evaluator
+        >>> cfg = EasyDict(InteractionSerialEvaluator.default_config(), type="interaction")
+        >>> type(create_serial_evaluator(cfg)).__name__
+        'InteractionSerialEvaluator'
+    """
     import_module(cfg.get("import_names", []))
     evaluator: ISerialEvaluator = SERIAL_EVALUATOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
     return evaluator

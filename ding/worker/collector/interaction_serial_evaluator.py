@@ -80,7 +80,33 @@ class EpisodeEvaluator(SerialEvaluator):
 
 @SERIAL_EVALUATOR_REGISTRY.register("interaction")
 class InteractionSerialEvaluator(EpisodeEvaluator):
-    """Rates one policy by its mean return over ``n_episode`` episodes."""
+    """Evaluator: rates a policy by its mean return over ``n_episode`` episodes.
+
+    Args:
+        cfg: ``policy.eval.evaluator``: ``n_episode``, ``eval_freq``, ``stop_value``.
+        env: Env manager; launched when it is first needed.
+        policy: ``policy.eval_mode``.
+        tb_logger: Writer of scalars that the caller owns; by default the evaluator makes one.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log and its scalars.
+
+    Example:
+
+        >>> from ding.config import compile_config
+        >>> from ding.envs import BaseEnvManager, DingEnvWrapper
+        >>> from ding.policy import DQNPolicy
+        >>> from ding.worker import InteractionSerialEvaluator
+        >>> model = dict(obs_shape=4, action_shape=2)
+        >>> main = dict(env=dict(env_id="CartPole-v1"), policy=dict(model=model))
+        >>> cfg = compile_config(main, BaseEnvManager, DQNPolicy, save_cfg=False)
+        >>> envs = BaseEnvManager([lambda: DingEnvWrapper(cfg=cfg.env)] * 2, cfg.env.manager)
+        >>> eval_mode = DQNPolicy(cfg.policy).eval_mode
+        >>> evaluator = InteractionSerialEvaluator(cfg.policy.eval.evaluator, envs, eval_mode)
+        >>> stop, info = evaluator.eval(n_episode=2)
+        >>> len(info["eval_episode_return"])
+        2
+        >>> evaluator.close()
+    """
 
     config: dict[str, Result] = dict(
         eval_freq=1000,

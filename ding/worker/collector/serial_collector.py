@@ -289,7 +289,7 @@ class SerialCollector(SerialPart, ISerialCollector):
 
 @SERIAL_COLLECTOR_REGISTRY.register("sample")
 class SampleSerialCollector(SerialCollector):
-    """Runs one policy until ``n_sample`` training samples are collected.
+    """Rollout collector: steps environments until ``n_sample`` training samples are collected.
 
     A sample is a transition, or a piece of ``unroll_len`` of them.
 
@@ -301,6 +301,31 @@ class SampleSerialCollector(SerialCollector):
     the episode goes on in the next call. Where all environments step together (native
     ``gym_vector``, ``env_pool``), a call returns up to ``env_num - 1`` samples more. A policy with
     ``traj_len_inf`` gets whole episodes: those begun before there were ``n_sample`` samples.
+
+    Args:
+        cfg: Collector config, ``policy.collect.collector``.
+        env: Env manager; launched when it is first needed.
+        policy: ``policy.collect_mode``.
+        tb_logger: Writer of scalars that the caller owns; by default the collector makes one.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log and its scalars.
+
+    Example:
+
+        >>> from ding.config import compile_config
+        >>> from ding.envs import BaseEnvManager, DingEnvWrapper
+        >>> from ding.policy import DQNPolicy
+        >>> from ding.worker import SampleSerialCollector
+        >>> model = dict(obs_shape=4, action_shape=2)
+        >>> main = dict(env=dict(env_id="CartPole-v1"), policy=dict(model=model))
+        >>> cfg = compile_config(main, BaseEnvManager, DQNPolicy, save_cfg=False)
+        >>> envs = BaseEnvManager([lambda: DingEnvWrapper(cfg=cfg.env)] * 2, cfg.env.manager)
+        >>> collect_mode = DQNPolicy(cfg.policy).collect_mode
+        >>> collector = SampleSerialCollector(cfg.policy.collect.collector, envs, collect_mode)
+        >>> samples = collector.collect(n_sample=8, policy_kwargs={"eps": 0.5})
+        >>> len(samples), samples[0]["obs"].shape
+        (8, torch.Size([4]))
+        >>> collector.close()
     """
 
     def collect(
@@ -338,7 +363,28 @@ class SampleSerialCollector(SerialCollector):
 
 @SERIAL_COLLECTOR_REGISTRY.register("episode")
 class EpisodeSerialCollector(SerialCollector):
-    """Runs one policy until ``n_episode`` episodes have ended."""
+    """Rollout collector: steps environments until ``n_episode`` episodes have ended.
+
+    Arguments are those of `SampleSerialCollector`.
+
+    Example:
+
+        >>> from ding.config import compile_config
+        >>> from ding.envs import BaseEnvManager, DingEnvWrapper
+        >>> from ding.policy import DQNPolicy
+        >>> from ding.worker import EpisodeSerialCollector
+        >>> model = dict(obs_shape=4, action_shape=2)
+        >>> main = dict(env=dict(env_id="CartPole-v1"), policy=dict(model=model))
+        >>> cfg = compile_config(main, BaseEnvManager, DQNPolicy, save_cfg=False)
+        >>> envs = BaseEnvManager([lambda: DingEnvWrapper(cfg=cfg.env)] * 2, cfg.env.manager)
+        >>> collect_mode = DQNPolicy(cfg.policy).collect_mode
+        >>> collector_cfg = EpisodeSerialCollector.default_config()
+        >>> collector = EpisodeSerialCollector(collector_cfg, envs, collect_mode)
+        >>> episodes = collector.collect(n_episode=3, policy_kwargs={"eps": 0.5})
+        >>> len(episodes), bool(episodes[0][-1]["done"])
+        (3, True)
+        >>> collector.close()
+    """
 
     config = dict(SerialCollector.config, get_train_sample=False, reward_shaping=False)
 

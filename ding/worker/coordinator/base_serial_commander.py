@@ -23,12 +23,28 @@ class _CommandMode(Protocol):
 
 
 class BaseSerialCommander(Configurable):
-    """Asks the command-mode policy for its settings before each round.
+    """Commander of a serial run: asks the command mode for settings before each round.
 
     Args:
+        cfg: Not read.
         learner: Has ``train_iter``.
         collector: Has ``envstep``.
+        evaluator: Not used.
+        replay_buffer: Not used.
         policy: Command mode of the policy.
+
+    Example:
+
+        >>> from types import SimpleNamespace as Part
+        >>> from ding.policy import DQNCommandModePolicy
+        >>> from ding.worker import BaseSerialCommander
+        >>> cfg = DQNCommandModePolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> mode = DQNCommandModePolicy(cfg).command_mode
+        >>> learner, collector = Part(train_iter=0), Part(envstep=0)
+        >>> commander = BaseSerialCommander({}, learner, collector, None, None, mode)
+        >>> commander.step()
+        {'eps': 0.95}
     """
 
     def __init__(

@@ -39,7 +39,7 @@ Loader: TypeAlias = IDataLoader | Generator[TrainData, None, None]
 
 @LEARNER_REGISTRY.register("base")
 class BaseLearner(Configurable):
-    """Trains a policy on batches that are passed to `train`, or that `start` fetches.
+    """Learner: trains a policy on batches that are passed to `train`, or that `start` fetches.
 
     Args:
         cfg: Learner config.
@@ -59,6 +59,17 @@ class BaseLearner(Configurable):
         on_checkpoint: Called with the path of each checkpoint that was saved.
         priority_info: New priorities of the newest batch's items, for the buffer.
         reward_model: Part of checkpoints as well; a pipeline sets it.
+
+    Example:
+
+        >>> from ding.policy import DQNPolicy
+        >>> from ding.worker import BaseLearner
+        >>> cfg = DQNPolicy.default_config()
+        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> learner = BaseLearner(BaseLearner.default_config(), DQNPolicy(cfg).learn_mode)
+        >>> learner.train_iter  # each learner.train(samples, envstep) is one update
+        0
+        >>> learner.close()
     """
 
     ckpt_name: str | None
@@ -403,7 +414,18 @@ def _identity(data: TrainData) -> LogVars:
 
 
 def create_learner(cfg: EasyDict, **kwargs: object) -> BaseLearner:
-    """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first."""
+    """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first.
+
+    Args:
+        cfg: The learner's complete config.
+        kwargs: Further arguments of `BaseLearner`.
+
+    Example:
+
+        >>> from ding.worker import BaseLearner, create_learner
+        >>> type(create_learner(BaseLearner.default_config())).__name__
+        'BaseLearner'
+    """
     import_module(cfg.get("import_names", []))
     learner: BaseLearner = LEARNER_REGISTRY.build(cfg.get("type", "base"), cfg=cfg, **kwargs)
     return learner

@@ -81,11 +81,21 @@ class Hook(ABC):
 
 
 class LearnerHook(Hook):
-    """A hook of a learner.
+    """Base class of a learner's hooks: override ``__call__(engine)``.
 
     Args:
-        position: One of `POSITIONS`.
+        name: Name by which configs refer to it.
+        priority: Hooks of lower numbers run first; at least 0.
+        position: ``before_run``, ``after_run``, ``before_iter`` or ``after_iter``.
         ext_args: Arguments of the kind of hook.
+
+    Example:
+
+        >>> from ding.worker import LearnerHook
+        >>> class CountUpdates(LearnerHook):
+        ...     def __call__(self, engine):  # the learner
+        ...         print(engine.last_iter.val)
+        >>> hook = CountUpdates("count", priority=30, position="after_iter")  # for register_hook
     """
 
     def __init__(
@@ -263,8 +273,20 @@ simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
 def register_learner_hook(name: str, hook_type: type[LearnerHook]) -> None:
     """Make a hook class known by a name, for ``type`` in hook configs.
 
+    Args:
+        name: The name.
+        hook_type: The class.
+
     Raises:
         ConfigError: Not a subclass of `LearnerHook`.
+
+    Example:
+
+        >>> from ding.worker.learner import LearnerHook, register_learner_hook
+        >>> class CountUpdates(LearnerHook):
+        ...     def __call__(self, engine):
+        ...         print(engine.last_iter.val)
+        >>> register_learner_hook("count_updates", CountUpdates)
     """
     if not (isinstance(hook_type, type) and issubclass(hook_type, LearnerHook)):
         raise ConfigError(f"hook {name!r} must be a subclass of LearnerHook, got {hook_type!r}")

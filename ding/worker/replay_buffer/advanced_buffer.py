@@ -31,12 +31,31 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
 
 @BUFFER_REGISTRY.register("advanced")
 class AdvancedReplayBuffer(PrioritisedBuffer):
-    """Draws items in proportion to their priority; items leave when used up or too old.
+    """Prioritised replay buffer (Schaul et al. 2016) with limits on use and staleness.
 
     Sampled items have these keys in addition: ``replay_unique_id`` and ``replay_buffer_idx`` (to
     be passed to `update`), ``use`` (how often sampled), ``staleness`` (learner
     iterations since the policy that collected it, -1 if it has no ``collect_iter``), ``priority``,
     and ``IS``, its importance weight (at most 1).
+
+    Args:
+        cfg: ``replay_buffer_size``, ``max_use``, ``max_staleness``, ``alpha``, ``beta``,
+            ``anneal_step`` and others of ``default_config``.
+        tb_logger: Writer of scalars that the caller owns.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log, and of items' ids.
+
+    Example:
+
+        >>> from ding.worker import AdvancedReplayBuffer
+        >>> cfg = AdvancedReplayBuffer.default_config()
+        >>> cfg.update(replay_buffer_size=100)
+        >>> buffer = AdvancedReplayBuffer(cfg)
+        >>> buffer.push([{"reward": float(i)} for i in range(10)], cur_collector_envstep=10)
+        >>> batch = buffer.sample(4, cur_learner_iter=0)
+        >>> keys = "replay_unique_id", "replay_buffer_idx"
+        >>> ids = {key: [row[key] for row in batch] for key in keys}
+        >>> buffer.update({**ids, "priority": [0.5, 1.0, 2.0, 0.1]})
     """
 
     config = dict(

@@ -13,6 +13,16 @@ def create_buffer(cfg: EasyDict, *args: object, **kwargs: object) -> IBuffer:
 
     With ``cfg.multi_buffer`` there is one of them for each section of ``cfg`` that has a
     ``replay_buffer_size``.
+
+    Args:
+        cfg: The buffer's complete config.
+        args: Passed on to the class, as are ``kwargs``: ``tb_logger``, ``exp_name``.
+
+    Example:
+
+        >>> from ding.worker import NaiveReplayBuffer, create_buffer
+        >>> type(create_buffer(NaiveReplayBuffer.default_config())).__name__
+        'NaiveReplayBuffer'
     """
     import_module(cfg.get("import_names", []))
     kind = "multi" if cfg.get("multi_buffer", False) else cfg.type

@@ -12,7 +12,22 @@ from ding.utils.registry_factory import BUFFER_REGISTRY
 
 @BUFFER_REGISTRY.register("naive")
 class NaiveReplayBuffer(RingBuffer):
-    """Keeps the newest items and samples them uniformly."""
+    """First-in, first-out replay buffer with uniform sampling.
+
+    Args:
+        cfg: ``replay_buffer_size`` (items) and others of ``default_config``.
+        tb_logger: Writer of scalars that the caller owns.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log.
+
+    Example:
+
+        >>> from ding.worker import NaiveReplayBuffer
+        >>> buffer = NaiveReplayBuffer(NaiveReplayBuffer.default_config())
+        >>> buffer.push([{"reward": 1.0}, {"reward": 2.0}], cur_collector_envstep=2)
+        >>> buffer.count(), len(buffer.sample(2, cur_learner_iter=0))
+        (2, 2)
+    """
 
     config = dict(
         type="naive",
