@@ -72,7 +72,8 @@ def test_the_example_runs(name, tmp_path, monkeypatch):
 def test_arguments_are_described(name):
     found = find(name)
     classes = inspect.getmro(found) if inspect.isclass(found) else [found]
-    text = "\n".join(str(cls.__doc__) for cls in classes if cls is not object)
+    text = f"{found.__init__.__doc__}\n" if classes[1:] else ""
+    text += "\n".join(str(cls.__doc__) for cls in classes if cls is not object)
     if re.search(r"rguments.* those of\s+`[\w.]+`", text):
         return
     for parameter in inspect.signature(found).parameters.values():

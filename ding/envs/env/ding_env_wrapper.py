@@ -64,13 +64,6 @@ class DingEnvWrapper(BaseEnv):
         caller: ``collector`` or ``evaluator``; set in the configs made by
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
 
-    Args:
-        env: The environment; without it, it is made of ``cfg.env_id`` when it is first needed.
-        cfg: The keys above.
-        seed_api: Whether the environment can be seeded.
-        caller: ``collector`` or ``evaluator``, as in the config.
-        is_gymnasium: Not needed: the API is detected.
-
     Example:
 
         >>> from ding.envs import DingEnvWrapper
