@@ -91,6 +91,7 @@ class GymnasiumEnv(DingEnvWrapper):
 
     @staticmethod
     def caller_of(cfg: Settings) -> str:
+        """Role of an environment with this config: ``collector`` or ``evaluator``."""
         evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
         return "evaluator" if evaluates else "collector"
 

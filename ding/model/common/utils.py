@@ -4,13 +4,15 @@ import copy
 import functools
 from collections.abc import Callable, Collection, Mapping
 from inspect import Signature, signature
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from torch import nn
 
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import MODEL_REGISTRY
+
+_Init = TypeVar("_Init", bound=Callable[..., None])
 
 
 def create_model(cfg: Mapping[str, Any]) -> nn.Module:
@@ -45,7 +47,7 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
 # its source once.
 def takes_as(
     base: type, without: Collection[str] = (), **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[_Init], _Init]:
     """For a constructor that takes what another class's takes, and gets it by name.
 
     Args:
@@ -55,7 +57,7 @@ def takes_as(
     """
     theirs = signature(base).parameters.values()
 
-    def decorate(init: Callable[..., None]) -> Callable[..., None]:
+    def decorate(init: _Init) -> _Init:
         *own, _ = signature(init).parameters.values()
         taken = [p for p in theirs if p.name not in without]
         taken = [p.replace(default=defaults.get(p.name, p.default)) for p in taken]
@@ -68,6 +70,6 @@ def takes_as(
             init(**bound.arguments)
 
         constructor.__signature__ = shown  # type: ignore[attr-defined]
-        return constructor
+        return cast(_Init, constructor)
 
     return decorate
