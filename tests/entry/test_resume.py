@@ -27,6 +27,7 @@ from tests.entry.runs import (
     walk_config,
     walk_envs,
 )
+from tests.policy.attributes import optimizer_of
 
 
 def build(policy, manager="base", seed=0, **learn):
@@ -227,12 +228,12 @@ def test_learning_rate_that_was_changed_is_used(capsys):
     run()
     config = changed(learning_rate=0.0123, batch_size=9)
     policy = serial_pipeline(config, seed=0, env_setting=walk_envs(), max_train_iter=90)
-    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+    assert optimizer_of(policy).param_groups[0]["lr"] == 0.0123
     assert "policy.learn.learning_rate: 0.001 -> 0.0123" in capsys.readouterr().out
     policy = serial_pipeline(
         changed(learning_rate=0.0123), env_setting=walk_envs(), max_train_iter=120
     )
-    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+    assert optimizer_of(policy).param_groups[0]["lr"] == 0.0123
 
 
 def test_changed_learning_rate_follows_the_schedule():
@@ -258,7 +259,7 @@ def test_learning_rate_of_a_checkpoint_does_not_overrule_the_config():
     config[0].policy.learn.learning_rate = 0.0123
     config[0].policy.learn.learner.hook.load_ckpt_before_run = "run/ckpt/ckpt_best.pth.tar"
     policy = serial_pipeline(config, env_setting=walk_envs(), max_train_iter=90)
-    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+    assert optimizer_of(policy).param_groups[0]["lr"] == 0.0123
 
 
 def test_another_seed_is_refused():

@@ -14,6 +14,7 @@ from ding.entry import serial_pipeline_bc
 from ding.entry.cli import main as cli
 from ding.utils import read_file, save_file
 from ding.utils.errors import DataError
+from tests.policy.attributes import optimizer_of
 
 
 def demonstrations(count, seed=0):
@@ -81,9 +82,9 @@ class TestPipeline:
     def test_learning_rates_follow_the_epochs(self):
         learn = dict(lr_decay=True, learning_rate=0.4, warmup_epoch=1, warmup_lr=0.1)
         policy, _ = serial_pipeline_bc(configs(**learn, decay_epoch=1), 0, "demo.pkl")
-        assert policy._optimizer.param_groups[0]["lr"] == pytest.approx(0.4)
+        assert optimizer_of(policy).param_groups[0]["lr"] == pytest.approx(0.4)
         policy, _ = serial_pipeline_bc(configs("other", **learn), 0, "demo.pkl", max_iter=7)
-        assert policy._optimizer.param_groups[0]["lr"] == pytest.approx(0.1)
+        assert optimizer_of(policy).param_groups[0]["lr"] == pytest.approx(0.1)
 
     def test_a_resumed_run_is_the_uninterrupted_one(self):
         whole, _ = serial_pipeline_bc(configs("whole"), 3, "demo.pkl")

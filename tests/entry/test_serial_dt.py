@@ -12,6 +12,7 @@ from ding.entry import eval as evaluate, serial_pipeline_dt
 from ding.utils import save_file
 from ding.utils.errors import DataError
 from tests.entry.test_serial_dqfd import CREATE, ENV
+from tests.policy.attributes import model_of
 
 
 def rows(count=60, state=4, **changes):
@@ -62,8 +63,8 @@ def test_older_configs_and_n_step_settings(tmp_path):
     policy = serial_pipeline_dt((main, create), max_train_iter=1)
     assert policy.cfg.rtg_scale == 100
     assert policy.cfg.learn.batch_size == 16
-    assert policy._model.context_len == 4
-    assert len(policy._model.blocks) == 2
+    assert model_of(policy).context_len == 4
+    assert len(model_of(policy).blocks) == 2
     assert "unknown_keys" not in json.loads((tmp_path / "run" / "run.json").read_text())
 
 

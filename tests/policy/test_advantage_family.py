@@ -15,6 +15,7 @@ from ding.policy.advantage_actor_critic import CountedSteps
 from ding.rl_utils import ppo_value_error
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of, optimizer_of
 
 
 class FixedActorCritic(nn.Module):
@@ -79,7 +80,7 @@ def test_a2c_clips_its_gradient():
 def test_a2c_passes_over_its_data_once():
     policy = build(A2CPolicy, FixedActorCritic(), learn=dict(batch_size=4))
     updates = []
-    policy._optimizer.register_step_post_hook(lambda *args: updates.append(args))
+    optimizer_of(policy).register_step_post_hook(lambda *args: updates.append(args))
     log = policy.learn_mode.forward(samples([1.0] * 10, [0] * 10, [1.0] * 10))
     assert len(updates) == 3
     assert log["adv_abs_max"] == 1
@@ -162,7 +163,7 @@ def test_a_collectors_copy_stores_values_in_the_unit_of_the_reward():
     collector.collect_mode.load_state_dict(policy.learn_mode.state_dict())
     obs = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     value = collector.collect_mode.batched.forward(obs)["value"]
-    raw = policy._model(torch.from_numpy(obs), mode="compute_critic")["value"]
+    raw = model_of(policy)(torch.from_numpy(obs), mode="compute_critic")["value"]
     std = policy._running_mean_std.std
     assert std > 5
     torch.testing.assert_close(value, raw.detach() * std)

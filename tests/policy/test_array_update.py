@@ -11,6 +11,7 @@ from ding.policy import DQNPolicy, Policy, array_update, dqn
 from ding.policy.array_update import MAX_WORK
 from ding.torch_utils import Adam
 from ding.utils.errors import DataError
+from tests.policy.attributes import model_of, optimizer_of, target_of
 
 
 class ByAutograd(DQNPolicy):
@@ -44,7 +45,7 @@ def samples(nstep=1, size=16, seed=0, **columns):
 
 
 def gradients(policy):
-    return [p.grad.clone() for p in policy._model.parameters()]
+    return [p.grad.clone() for p in model_of(policy).parameters()]
 
 
 def assert_alike(quick, plain, batch):
@@ -114,24 +115,24 @@ def test_priorities_have_the_form_that_is_asked_for(make_dqn, form):
 
 
 def _load(policy):
-    policy._model.load_state_dict({k: v * 2 for k, v in policy._model.state_dict().items()})
+    model_of(policy).load_state_dict({k: v * 2 for k, v in model_of(policy).state_dict().items()})
 
 
 def _replace_parameter(policy):
-    layer = policy._model.encoder.main[0]
+    layer = model_of(policy).encoder.main[0]
     layer.weight = torch.nn.Parameter(layer.weight.detach() * 2)
 
 
 def _freeze(policy):
-    next(policy._model.parameters()).requires_grad_(False).grad = None
+    next(model_of(policy).parameters()).requires_grad_(False).grad = None
 
 
 def _hook_gradient(policy):
-    next(policy._model.parameters()).register_hook(lambda gradient: gradient * 3)
+    next(model_of(policy).parameters()).register_hook(lambda gradient: gradient * 3)
 
 
 def _hook_output(policy):
-    policy._model.head.register_forward_hook(lambda *args: {"logit": args[2]["logit"] * -3})
+    model_of(policy).head.register_forward_hook(lambda *args: {"logit": args[2]["logit"] * -3})
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_changes_of_the_network_are_followed(make_dqn, change):
     assert_alike(quick, plain, samples())
     for policy in (quick, plain):
         change(policy)
-        policy._optimizer.zero_grad()
+        optimizer_of(policy).zero_grad()
     logs = [policy.learn_mode.forward(samples()) for policy in (quick, plain)]
     assert logs[0]["total_loss"] == pytest.approx(logs[1]["total_loss"], rel=1e-4)
     for mine, other in zip(quick._model.parameters(), plain._model.parameters()):
@@ -155,16 +156,16 @@ def test_a_copy_trains_its_own_network(make_dqn):
     policy = make_dqn()
     policy.learn_mode.forward(samples())
     other = copy.deepcopy(policy)
-    before = copy.deepcopy(policy._model.state_dict())
+    before = copy.deepcopy(model_of(policy).state_dict())
     other.learn_mode.forward(samples())
-    torch.testing.assert_close(dict(policy._model.state_dict()), dict(before), rtol=0, atol=0)
-    changed = other._model.state_dict()
+    torch.testing.assert_close(dict(model_of(policy).state_dict()), dict(before), rtol=0, atol=0)
+    changed = model_of(other).state_dict()
     assert any(not torch.equal(changed[name], before[name]) for name in before)
 
 
 def test_large_batches_are_left_to_autograd(make_dqn, by_autograd):
     policy = make_dqn()
-    rows = MAX_WORK // sum(p.numel() for p in policy._model.parameters())
+    rows = MAX_WORK // sum(p.numel() for p in model_of(policy).parameters())
     policy.learn_mode.forward(samples(size=rows))
     assert by_autograd == []
     policy.learn_mode.forward(samples(size=rows + 1))
@@ -177,34 +178,36 @@ def _patch_policy(policy):
 
 
 def _patch_layer(policy):
-    layer = policy._target_model._model.head.Q[-1][-1]
+    layer = target_of(policy)._model.head.Q[-1][-1]
     layer.forward = lambda x: torch.nn.functional.linear(x, layer.weight * 2, layer.bias)
 
 
 def _patch_target(policy):
-    policy._target_model.forward = policy._target_model._model.forward
+    target_of(policy).forward = target_of(policy)._model.forward
 
 
 def _add_layer(policy):
-    policy._model.encoder.main.append(torch.nn.Tanh())
+    model_of(policy).encoder.main.append(torch.nn.Tanh())
 
 
 def _swap_layer(policy):
-    policy._model.encoder.main[0] = copy.deepcopy(policy._model.encoder.main[0]).double().float()
-    policy._model.encoder.main[1] = torch.nn.Tanh()
+    model_of(policy).encoder.main[0] = (
+        copy.deepcopy(model_of(policy).encoder.main[0]).double().float()
+    )
+    model_of(policy).encoder.main[1] = torch.nn.Tanh()
 
 
 def _change_class(policy):
-    policy._model.encoder.init.__class__ = type("Other", (torch.nn.Linear,), {})
+    model_of(policy).encoder.init.__class__ = type("Other", (torch.nn.Linear,), {})
 
 
 def _parametrise(policy):
     weight_norm = torch.nn.utils.parametrizations.weight_norm
-    weight_norm(policy._model.encoder.init)
+    weight_norm(model_of(policy).encoder.init)
 
 
 def _compile(policy):
-    policy._model._compiled_call_impl = policy._model._call_impl
+    model_of(policy)._compiled_call_impl = model_of(policy)._call_impl
 
 
 def _wrap_target(policy):
@@ -248,17 +251,20 @@ def test_custom_optimisers_step_with_its_gradients(make_dqn, by_autograd):
     policies = pair(make_dqn)
     for policy in policies:
         policy._optimizer = Adam(
-            policy._model.parameters(), weight_decay=0.1, grad_clip_type="clip_norm", clip_value=0.1
+            model_of(policy).parameters(),
+            weight_decay=0.1,
+            grad_clip_type="clip_norm",
+            clip_value=0.1,
         )
         policy.learn_mode.forward(samples())
     assert by_autograd == ["ByAutograd"]
-    torch.testing.assert_close(*(list(policy._model.parameters()) for policy in policies))
+    torch.testing.assert_close(*(list(model_of(policy).parameters()) for policy in policies))
 
 
 def test_losses_that_are_not_finite_are_refused(make_dqn):
     policy = make_dqn()
     batch = samples(reward=np.full((16, 1), np.nan, np.float32))
-    before = copy.deepcopy(policy._model.state_dict())
+    before = copy.deepcopy(model_of(policy).state_dict())
     with pytest.raises(DataError, match="reward"):
         policy.learn_mode.forward(batch)
-    torch.testing.assert_close(dict(policy._model.state_dict()), dict(before), rtol=0, atol=0)
+    torch.testing.assert_close(dict(model_of(policy).state_dict()), dict(before), rtol=0, atol=0)

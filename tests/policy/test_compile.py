@@ -7,6 +7,7 @@ import torch
 
 from ding.config.compile import compile_run_config
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import model_of
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_nothing_is_compiled_by_default(make_dqn, compiled):
 def test_network_and_target_are_compiled(make_dqn, compiled):
     policy = make_dqn(learn=dict(compile=True))
     assert [mode for _, mode in compiled] == [None, None]
-    assert compiled[0][0] is policy._model
+    assert compiled[0][0] is model_of(policy)
 
 
 def test_modes_are_handed_on(make_ppo, compiled):

@@ -11,6 +11,7 @@ from ding.data import Columns
 from ding.policy import DQNPolicy
 from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of, target_of
 
 
 class LinearQ(nn.Module):
@@ -57,7 +58,7 @@ def linear(make_dqn):
     def make(**overrides):
         policy = make_dqn(LinearQ([1.0, 2.0]), DQNPolicy, discount_factor=0.5, **overrides)
         with torch.no_grad():
-            policy._target_model.weight.copy_(torch.tensor([10.0, 4.0]))
+            target_of(policy).weight.copy_(torch.tensor([10.0, 4.0]))
         return policy
 
     return make
@@ -118,8 +119,8 @@ def test_gradient_by_hand(linear):
     policy = linear()
     policy.learn_mode.forward(samples([1.0], [2.0], [0], [[1.0]], [False]))
     # d/dw0 (w0 * 1 - 5)^2 = -8; no gradient through the target or the greedy action.
-    assert policy._model.weight.grad.tolist() == pytest.approx([-8, 0])
-    assert policy._model.weight[0] > 1
+    assert model_of(policy).weight.grad.tolist() == pytest.approx([-8, 0])
+    assert model_of(policy).weight[0] > 1
 
 
 def test_rows_learn_like_columns(make_dqn):
@@ -130,7 +131,7 @@ def test_rows_learn_like_columns(make_dqn):
     one, other = make_dqn(), make_dqn()
     log, log_of_rows = one.learn_mode.forward(data), other.learn_mode.forward(rows)
     assert log["total_loss"] == log_of_rows["total_loss"]
-    for a, b in zip(one._model.parameters(), other._model.parameters()):
+    for a, b in zip(one._model.parameters(), model_of(other).parameters()):
         assert torch.equal(a, b)
 
 
@@ -144,7 +145,7 @@ def test_learning_leaves_the_batch_as_it_is(make_dqn):
 
 
 def same_weights(policy):
-    pairs = zip(policy._model.parameters(), policy._target_model.parameters())
+    pairs = zip(model_of(policy).parameters(), target_of(policy).parameters())
     return all(torch.equal(a, b) for a, b in pairs)
 
 
@@ -160,11 +161,11 @@ def test_target_is_assigned_every_freq_updates(make_dqn):
 
 def test_target_follows_by_theta_without_freq(make_dqn):
     policy = make_dqn(learn={"target_update_freq": None, "target_theta": 0.25})
-    before = next(policy._target_model.parameters()).clone()
+    before = next(target_of(policy).parameters()).clone()
     policy.learn_mode.forward(random_samples(8))
-    online = next(policy._model.parameters())
+    online = next(model_of(policy).parameters())
     torch.testing.assert_close(
-        next(policy._target_model.parameters()), before + 0.25 * (online - before)
+        next(target_of(policy).parameters()), before + 0.25 * (online - before)
     )
 
 
@@ -288,19 +289,19 @@ def test_collect_and_eval_states(make_dqn):
     policy.learn_mode.forward(random_samples(8))
     for mode in (other.collect_mode, other.eval_mode):
         mode.load_state_dict(policy.collect_mode.state_dict())
-    for a, b in zip(policy._model.parameters(), other._model.parameters()):
+    for a, b in zip(model_of(policy).parameters(), model_of(other).parameters()):
         assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("column", ["obs", "next_obs", "reward"])
 def test_nan_in_the_batch_leaves_the_weights(make_dqn, column):
     policy = make_dqn()
-    before = copy.deepcopy(policy._model.state_dict())
+    before = copy.deepcopy(model_of(policy).state_dict())
     data = random_samples(8)
     data.column(column)[0, 0] = float("nan")
     with pytest.raises(DataError, match=rf"DQNCommandModePolicy: the loss is nan.* in {column}:"):
         policy.learn_mode.forward(data)
-    after = policy._model.state_dict()
+    after = model_of(policy).state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
@@ -347,6 +348,6 @@ def test_solves_a_chain(make_dqn, learned):
     batch = Columns(policy.collect_mode.batched.get_train_columns(columns, lengths))
     for _ in range(300):
         policy.learn_mode.forward(batch.take(torch.randint(len(batch), (64,)).numpy()))
-    q = policy._model(torch.from_numpy(eye[:3]))["logit"]
+    q = model_of(policy)(torch.from_numpy(eye[:3]))["logit"]
     learned.is_true(q.argmax(-1).tolist() == [1, 1, 1], f"{q}")
     learned.near(q.max(-1).values.tolist(), [0.81, 0.9, 1.0], 0.1)

@@ -16,6 +16,7 @@ from ding.model import HAVAC
 from ding.policy.happo import HAPPOPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import model_of
 
 AGENTS = 3
 MODEL = dict(agent_obs_shape=4, global_obs_shape=5, action_shape=2, agent_num=AGENTS)
@@ -72,7 +73,7 @@ def test_factors_are_the_changes_of_those_before(action_space):
     space = {"action_space": action_space}
     policy = build(**space, model=space, learn=dict(learning_rate=0.01, epoch_per_collect=3))
     data = collected(policy)
-    before = copy.deepcopy(policy._model)
+    before = copy.deepcopy(model_of(policy))
     turns = []
     minibatches = policy._minibatches
 
@@ -99,7 +100,7 @@ def test_factors_are_the_changes_of_those_before(action_space):
     with torch.no_grad():
         for agent, factor in turns:
             assert torch.allclose(factor, expected, rtol=1e-4)
-            ratio = (log_prob(policy._model, agent) - log_prob(before, agent)).exp()
+            ratio = (log_prob(model_of(policy), agent) - log_prob(before, agent)).exp()
             assert not torch.allclose(ratio, torch.ones(len(action)), atol=1e-3)
             expected = expected * ratio
 
@@ -134,20 +135,20 @@ def test_an_agents_loss_by_hand():
 def test_only_the_agent_whose_turn_it_is_moves():
     policy = build(learn=dict(epoch_per_collect=1, learning_rate=0.01))
     policy._order = lambda: [1]
-    before = copy.deepcopy(policy._model)
+    before = copy.deepcopy(model_of(policy))
     policy.learn_mode.forward(collected(policy))
     moved = [
         any(not torch.equal(a, b) for a, b in zip(old.parameters(), new.parameters()))
-        for old, new in zip(before.agent_models, policy._model.agent_models)
+        for old, new in zip(before.agent_models, model_of(policy).agent_models)
     ]
     assert moved == [False, True, False]
 
 
 def test_critics_have_a_rate_of_their_own():
     policy = build(learn=dict(learning_rate=0.0, critic_learning_rate=0.01))
-    before = copy.deepcopy(policy._model)
+    before = copy.deepcopy(model_of(policy))
     policy.learn_mode.forward(collected(policy))
-    for old, new in zip(before.agent_models, policy._model.agent_models):
+    for old, new in zip(before.agent_models, model_of(policy).agent_models):
         assert all(map(torch.equal, old.actor.parameters(), new.actor.parameters()))
         assert not all(map(torch.equal, old.critic.parameters(), new.critic.parameters()))
 
@@ -161,7 +162,7 @@ def test_reloaded_policy_goes_on_the_same():
         torch.manual_seed(3)
         logs = each.learn_mode.forward(data)
         assert all(math.isfinite(value) for log in logs for value in log.values())
-    for ours, theirs in zip(policy._model.parameters(), other._model.parameters()):
+    for ours, theirs in zip(model_of(policy).parameters(), model_of(other).parameters()):
         assert torch.equal(ours, theirs)
 
 

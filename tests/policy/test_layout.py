@@ -7,6 +7,7 @@ from ding.data import tree_map
 from ding.policy import DQNPolicy
 from ding.policy.checks import layout_of
 from ding.utils.errors import DataError
+from tests.policy.attributes import model_of
 from tests.policy.batches import AGENTS, CASES, IDS, SEQUENCES, TEAMS, build, samples
 
 #: One number per sample, or per step of a sequence.
@@ -48,7 +49,7 @@ def learned(name, kind, data):
     torch.manual_seed(1)
     log = policy.learn_mode.forward(dict(data))
     log = log[-1] if isinstance(log, list) else log
-    grads = [p.grad.clone() for p in policy._model.parameters() if p.grad is not None]
+    grads = [p.grad.clone() for p in model_of(policy).parameters() if p.grad is not None]
     # HAPPO logs one for each agent.
     loss = next(value for key, value in log.items() if key.endswith("total_loss"))
     return loss, grads

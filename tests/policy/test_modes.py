@@ -15,6 +15,7 @@ from ding.policy.fit import KINDS
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, DataError, UnknownTypeError
+from tests.policy.attributes import model_of
 
 OBS = {0: np.zeros(3, np.float32), 2: np.ones(3, np.float32)}
 
@@ -193,9 +194,9 @@ def test_model_that_is_no_module(make_dqn):
 def test_training_mode_follows_use(make_dqn):
     policy = make_dqn(model=dict(obs_shape=3, action_shape=2, dropout=0.5))
     assert len({float(policy.eval_mode.forward(OBS)[2]["logit"][0]) for _ in range(5)}) == 1
-    assert not policy._model.training
+    assert not model_of(policy).training
     policy.learn_mode.forward(policy.collect_mode.get_train_sample(transitions(policy, 4)))
-    assert policy._model.training
+    assert model_of(policy).training
 
 
 @pytest.mark.parametrize("nstep", [1, 3])
@@ -250,7 +251,7 @@ def test_extra_keys_of_a_transition_are_kept(make_dqn):
 def test_nan_of_the_network_names_the_policy(make_dqn):
     policy = make_dqn()
     with torch.no_grad():
-        next(policy._model.parameters()).fill_(float("nan"))
+        next(model_of(policy).parameters()).fill_(float("nan"))
     with pytest.raises(DataError, match=r"DQNCommandModePolicy, collecting: .*NaN"):
         policy.collect_mode.forward(OBS, eps=0.0)
     with pytest.raises(DataError, match=r"DQNCommandModePolicy, evaluating: .*NaN"):
@@ -267,10 +268,10 @@ def test_gradients_are_averaged_in_one_message(make_dqn, monkeypatch):
 
     monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
     monkeypatch.setattr("ding.torch_utils.gradient_overlap.allreduce", halve)
-    parameters = list(policy._model.parameters())
+    parameters = list(model_of(policy).parameters())
     for parameter in parameters[1:]:
         parameter.grad = torch.full_like(parameter, 4.0)
-    policy.sync_gradients(policy._model)
+    policy.sync_gradients(model_of(policy))
     assert calls == [sum(parameter.numel() for parameter in parameters)]
     assert parameters[0].grad.eq(0).all()
     assert all(parameter.grad.eq(2).all() for parameter in parameters[1:])
@@ -279,8 +280,8 @@ def test_gradients_are_averaged_in_one_message(make_dqn, monkeypatch):
 
 def test_one_learner_alone_syncs_nothing(make_dqn):
     policy = make_dqn()
-    policy.sync_gradients(policy._model)
-    assert all(parameter.grad is None for parameter in policy._model.parameters())
+    policy.sync_gradients(model_of(policy))
+    assert all(parameter.grad is None for parameter in model_of(policy).parameters())
 
 
 EVERY_TYPE = pytest.mark.parametrize(

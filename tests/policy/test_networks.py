@@ -20,6 +20,7 @@ from ding.policy import (
 from ding.policy.networks import try_network
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import model_of
 
 DECLARED = [
     (type_, kind)
@@ -54,7 +55,7 @@ def test_networks_of_this_package_are_as_declared(type_, kind):
     cfg, shapes = described(type_, kind)
     policy = create_policy(cfg)
     assert policy.network_calls == policy.networks[kind]
-    try_network(policy, policy._model, shapes, np.zeros(4, np.float32))
+    try_network(policy, model_of(policy), shapes, np.zeros(4, np.float32))
 
 
 TEAM = dict(agent_num=3, agent_obs_shape=4, global_obs_shape=5, action_shape=2)
@@ -90,7 +91,7 @@ def team_policy(type_, action_space, model=None):
 )
 def test_networks_of_teams_are_as_declared(type_, action_space):
     policy = team_policy(type_, action_space)
-    try_network(policy, policy._model, TEAM, SEEN)
+    try_network(policy, model_of(policy), TEAM, SEEN)
 
 
 class Voices(nn.Module):

@@ -17,6 +17,7 @@ from ding.policy.ddpg import TD3BCPolicy
 from ding.policy.iql import IQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of, target_of
 
 SMALL = dict(actor_head_hidden_size=16, critic_head_hidden_size=16)
 MODELS = {
@@ -107,7 +108,7 @@ def single_critics(policy, obs, action):
     """The critics' values ``[E, B]``, computed one after the other."""
     weights = [
         (layer.weight.view(layer.shape).transpose(1, 2), layer.bias.view(layer.shape[:2]))
-        for layer, *_ in policy._model.critic.pred
+        for layer, *_ in model_of(policy).critic.pred
     ]
     values = []
     for e in range(len(weights[0][0])):
@@ -145,7 +146,7 @@ def test_edac_takes_the_least_of_its_critics():
     with torch.no_grad():
         value = policy._next_value(batch)
     torch.manual_seed(1)
-    mu, sigma = policy._model(batch["next_obs"], mode="compute_actor")["logit"]
+    mu, sigma = model_of(policy)(batch["next_obs"], mode="compute_actor")["logit"]
     action = torch.tanh(mu + sigma * torch.randn_like(mu))
     each = single_critics(policy, batch["next_obs"], action)
     assert torch.allclose(value, torch.stack(each).amin(0), atol=1e-6)
@@ -245,7 +246,7 @@ def test_iql_value_is_an_expectile(learned):
         for _ in range(400):
             policy.learn_mode.forward(data)
         with torch.no_grad():
-            values[tau] = policy._model(torch.ones(1, 1), mode="compute_value")["v_value"].item()
+            values[tau] = model_of(policy)(torch.ones(1, 1), mode="compute_value")["v_value"].item()
     # Of rewards -1 and 1 the expectile m solves 0.9 (1 - m) = 0.1 (m + 1).
     learned.near([values[0.5], values[0.9]], [0.0, 0.8], 0.1)
 
@@ -285,7 +286,7 @@ def test_bcq_by_hand():
     policy = build(BCQPolicy, network, learn=dict(STILL, learning_rate_vae=0.0, lmbda=0.75))
     with torch.no_grad():
         network.actor.bias.fill_(0.1)
-        policy._target_model.actor.bias.fill_(-0.1)
+        target_of(policy).actor.bias.fill_(-0.1)
     data = Columns(
         {
             "obs": torch.tensor([[1.0]]),
@@ -320,7 +321,7 @@ def test_bcq_takes_the_best_of_ten():
 
     policy = build(BCQPolicy, Drawing())
     with torch.no_grad():
-        policy._target_model.actor.bias.fill_(0.0)
+        target_of(policy).actor.bias.fill_(0.0)
         value = policy._next_value({"next_obs": torch.tensor([[0.0], [1.0]])})
     # The best is 0.9, of which the critics say 1.8 and 0.9.
     best = 0.75 * 0.9 + 0.25 * 1.8

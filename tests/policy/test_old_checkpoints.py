@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from ding.policy import in_old_form
 from ding.utils import read_file, save_file
+from tests.policy.attributes import model_of, optimizer_of
 
 LAYERS = [
     ("encoder.init", [8, 3]),
@@ -96,8 +97,8 @@ def test_a_dqn_acts_and_learns_on_as_it_did(make_dqn, old_dqn, caplog):
     assert greedy(policy) == q_values(OBS, state).argmax(1).tolist()
     target = policy.learn_mode.state_dict()["target_model"]
     assert torch.equal(target["encoder.init.weight"], weights(LAYERS, 1)["encoder.init.weight"])
-    optimizer = policy._optimizer
-    for i, param in enumerate(policy._model.parameters()):
+    optimizer = optimizer_of(policy)
+    for i, param in enumerate(model_of(policy).parameters()):
         moments = optimizer.state[param]
         assert moments["exp_avg"].shape == param.shape
         assert (moments["exp_avg"] == i).all()
@@ -144,7 +145,7 @@ def test_an_optimizer_of_other_parameters_is_reset_with_a_warning(make_dqn, old_
         with caplog.at_level(logging.WARNING):
             policy.learn_mode.load_state_dict({**checkpoint, "optimizer": optimizer})
         assert "the optimizer starts from scratch" in caplog.text
-        assert not policy._optimizer.state
+        assert not optimizer_of(policy).state
 
 
 def test_a_ppo_with_every_parameter_twice(make_ppo, tmp_path):
@@ -157,12 +158,12 @@ def test_a_ppo_with_every_parameter_twice(make_ppo, tmp_path):
         x = layer(x, state, name).relu()
     logit = layer(layer(x, state, "actor_head.Q.0.0").relu(), state, "actor_head.Q.1.0")
     value = layer(layer(x, state, "critic_head.main.0").relu(), state, "critic_head.last")
-    output = policy._model(OBS, mode="compute_actor_critic")
+    output = model_of(policy)(OBS, mode="compute_actor_critic")
     torch.testing.assert_close(output["logit"], logit)
     torch.testing.assert_close(output["value"], value.squeeze(1))
-    for name, param in policy._model.named_parameters():
+    for name, param in model_of(policy).named_parameters():
         i = list(state).index(name)
-        assert (policy._optimizer.state[param]["exp_avg"] == i).all()
+        assert (optimizer_of(policy).state[param]["exp_avg"] == i).all()
 
 
 def test_what_is_saved_in_the_old_form_has_the_old_names(make_ppo, make_dqn, tmp_path):

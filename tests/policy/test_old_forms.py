@@ -11,6 +11,7 @@ from ding.torch_utils import CountVar
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.worker.learner.learner_hook import LoadCkptHook
 from tests.old_checkpoints import OLD, old_state
+from tests.policy.attributes import model_of, optimizer_of
 
 VECTOR = {"obs_shape": 4, "action_shape": 2}
 HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
@@ -84,7 +85,7 @@ def checkpoint(kind):
 
 
 def parameters(policy):
-    return policy._model.state_dict()
+    return model_of(policy).state_dict()
 
 
 def reference(kind, key="model"):
@@ -183,8 +184,8 @@ class TestEarlierFiles:
     def test_exports_compute_the_same(self, kind):
         policy = build(kind, enable_field=["learn"])
         obs = torch.randn(5, 4)
-        policy._model.eval()
-        wanted = policy._model(obs)["logit"]
+        model_of(policy).eval()
+        wanted = model_of(policy)(obs)["logit"]
         old = in_old_form(policy, self.earlier(kind))
         again = build(kind, enable_field=["eval"])
         again.eval_mode.load_state_dict(old)
@@ -222,9 +223,9 @@ def test_fqf_keeps_the_state_of_both_optimisers(order, caplog):
     policy = build("fqf", enable_field=["learn"])
     policy.learn_mode.load_state_dict(state)
     assert not caplog.records
-    params = dict(policy._model.named_parameters())
+    params = dict(model_of(policy).named_parameters())
     for i, name in enumerate(names):
-        moments = policy._optimizer.state[params[name]]
+        moments = optimizer_of(policy).state[params[name]]
         assert moments["step"].item() == 70
         assert (moments["exp_avg"] == i + 1).all()
     for i, name in enumerate(proposals):
@@ -240,5 +241,5 @@ def test_edac_keeps_the_state_of_its_optimisers(caplog):
     policy = build("edac", enable_field=["learn"])
     policy.learn_mode.load_state_dict(state)
     assert not caplog.records
-    first = policy._model.critic.pred[0][0].weight
+    first = model_of(policy).critic.pred[0][0].weight
     assert (policy._optimizer_critic.state[first]["exp_avg"] == 1).all()

@@ -7,6 +7,7 @@ from torch.nn.utils import parametrize
 
 from ding.policy import DQNPolicy
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
+from tests.policy.attributes import model_of
 
 OBS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 
@@ -79,7 +80,7 @@ def test_the_discount_is_read_at_each_update(make_dqn):
     learn(policy)
     policy._gamma = 0.0
     batch = samples()
-    q = policy._model(batch["obs"])["logit"].gather(1, batch["action"][:, None])[:, 0]
+    q = model_of(policy)(batch["obs"])["logit"].gather(1, batch["action"][:, None])[:, 0]
     expected = (q - batch["reward"][:, 0]).square().mean().item()
     log = policy.learn_mode.forward(batch)
     assert log["total_loss"] == pytest.approx(expected, rel=1e-5)
@@ -88,31 +89,31 @@ def test_the_discount_is_read_at_each_update(make_dqn):
 @pytest.mark.parametrize("action", [2, -1])
 def test_actions_out_of_range_are_refused(make_dqn, action):
     policy = make_dqn()
-    before = [p.clone() for p in policy._model.parameters()]
+    before = [p.clone() for p in model_of(policy).parameters()]
     batch = samples()
     batch["action"][3] = action
     with pytest.raises(RuntimeError, match="out of bounds"):
         policy.learn_mode.forward(batch)
-    torch.testing.assert_close(list(policy._model.parameters()), before, rtol=0, atol=0)
+    torch.testing.assert_close(list(model_of(policy).parameters()), before, rtol=0, atol=0)
 
 
 def _hook_output(policy):
-    policy._model.head.register_forward_hook(lambda *args: {"logit": args[2]["logit"] * -3})
+    model_of(policy).head.register_forward_hook(lambda *args: {"logit": args[2]["logit"] * -3})
 
 
 def _replace_layer(policy):
-    policy._model.encoder.main[0] = torch.nn.Sequential(
-        policy._model.encoder.main[0], torch.nn.Tanh()
+    model_of(policy).encoder.main[0] = torch.nn.Sequential(
+        model_of(policy).encoder.main[0], torch.nn.Tanh()
     )
 
 
 def _patch_forward(policy):
-    layer = policy._model.encoder.main[0]
+    layer = model_of(policy).encoder.main[0]
     layer.forward = lambda x: torch.ones(len(x), layer.out_features)
 
 
 def _parametrise(policy):
-    parametrize.register_parametrization(policy._model.encoder.main[0], "weight", Halved())
+    parametrize.register_parametrization(model_of(policy).encoder.main[0], "weight", Halved())
 
 
 class Halved(torch.nn.Module):
@@ -125,12 +126,12 @@ def test_acting_and_learning_use_the_network_as_it_is(make_dqn, change):
     policy = make_dqn()
     collect(policy)
     learn(policy)
-    before = policy._model(torch.from_numpy(OBS))["logit"].detach()
+    before = model_of(policy)(torch.from_numpy(OBS))["logit"].detach()
     change(policy)
     batch = samples()
     with torch.no_grad():
-        logit = policy._model(torch.from_numpy(OBS))["logit"]
-        q_mean = policy._model(batch["obs"])["logit"].mean().item()
+        logit = model_of(policy)(torch.from_numpy(OBS))["logit"]
+        q_mean = model_of(policy)(batch["obs"])["logit"].mean().item()
     assert not torch.allclose(logit, before)
     for output in (
         policy.collect_mode.batched.forward(OBS, eps=0.0),
@@ -143,7 +144,7 @@ def test_acting_and_learning_use_the_network_as_it_is(make_dqn, change):
 
 def test_hooks_of_gradients_and_other_optimisers_count(make_dqn):
     policy = make_dqn()
-    first, *_ = policy._model.parameters()
+    first, *_ = model_of(policy).parameters()
     first.register_hook(torch.zeros_like)
     policy._optimizer = torch.optim.SGD(policy._model.parameters(), lr=0.1, weight_decay=0.5)
     before = first.detach().clone()

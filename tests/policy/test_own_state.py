@@ -16,6 +16,7 @@ from ding.utils import read_file, save_file
 from ding.worker import BaseLearner, create_learner
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.learner.comm.state_keeper import StateKeeper
+from tests.policy.attributes import model_of
 
 OBS = torch.ones(2, 3)
 
@@ -108,11 +109,11 @@ def test_random_generators(resumed, begin, draw):
 def test_networks_that_come_later_are_copies_of_ones_that_exist(resumed):
     def go_on(policy):
         for scale in (1, 2):
-            network = copy.deepcopy(policy._model).requires_grad_(False).eval()
+            network = copy.deepcopy(model_of(policy)).requires_grad_(False).eval()
             nn.init.constant_(next(network.parameters()), scale)
             policy._mine.append(network)
         policy._mine.append(policy._mine[0])
-        policy._mine.append(policy._model)
+        policy._mine.append(model_of(policy))
 
     policy, other = resumed(lambda policy: deque(maxlen=9), go_on)
     for network, copied in zip(policy._mine, other._mine, strict=True):
@@ -120,7 +121,7 @@ def test_networks_that_come_later_are_copies_of_ones_that_exist(resumed):
         assert network.training == copied.training
     assert not next(other._mine[0].parameters()).requires_grad
     assert other._mine[0] is other._mine[2] is not other._mine[1]
-    assert other._mine[3] is other._model
+    assert other._mine[3] is model_of(other)
 
 
 def test_networks_optimisers_and_schedules_of_ones_own(resumed):
@@ -149,10 +150,10 @@ def test_networks_optimisers_and_schedules_of_ones_own(resumed):
 
 def test_target_networks_count_their_updates(resumed):
     def begin(policy):
-        copied = copy.deepcopy(policy._model)
+        copied = copy.deepcopy(model_of(policy))
         return model_wrap(copied, "target", update_type="assign", update_kwargs={"freq": 3})
 
-    policy, other = resumed(begin, lambda policy: policy._mine.update(policy._model))
+    policy, other = resumed(begin, lambda policy: policy._mine.update(model_of(policy)))
     assert other._mine.update_count == policy._mine.update_count == 1
 
 

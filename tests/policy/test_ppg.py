@@ -17,6 +17,7 @@ from ding.policy import PPGOffPolicy, PPGPolicy
 from ding.rl_utils.log_prob_utils import kl
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of
 
 BOTH = [PPGPolicy, PPGOffPolicy]
 
@@ -147,9 +148,9 @@ def test_auxiliary_phase_holds_the_policy(weight, moves):
     policy = build(PPGPolicy, learn=learn)
     data = collected(policy)
     obs = torch.as_tensor(data.columns["obs"])
-    before = policy._model(obs, mode="compute_actor")["logit"]
+    before = model_of(policy)(obs, mode="compute_actor")["logit"]
     log = policy.learn_mode.forward(data)[-1]
-    after = policy._model(obs, mode="compute_actor")["logit"]
+    after = model_of(policy)(obs, mode="compute_actor")["logit"]
     change = kl(before, after).mean().item()
     assert change > 1e-3 if moves else change < 1e-4
     assert math.isfinite(log["behavioral_cloning_loss"])
@@ -169,12 +170,12 @@ def test_divergences():
 def test_collected_values_are_the_value_networks():
     policy = build(PPGPolicy)
     with torch.no_grad():
-        policy._model.aux_critic[1].last.bias += 5
+        model_of(policy).aux_critic[1].last.bias += 5
     obs = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     value = policy.collect_mode.batched.forward(obs)["value"]
-    expected = policy._model(torch.from_numpy(obs), mode="compute_critic")["value"]
+    expected = model_of(policy)(torch.from_numpy(obs), mode="compute_critic")["value"]
     assert torch.equal(value, expected.detach())
-    inner = policy._model(torch.from_numpy(obs), mode="compute_actor_critic")["value"]
+    inner = model_of(policy)(torch.from_numpy(obs), mode="compute_actor_critic")["value"]
     assert (value - inner).mean().item() == pytest.approx(5, abs=1e-4)
 
 
@@ -204,7 +205,7 @@ def test_reloaded_policy_goes_on_the_same(cls, phases):
         torch.manual_seed(3)
         for _ in range(2):
             each.learn_mode.forward(data)
-    for ours, theirs in zip(policy._model.parameters(), other._model.parameters()):
+    for ours, theirs in zip(model_of(policy).parameters(), model_of(other).parameters()):
         assert torch.equal(ours, theirs)
 
 

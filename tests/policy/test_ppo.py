@@ -10,6 +10,7 @@ from torch import nn
 from ding.data import Columns
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
+from tests.policy.attributes import model_of
 
 CONTINUOUS = dict(action_space="continuous", model=dict(obs_shape=3, action_shape=2))
 
@@ -176,7 +177,7 @@ def slow_gae(policy, rows, pieces):
         for row in reversed(piece):
             with torch.no_grad():
                 obs = torch.stack([torch.as_tensor(row["obs"]), torch.as_tensor(row["next_obs"])])
-                value, next_value = policy._model(obs, mode="compute_critic")["value"].tolist()
+                value, next_value = model_of(policy)(obs, mode="compute_critic")["value"].tolist()
             alive = not row["done"]
             delta = row["reward"].item() + gamma * next_value * alive - value
             last = delta + factor * alive * last
@@ -303,7 +304,7 @@ def test_collector_takes_over_the_unit_of_the_critic(make_ppo):
     policy.learn_mode.forward(collect(policy, [16]))
     collector.collect_mode.load_state_dict(policy.collect_mode.state_dict())
     assert collector._value_std == policy._value_std != 1
-    collector.collect_mode.load_state_dict({"model": policy._model.state_dict()})
+    collector.collect_mode.load_state_dict({"model": model_of(policy).state_dict()})
 
 
 def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
@@ -313,7 +314,7 @@ def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
     policy = make_ppo(learn=learn)
     assert "kl_div" in policy.learn_mode.monitor_vars()
     with torch.no_grad():
-        policy._model.actor_head.Q[-1][0].bias[0] += 1
+        model_of(policy).actor_head.Q[-1][0].bias[0] += 1
     log = policy.learn_mode.forward(collect(policy, [64]))[0]
     assert log["kl_div"] != 0
     assert log["total_loss"] == pytest.approx(
@@ -357,11 +358,11 @@ def test_configs_that_cannot_be(make_ppo, config, message):
 def test_nan_in_the_batch_leaves_the_weights(make_ppo, column):
     policy = make_ppo()
     data = collect(policy, [8])
-    before = copy.deepcopy(policy._model.state_dict())
+    before = copy.deepcopy(model_of(policy).state_dict())
     data.column(column)[3] = float("nan")
     with pytest.raises(DataError, match="PPOCommandModePolicy: the loss is nan"):
         policy.learn_mode.forward(data)
-    after = policy._model.state_dict()
+    after = model_of(policy).state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
@@ -475,7 +476,7 @@ class TestSeveralChoices:
 
     def test_every_choice_is_hardly_decided_at_first(self, make_ppo):
         policy = make_ppo(model=self.MODEL)
-        logit = policy._model(torch.randn(50, 3), mode="compute_actor")["logit"]
+        logit = model_of(policy)(torch.randn(50, 3), mode="compute_actor")["logit"]
         assert all(part.std() < 0.05 for part in logit)
 
     def test_kl_to_a_pretrained_policy(self, make_ppo, tmp_path):

@@ -14,6 +14,7 @@ from ding.policy.ddpg import DDPGPolicy, TD3Policy
 from ding.policy.sac import DiscreteSACPolicy, SACPolicy, squashed
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import target_of
 
 CONTINUOUS = {
     DDPGPolicy: {"action_space": "regression"},
@@ -107,10 +108,10 @@ def test_td3_takes_the_lesser_critic_and_delays_the_actor():
     assert "actor_loss" not in log
     with torch.no_grad():
         network.c.add_(1)
-    assert policy._target_model.c.tolist() == [[1, 2], [1, 1]]
+    assert target_of(policy).c.tolist() == [[1, 2], [1, 1]]
     log = policy.learn_mode.forward(data)
     assert log["actor_loss"] == pytest.approx(-(2 + 3 * 0.5))  # of the first critic
-    assert policy._target_model.c.tolist() == [[2, 3], [2, 2]]
+    assert target_of(policy).c.tolist() == [[2, 3], [2, 2]]
 
 
 def test_td3_smooths_its_targets_within_bounds():

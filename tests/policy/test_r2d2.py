@@ -19,6 +19,7 @@ from ding.worker import SampleSerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.steps import Player
 from tests.fakes import DuelLineEnv, LineEnv, line_manager
+from tests.policy.attributes import model_of, target_of
 
 
 class SumQ(nn.Module):
@@ -118,7 +119,7 @@ def test_loss_and_priorities_by_hand(rescale, nstep, burnin):
         nstep=nstep,
         learn=dict(value_rescale=rescale, learning_rate=0.01),
     )
-    policy._target_model.update(SumQ(target.tolist()), direct=True)
+    target_of(policy).update(SumQ(target.tolist()), direct=True)
     rng = np.random.default_rng(nstep)
     parts = [trajectory(rng, 11, True), trajectory(rng, 3, False), trajectory(rng, 6, True)]
     lengths = np.array([11, 3, 6])
@@ -281,11 +282,11 @@ def test_other_names_of_settings():
 def test_target_copies():
     policy = build(learn=dict(target_update_freq=2))
     data = random_sequences(policy)
-    before = copy.deepcopy(policy._target_model.state_dict())
+    before = copy.deepcopy(target_of(policy).state_dict())
     policy.learn_mode.forward(data)
-    assert _equal(before, policy._target_model.state_dict())
+    assert _equal(before, target_of(policy).state_dict())
     policy.learn_mode.forward(data)
-    assert _equal(policy._model.state_dict(), policy._target_model.state_dict())
+    assert _equal(model_of(policy).state_dict(), target_of(policy).state_dict())
 
 
 def _equal(one, two):

@@ -7,6 +7,7 @@ from easydict import EasyDict
 
 from ding.policy import R2D3Policy
 from ding.utils import deep_merge_dicts, set_pkg_seed
+from tests.policy.attributes import target_of
 from tests.policy.test_r2d2 import SumQ, as_samples, errors_by_hand, trajectory
 
 ONLINE, TARGET = np.array([1.0, -0.5]), np.array([-0.25, 0.75])
@@ -20,7 +21,7 @@ def losses(**weights):
     learn = dict(NONE, value_rescale=False, **weights)
     cfg = deep_merge_dicts(R2D3Policy.default_config(), EasyDict(own, learn=learn))
     policy = R2D3Policy(cfg, model=SumQ(ONLINE.tolist()))
-    policy._target_model.update(SumQ(TARGET.tolist()), direct=True)
+    target_of(policy).update(SumQ(TARGET.tolist()), direct=True)
     rng = np.random.default_rng(0)
     parts = [trajectory(rng, 4, True), trajectory(rng, 4, False)]
     columns = {

@@ -27,6 +27,7 @@ from ding.policy.qmix import nstep_targets
 from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of
 
 Q_FAMILY = [QMIXPolicy, WQMIXPolicy, QTRANPolicy, CollaQPolicy, MADQNPolicy]
 FAMILY = [*Q_FAMILY, COMAPolicy]
@@ -277,7 +278,7 @@ def test_qmix_by_hand():
     assert log["total_loss"] == pytest.approx(36)
     assert log["priority"].tolist() == [6]
     # d/dq of (q - y)^2 is -12, for each of the two actions that were done; the step is clipped.
-    gradient = policy._model.table.grad
+    gradient = model_of(policy).table.grad
     assert gradient[1].abs().sum() == 0
     assert gradient[0, :, 1].abs().sum() == 0
     assert (gradient[0, :, 0] == -12).all()
@@ -292,7 +293,7 @@ def test_targets_leave_out_what_is_forbidden_next():
 def test_double_q_values_what_the_online_network_would_do():
     policy = build(QMIXPolicy, Table(VALUES), learn={"discount_factor": 0.5, "double_q": True})
     with torch.no_grad():
-        policy._model.table[1, 0] = torch.tensor([0.0, 9.0])
+        model_of(policy).table[1, 0] = torch.tensor([0.0, 9.0])
     log = policy.learn_mode.forward(one_step())
     assert log["target_reward_total_q"] == 1 + 0.5 * (4 + 7)
 
@@ -472,12 +473,12 @@ class TestFamily:
     def test_learns_from_what_it_collects(self, cls):
         policy = build(cls)
         data = rows(policy)
-        before = {name: p.clone() for name, p in policy._model.named_parameters()}
+        before = {name: p.clone() for name, p in model_of(policy).named_parameters()}
         log = policy.learn_mode.forward(data)
         assert math.isfinite(log["total_loss"])
         assert log["priority"].shape == (len(data),)
         assert set(policy.learn_mode.monitor_vars()) <= set(log)
-        still = [n for n, p in policy._model.named_parameters() if torch.equal(p, before[n])]
+        still = [n for n, p in model_of(policy).named_parameters() if torch.equal(p, before[n])]
         # With a single ally there is nothing to choose from.
         assert not [name for name in still if "query" not in name and "key" not in name]
 
@@ -512,7 +513,7 @@ class TestFamily:
         assert torch.equal(ours["logit"], theirs["logit"])
         logs = [p.learn_mode.forward(data) for p in (policy, other)]
         assert logs[0]["total_loss"] == logs[1]["total_loss"]
-        for a, b in zip(policy._model.parameters(), other._model.parameters()):
+        for a, b in zip(model_of(policy).parameters(), model_of(other).parameters()):
             assert torch.equal(a, b)
 
     def test_same_seed_same_data(self, cls):

@@ -14,6 +14,7 @@ from ding.policy.unrolled import with_last_values
 from ding.rl_utils import get_train_sample
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of, target_of
 
 T = 4
 #: Trajectories: terminated and shorter than a piece, cut and shorter, two pieces.
@@ -89,7 +90,7 @@ def test_impala_equals_a_loop(kind):
     clips = dict(rho_clip_ratio=1.2, c_clip_ratio=0.8, rho_pg_clip_ratio=1.5)
     learn = dict(clips, discount_factor=0.9, lambda_=0.7, value_weight=0.3, entropy_weight=0.2)
     policy = build(kind, learn=learn)
-    model, data = copy.deepcopy(policy._model), transitions(kind)
+    model, data = copy.deepcopy(model_of(policy)), transitions(kind)
     log = policy.learn_mode.forward(pieces(policy, kind))
 
     def distributions(logit):
@@ -146,9 +147,9 @@ def test_acer_equals_a_loop(trust_region):
     )
     policy = build("acer", learn=learn)
     with torch.no_grad():  # an average policy that is elsewhere
-        for parameter in policy._target_model.parameters():
+        for parameter in target_of(policy).parameters():
             parameter.add_(torch.randn_like(parameter) * 0.5)
-    model, average = copy.deepcopy(policy._model), copy.deepcopy(policy._target_model._model)
+    model, average = copy.deepcopy(model_of(policy)), copy.deepcopy(target_of(policy)._model)
     data = transitions("acer")
     log = policy.learn_mode.forward(pieces(policy, "acer"))
     critic_losses, logits, gradients = [], [], []
@@ -189,7 +190,7 @@ def test_acer_equals_a_loop(trust_region):
         gradients.append(gradient)
     assert log["critic_loss"] == pytest.approx(mean(critic_losses), rel=1e-4)
     torch.autograd.backward(logits, [-gradient / LENGTHS_LEARNED for gradient in gradients])
-    for ours, theirs in zip(policy._model.actor.parameters(), model.actor.parameters()):
+    for ours, theirs in zip(model_of(policy).actor.parameters(), model.actor.parameters()):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-6)
 
 

@@ -16,6 +16,7 @@ from ding.policy.qrdqn import FQFPolicy, IQNPolicy, QRDQNPolicy
 from ding.policy.sql import MDQNPolicy, SQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import model_of, optimizer_of, target_of
 
 FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
 
@@ -119,10 +120,10 @@ def test_iqn_draws_to_learn_and_not_to_act():
     acting = [policy._forward_eval_batch(obs)["q"] for _ in range(2)]
     assert torch.equal(*acting)
     policy._train_mode(True)
-    learning = [policy._model(obs) for _ in range(2)]
+    learning = [model_of(policy)(obs) for _ in range(2)]
     assert not torch.equal(learning[0]["tau"], learning[1]["tau"])
     assert learning[0]["tau"].shape == (4, 8, 1)
-    assert policy._target_model.forward(obs)["tau"].std() > 0.1
+    assert target_of(policy).forward(obs)["tau"].std() > 0.1
 
 
 @pytest.mark.slow
@@ -195,7 +196,7 @@ def test_fqf_learns_shares_and_values_apart():
     policy = build(FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.0, ent_coef=0.1))
 
     def parameters(wanted):
-        items = policy._model.state_dict().items()
+        items = model_of(policy).state_dict().items()
         return [v.clone() for k, v in items if ("quantiles_proposal" in k) == wanted]
 
     def changed(before, after):
@@ -206,7 +207,7 @@ def test_fqf_learns_shares_and_values_apart():
     assert not changed(shares, parameters(True))
     assert changed(values, parameters(False))
     policy._fraction_optimizer.param_groups[0]["lr"] = 0.1
-    policy._optimizer.param_groups[0]["lr"] = 0.0
+    optimizer_of(policy).param_groups[0]["lr"] = 0.0
     values = parameters(False)
     log = policy.learn_mode.forward(random_samples(16))
     assert changed(shares, parameters(True))

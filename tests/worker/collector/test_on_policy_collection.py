@@ -26,6 +26,7 @@ from ding.policy.sequences import sequence_columns, sequence_counts
 from ding.worker import BattleSampleSerialCollector, EpisodeSerialCollector, SampleSerialCollector
 from tests.envs.env_manager import fake_envpool
 from tests.fakes import DuelLineEnv, RowPolicy, StepPolicy, line_manager
+from tests.policy.attributes import model_of
 
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 
@@ -402,7 +403,7 @@ def brute_force_gae(policy, stream, gamma, lambda_):
     def value(obs):
         obs = torch.as_tensor(obs, dtype=torch.float32).unsqueeze(0)
         with torch.no_grad():
-            return float(policy._model(obs, mode="compute_critic")["value"])
+            return float(model_of(policy)(obs, mode="compute_critic")["value"])
 
     result, following = [], 0.0
     for index in reversed(range(len(stream))):
