@@ -36,7 +36,7 @@ setup(
     cmdclass={"build_py": BuildWithConfigs},
     package_data={
         "": ["*.pyi", "py.typed"],
-        "ding.config": ["keys.yaml"],
+        "ding.config": ["keys.json"],
         "ding.board": ["static/*"],
         "ding": ["zoo/*"],
     },

@@ -19,7 +19,7 @@ WORDS = re.compile(
     r"|of (?:one's|its|their|our|your|his) own|as it stands|stands? (?:in|for|there|beside))\b",
     re.IGNORECASE,
 )
-SUFFIXES = {".py", ".pyi", ".md", ".js", ".html", ".yml", ".toml", ".txt", ""}
+SUFFIXES = {".py", ".pyi", ".md", ".js", ".json", ".html", ".yml", ".toml", ".txt", ""}
 #: Files that name the words, or are not ours.
 LEFT_OUT = {".ci/words.py", "ding/board/static/uplot.js"}
 

@@ -2,16 +2,18 @@
 
 A class's own keys, with their defaults, are in its ``config``. A row adds what that cannot say:
 the meaning, the range, another place or older names of the same setting, and keys that configs may
-hold although no class has a default for them. The rows are in ``keys.yaml``: a table with one line
-for most keys, which can be read without knowing this module.
+hold although no class has a default for them.
+
+The rows are in ``keys.json``, by section, in the order of messages. A row is a meaning alone, for a
+key that only configs of classes with a default for it may hold, or the attributes of a `Key`.
+``_part`` adds the keys of a component that is chosen by its type; ``_note`` is for readers.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 #: Ranges that a number may have.
 POSITIVE, FRACTION, AT_LEAST_ONE = "greater than 0", "between 0 and 1", "at least 1"
@@ -52,8 +54,9 @@ class Key:
 
 
 def _rows(section: str, rows: dict[str, Any]) -> Iterator[Key]:
-    """The keys of a section of ``keys.yaml``."""
+    """The keys of a section of ``keys.json``."""
     prefix = f"{section}." if section else ""
+    rows.pop("_note", None)
     if (what := rows.pop("_part", None)) is not None:
         yield Key(f"{prefix}type", f"Registered type of the {what}.", "")
         yield Key(f"{prefix}import_names", "Modules to import, which register the type.", [])
@@ -67,10 +70,10 @@ def _rows(section: str, rows: dict[str, Any]) -> Iterator[Key]:
 
 
 def _read() -> tuple[Key, ...]:
-    # The loader in C takes a tenth of the time; a build of PyYAML need not have it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with open(Path(__file__).with_name("keys.yaml"), encoding="utf-8") as file:
-        sections: dict[str, dict[str, Any]] = yaml.load(file, loader)
+    # Not YAML: its thousands of short-lived objects have the garbage collector go through all that
+    # torch holds, 0.1 s at each start.
+    with open(Path(__file__).with_name("keys.json"), encoding="utf-8") as file:
+        sections: dict[str, dict[str, Any]] = json.load(file)
     return tuple(key for section, rows in sections.items() for key in _rows(section, rows))
 
 
