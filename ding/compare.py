@@ -15,7 +15,14 @@ import numpy as np
 from ding.plot import MOST, ReturnCurve, ReturnPlot
 from ding.utils.console import table
 from ding.utils.errors import ConfigError
-from ding.utils.pictures import draw_line, line_style, save_picture, shared_legend, tidy
+from ding.utils.pictures import (
+    draw_line,
+    legend_height,
+    line_style,
+    save_picture,
+    shared_legend,
+    tidy,
+)
 from ding.utils.seed_statistics import (
     iqm_of_scores,
     mean_of_scores,
@@ -39,6 +46,8 @@ _AGGREGATES: dict[str, Callable[..., np.ndarray]] = {
     "optimality gap": optimality_gap,
 }
 _THRESHOLDS = 101
+#: Characters of a name that a title can hold.
+_TITLE = 16
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,8 @@ class Comparison:
         names = list(self.scores)
         # A row of aggregates, and below it the profiles and the probabilities.
         height = 0.9 + 0.25 * len(names)
-        figure.set_size_inches(9.5, height + 4)
+        width = 9.5
+        figure.set_size_inches(width, height + 3.7 + legend_height(names, width))
         grid = figure.add_gridspec(2, 1, height_ratios=(height, 4))
         upper, lower = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
         self._draw_aggregates(upper.subplots(1, len(_AGGREGATES), sharex=True))
@@ -106,7 +116,7 @@ class Comparison:
         self._draw_profiles(profiles)
         for axes in others:
             self._draw_improvements(axes)
-        shared_legend(lower, [profiles], figure.get_figwidth())
+        shared_legend(lower, [profiles], width)
 
     def _draw_aggregates(self, panels: Sequence["Axes"]) -> None:
         for i, (title, statistic) in enumerate(_AGGREGATES.items()):
@@ -149,8 +159,9 @@ class Comparison:
         _draw_intervals(axes, rows, others, start=1)
         axes.axvline(0.5, color="#777777", linewidth=1, linestyle=(0, (2, 3)))
         axes.set_xlim(-0.02, 1.02)
-        axes.set_title("probability of improvement", fontsize="medium")
-        axes.set_xlabel(f"P(a run of {first} beats one of …)")
+        title = first if len(first) <= _TITLE else "the best"
+        axes.set_title(f"probability of improvement of {title}", fontsize="medium")
+        axes.set_xlabel("P(one of its runs beats one of …)")
 
     def _improvement(self, name: str, other: str) -> float:
         return float(probability_of_improvement(self.scores[name], self.scores[other]))

@@ -20,6 +20,7 @@ from ding.utils.errors import ConfigError
 from ding.utils.pictures import (
     draw_line,
     legend_below,
+    legend_height,
     listed,
     save_picture,
     shared_legend,
@@ -142,9 +143,15 @@ class ReturnPlot:
         names = sorted({curve.name for curves in panels.values() for curve in curves})
         # A config has one colour in all panels and one line in their legend, if these suffice.
         shared = len(panels) > 1 and len(names) <= most
-        columns = min(len(panels), _PANELS_IN_A_ROW)
-        rows = -(-len(panels) // columns)
-        figure.set_size_inches(7.5 if columns == 1 else 4.4 * columns, 4.4 * rows)
+        columns = 2 if len(panels) == 4 else min(len(panels), _PANELS_IN_A_ROW)
+        rows, width = -(-len(panels) // columns), 7.5 if len(panels) == 1 else 4.4
+        labels = [[curve.label for curve in curves] for curves in panels.values()]
+        # Panels keep their size however long the legends are.
+        if shared:
+            legends = legend_height(names, width * columns)
+        else:
+            legends = rows * max(legend_height(one, width) for one in labels)
+        figure.set_size_inches(width * columns, 4.0 * rows + legends)
         drawn = []
         for i, (env, curves) in enumerate(panels.items()):
             axes = figure.add_subplot(rows, columns, i + 1)
@@ -164,9 +171,9 @@ class ReturnPlot:
             axes.xaxis.set_major_formatter(_thousands)
             tidy(axes)
             if not shared:
-                legend_below(axes)
+                legend_below(axes, width)
         if shared:
-            shared_legend(figure, drawn, figure.get_figwidth())
+            shared_legend(figure, drawn, width * columns)
 
     def _best(self, env: str, most: int) -> list[ReturnCurve]:
         """The best curves of an environment by their last returns, in the order of all."""

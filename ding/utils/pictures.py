@@ -3,7 +3,7 @@
 import html
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from ding.utils.errors import ConfigError
@@ -20,8 +20,9 @@ COLOURS = (
     *("#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"),
 )
 LINES = ("-", "--", ":", "-.")
-#: Of a column of labels that may be longer than this, a legend has one.
-_LEGEND_WIDTH = 75
+#: Of a legend: characters in an inch, those of a line before its label, and inches of a row.
+_CHARACTERS, _LINE, _ROW = 14, 9, 0.19
+_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 2.6}
 _BAND = 0.15
 
 
@@ -86,18 +87,10 @@ def tidy(axes: "Axes") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_below(axes: "Axes") -> None:
-    """A legend below a panel, where it hides no line."""
-    labels = axes.get_legend_handles_labels()[1]
-    columns = max(1, min(4, _LEGEND_WIDTH // (8 + max(map(len, labels)))))
-    axes.legend(
-        frameon=False,
-        fontsize="small",
-        ncols=columns,
-        handlelength=2.6,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
-    )
+def legend_below(axes: "Axes", width: float) -> None:
+    """A legend below a panel, where it hides no line; `width` of the panel in inches."""
+    columns = _columns(axes.get_legend_handles_labels()[1], width)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, **_LEGEND)
 
 
 def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) -> None:
@@ -106,15 +99,19 @@ def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) 
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         lines |= dict(zip(labels, handles, strict=True))
-    columns = max(1, min(6, int(10 * width) // (8 + max(map(len, lines)))))
+    columns = _columns(lines, width)
     figure.legend(
-        *(lines.values(), lines.keys()),
-        frameon=False,
-        fontsize="small",
-        ncols=columns,
-        handlelength=2.6,
-        loc="outside lower center",
+        list(lines.values()), list(lines), loc="outside lower center", ncols=columns, **_LEGEND
     )
+
+
+def legend_height(labels: Sequence[str], width: float) -> float:
+    """Inches of a legend with these labels."""
+    return _ROW * -(-len(labels) // _columns(labels, width))
+
+
+def _columns(labels: Iterable[str], width: float) -> int:
+    return max(1, min(6, int(_CHARACTERS * width) // (_LINE + max(map(len, labels)))))
 
 
 def listed(words: Sequence[str]) -> str:

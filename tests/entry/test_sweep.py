@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main
+from ding.entry.cli_runs import check_settings
 from ding.entry.seed_runs import Commands
-from ding.entry.sweep import Plan, metric_of, sweep
+from ding.entry.sweep import Plan, metric_of, settings_of, sweep
 from ding.entry.sweep_space import read_space
 from ding.utils.errors import ConfigError, RunError
 from tests.board.run_folders import make_run
@@ -316,3 +317,12 @@ def test_command_trains(space, tmp_path):
     for seed in (0, 1):
         record = json.loads((tmp_path / f"exp/sweep/trial0_seed{seed}/run.json").read_text())
         assert record["seed"] == seed
+
+
+def test_the_space_of_the_docs_fits_a_config(tmp_path):
+    text = (ROOT / "docs" / "sweeps.md").read_text()
+    (tmp_path / "space.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    space = read_space(str(tmp_path / "space.yaml"))
+    assert len(space) == 8
+    for values in space.examples():
+        check_settings(None, "CartPole-v1", "dqn", settings_of(values)[1::2])
