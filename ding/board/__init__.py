@@ -1,1 +1,1 @@
-"""A web page of runs that only reads their folders: ``ding board``, and a coordinator's address."""
+"""A web page of runs that reads their folders: ``ding board``, and a coordinator's address."""

@@ -7,12 +7,16 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
-from ding.utils.file_helper import open_regular
+from ding.utils.errors import DataError
+from ding.utils.file_helper import load_facts, open_regular, write_facts
+from ding.utils.json_fields import Rule, from_json
 from ding.utils.run_files import Piece
 
 CONFIG_FILE = "total_config.py"
+NOTES_FILE = "board.json"
 #: Bytes that one answer holds of a log.
 LOG_TAIL = 64 << 10
 #: Larger than any config: such a file is something else.
@@ -76,8 +80,59 @@ def list_files(folder: str) -> dict[str, list[dict[str, Any]]]:
     return files
 
 
+_Text = Annotated[str, Rule(lambda text: len(text) <= 2000, "at most 2,000 characters")]
+_Tag = Annotated[
+    str,
+    Rule(
+        lambda tag: 0 < len(tag) <= 40 and tag.isprintable() and not set(tag) & {" ", ","},
+        "a word of at most 40 characters",
+    ),
+]
+_Tags = Annotated[tuple[_Tag, ...], Rule(lambda tags: len(tags) <= 20, "at most 20 tags")]
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """What a user has noted of a run on the board."""
+
+    tags: _Tags = ()
+    notes: _Text = ""
+
+
+def read_notes(folder: str) -> RunNotes:
+    """The notes in a run's folder; empty ones if there are none.
+
+    Raises:
+        DataError: They cannot be read; states the cause.
+    """
+    try:
+        return from_json(RunNotes, load_facts(os.path.join(folder, NOTES_FILE)))
+    except FileNotFoundError:
+        return RunNotes()
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{NOTES_FILE} cannot be read: {cause}") from error
+
+
+def write_notes(folder: str, body: object) -> RunNotes:
+    """Replace the notes in a run's folder.
+
+    Args:
+        body: ``tags`` and ``notes``, as JSON.
+
+    Raises:
+        BadMessageError: These are no notes; names the field.
+        OSError: They cannot be written.
+    """
+    notes = from_json(RunNotes, body)
+    write_facts(os.path.join(folder, NOTES_FILE), {**asdict(notes), "tags": list(notes.tags)})
+    return notes
+
+
 def read_config(folder: str) -> dict[str, str]:
     """The whole config, ``{"policy.learn.batch_size": "64", ...}``; it is parsed, not run.
+
+    Keys of a parallel run's main config are those of a serial run: without ``main.``.
 
     Raises:
         ValueError: It cannot be read; says why.
@@ -89,7 +144,7 @@ def read_config(folder: str) -> dict[str, str]:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
                 flat.update(_flatten("" if name == "exp_config" else name, node.value))
-        return flat
+        return {_as_serial(key, flat): value for key, value in flat.items()}
     except FileNotFoundError:
         return {}
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -104,6 +159,11 @@ def config_text(folder: str, exp_name: str) -> str:
     except (OSError, ValueError):
         return ""
     return _SEED.sub("", text.replace(exp_name, "") if exp_name else text)
+
+
+def _as_serial(key: str, flat: dict[str, str]) -> str:
+    short = key.removeprefix("main.")
+    return key if short in flat else short
 
 
 def _flatten(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:

@@ -11,10 +11,19 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ding.board.run_files import CONFIG_FILE, config_text, escaped, read_config
+from ding.board.importance import differing, importance
+from ding.board.run_files import (
+    CONFIG_FILE,
+    NOTES_FILE,
+    RunNotes,
+    config_text,
+    escaped,
+    read_config,
+    read_notes,
+)
 from ding.utils import strict_json
 from ding.utils.console import printable
 from ding.utils.errors import DataError
@@ -35,6 +44,8 @@ RESCAN = 1.0
 #: Seconds that one look may spend on curves; the others come with the next look.
 CURVE_BUDGET = 0.1
 MAX_POINTS = 64
+#: Differing keys of configs whose importance is computed.
+MAX_KEYS = 200
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
 #: Kinds of returns of one run; there are four, and more in a league.
@@ -191,6 +202,7 @@ class Run:
         self._record_stamp: tuple[int, ...] | None = None
         self._group: tuple[tuple[int, ...] | None, str] | None = None
         self._config: tuple[tuple[int, ...] | None, dict[str, str]] | None = None
+        self._notes: tuple[tuple[int, ...] | None, RunNotes, str] = None, RunNotes(), ""
 
     @property
     def record(self) -> RunRecord:
@@ -238,10 +250,12 @@ class Run:
             shown = dict.fromkeys((*_SHOWN, "envstep", "best_return", "last_return", "last_time"))
             name = printable(os.path.basename(self.folder))
             words = {"folder": name, "name": name, "group": name, "curve": [], "problem": ""}
+            words |= {"tags": [], "notes": ""}
             return {"id": self.id, **shown, **words, "status": UNREADABLE, "reason": cause}
 
     def _summary(self) -> dict[str, Any]:
         record, points = self.record, self.curve.points
+        notes, damage = self.notes
         best, envstep = record.best_return, record.envstep
         if best is None and points:
             best = max(value for _, value in points)
@@ -252,7 +266,9 @@ class Run:
             "group": self.group,
             "status": self.status,
             **{key: getattr(record, key) for key in _SHOWN},
-            "problem": self.curve.problem,
+            "problem": "; ".join(filter(None, [self.curve.problem, damage])),
+            "tags": list(notes.tags),
+            "notes": notes.notes,
             "envstep": self.curve.steps if envstep is None else envstep,
             "best_return": best,
             "last_return": self.curve.last_return,
@@ -271,6 +287,17 @@ class Run:
         return self._group[1]
 
     @property
+    def notes(self) -> tuple[RunNotes, str]:
+        """What a user has noted of it, and why that cannot be read, if so."""
+        stamp = _stamp(os.path.join(self.folder, NOTES_FILE))
+        if self._notes[0] != stamp:
+            try:
+                self._notes = stamp, read_notes(self.folder), ""
+            except DataError as error:
+                self._notes = stamp, RunNotes(), str(error)
+        return self._notes[1:]
+
+    @property
     def config(self) -> dict[str, str]:
         """Its config by key, see `read_config`; empty if that cannot be read."""
         stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
@@ -282,7 +309,7 @@ class Run:
         return self._config[1]
 
 
-_SHOWN = ("reason", "seed", "started", "ended", "seconds", "train_iter")
+_SHOWN = ("reason", "seed", "started", "ended", "seconds", "train_iter", "host")
 
 
 class RunList:
@@ -339,6 +366,22 @@ class RunList:
         """The configs of all runs, by id."""
         with self._lock:
             return {id: run.config for id, run in self._found().items()}
+
+    def importance(self, results: Mapping[str, float]) -> list[dict[str, Any]]:
+        """The keys in which configs of runs differ, and how much each matters for their results,
+        the most important one first.
+
+        Args:
+            results: By the ids of the runs; unknown ones are left out.
+        """
+        with self._lock:
+            configs = {id: run.config for id, run in self._found().items() if id in results}
+        numbers = [results[id] for id in configs]
+        found = [
+            {"key": key, "importance": importance([c.get(key) for c in configs.values()], numbers)}
+            for key in differing(list(configs.values()))[:MAX_KEYS]
+        ]
+        return sorted(found, key=lambda row: -row["importance"])
 
     def summary(self, run: Run) -> dict[str, Any]:
         """What a list shows of one run."""

@@ -1,4 +1,4 @@
-"""The page of runs, of which all addresses only read; ``ding board`` serves it until Ctrl-C."""
+"""The page of runs; ``ding board`` serves it until Ctrl-C. It only reads, except for notes."""
 
 import hmac
 import logging
@@ -18,14 +18,15 @@ import numpy as np
 from werkzeug.exceptions import HTTPException
 from werkzeug.wsgi import wrap_file
 
-from ding.board.run_files import list_files, open_video, read_config, read_log
-from ding.board.run_list import Run, RunList
+from ding.board.run_files import list_files, open_video, read_config, read_log, write_notes
+from ding.board.run_list import MAX_NUMBER, Run, RunList
 from ding.interaction.base.network import is_loopback, is_own_name, joined
 from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations, strict_json
 from ding.utils.console import printable
 from ding.utils.errors import ConfigError, InteractionError, RunError
+from ding.utils.json_fields import BadMessageError
 from ding.utils.run_files import Piece, read_metrics, whole_rows
 from ding.utils.seed_statistics import averaged
 
@@ -65,6 +66,7 @@ class BoardPages:
         ask: Asks a running parallel run how it is going.
         token: What others have to know: once as ``?token=``, then as a cookie.
         single: Whether the page is that of the one run in ``root``.
+        writes: Whether notes and tags of runs may be changed, from this machine.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class BoardPages:
         ask: AskStatus,
         token: str | None = None,
         single: bool = False,
+        writes: bool = False,
     ) -> None:
         self._root, self._ask, self._token, self._single = root, ask, token, single
+        self._writes = writes and token is None
 
     @cached_property
     def _runs(self) -> RunList:
@@ -106,6 +110,8 @@ class BoardPages:
         ):
             pages.add_url_rule(path, view.__name__, view, provide_automatic_options=False)
         pages.add_url_rule("/api/mean", view_func=_mean, methods=["POST"])
+        pages.add_url_rule("/api/importance", view_func=self._importance, methods=["POST"])
+        pages.add_url_rule("/api/notes", view_func=self._note, methods=["POST"])
         return pages
 
     def _check(self) -> flask.typing.ResponseReturnValue | None:
@@ -138,6 +144,26 @@ class BoardPages:
         root = printable(self._runs.root)
         return _json({"root": root, "single": self._single, "cut": self._runs.is_cut, **changes})
 
+    def _importance(self) -> flask.Response:
+        """How much each key of the configs matters for the results in the body, by run."""
+        results = flask.request.get_json()
+        if not isinstance(results, dict) or not all(map(_is_number, results.values())):
+            flask.abort(HTTPStatus.BAD_REQUEST, "expected a number for each run's id")
+        return _json({"keys": self._runs.importance(results)})
+
+    def _note(self) -> flask.Response:
+        if not self._writes:
+            flask.abort(HTTPStatus.FORBIDDEN, "notes can be changed if `ding board --write` serves")
+        _refuse_other_sites()
+        run = self._named_run()
+        try:
+            notes = write_notes(run.folder, flask.request.get_json())
+        except BadMessageError as error:
+            flask.abort(HTTPStatus.BAD_REQUEST, str(error))
+        except OSError as error:
+            flask.abort(HTTPStatus.CONFLICT, f"the notes cannot be written: {error.strerror}")
+        return _json({"tags": list(notes.tags), "notes": notes.notes})
+
     def _configs(self) -> flask.Response:
         return _json(self._runs.configs())
 
@@ -148,6 +174,7 @@ class BoardPages:
             "summary": self._runs.summary(run),
             "record": run.record.facts,
             "live": live,
+            "writes": self._writes,
             **list_files(run.folder),
         }
         if "config" in flask.request.args:
@@ -228,6 +255,23 @@ def _mean() -> flask.Response:
     )
 
 
+def _is_number(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= MAX_NUMBER  # type: ignore[operator]
+
+
+def _refuse_other_sites() -> None:
+    """Refuse what a page of another site can have a browser send: not JSON, which it could not
+    send unasked, or with another origin."""
+    request = flask.request
+    if request.mimetype != "application/json":
+        flask.abort(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
+    origin = request.headers.get("Origin", f"http://{request.headers['Host']}")
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if origin != f"http://{request.headers['Host']}" or site != "same-origin":
+        flask.abort(HTTPStatus.FORBIDDEN, "only the board's own page may change notes")
+
+
 def _json(answer: Mapping[str, Any]) -> flask.Response:
     return flask.Response(strict_json.dumps(answer), mimetype="application/json")
 
@@ -264,18 +308,26 @@ class BoardServer:
         ask: See `BoardPages`.
         host: Where to listen. On any but the loopback address, a token is asked for.
         port: 0 for any free one.
+        writes: Whether notes and tags may be changed on the page; on the loopback address only.
 
     Raises:
-        ConfigError: It cannot listen there.
+        ConfigError: It cannot listen there, or is to write for other machines.
     """
 
     def __init__(
-        self, folder: str, ask: AskStatus, host: str = LOCAL_HOST, port: int = DEFAULT_PORT
+        self,
+        folder: str,
+        ask: AskStatus,
+        host: str = LOCAL_HOST,
+        port: int = DEFAULT_PORT,
+        writes: bool = False,
     ) -> None:
+        if writes and host not in _LOOPBACK:
+            raise ConfigError(f"--write is for this machine alone; expected no --host, got {host}")
         self._host = host
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(16)
         app = flask.Flask(__name__, static_folder=None)
-        pages = BoardPages(lambda: folder, ask, self._token)
+        pages = BoardPages(lambda: folder, ask, self._token, writes=writes)
         app.register_blueprint(pages.blueprint())
         #: Set when it serves no longer.
         self.ended = threading.Event()

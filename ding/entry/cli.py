@@ -403,7 +403,10 @@ def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
 @click.argument("folder", default=".", type=click.Path(exists=True, file_okay=False))
 @click.option("--host", default="127.0.0.1", help="Where to listen; another asks for a token.")
 @click.option("--port", default=6007, type=click.IntRange(0, 65535), show_default=True)
-def board(folder: str, host: str, port: int) -> None:
+@click.option("--write", is_flag=True,
+              help="Allow tags and notes of runs to be edited on the page, from this machine; "
+              "they are kept in the runs' folders.")  # fmt: skip
+def board(folder: str, host: str, port: int, write: bool) -> None:
     """Show all runs below FOLDER on a local web page.
 
     It follows the runs until Ctrl-C.
@@ -411,7 +414,7 @@ def board(folder: str, host: str, port: int) -> None:
     from ding.board.server import BoardServer, serve_until_signal
     from ding.entry.run.status import live_status
 
-    server = BoardServer(folder, live_status, host, port)
+    server = BoardServer(folder, live_status, host, port, write)
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")
     serve_until_signal(server)
 

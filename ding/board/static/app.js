@@ -2,6 +2,7 @@
 
 import { h, setText } from "./dom.js";
 import { Gone } from "./data.js";
+import { KeysView } from "./keys.js";
 import { RunListView } from "./list.js";
 import { RunView } from "./run.js";
 
@@ -16,6 +17,8 @@ function route() {
   state.view?.close?.();
   if (head === "runs" && ids) {
     state.view = new RunView(ids.split(",").map(decodeURIComponent), tab || "curves", state);
+  } else if (head === "keys") {
+    state.view = new KeysView(new URLSearchParams(query));
   } else {
     state.view = new RunListView(new URLSearchParams(query), state);
   }
@@ -76,7 +79,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") {
     const box = document.querySelector("input[type=search]");
     if (box) { box.focus(); event.preventDefault(); }
-  } else if (event.key === "Escape" && location.hash.startsWith("#/runs")) {
+  } else if (event.key === "Escape" && /^#\/(runs|keys)/.test(location.hash)) {
     location.hash = "#/";
   } else {
     state.view?.key?.(event);

@@ -1,6 +1,6 @@
 // Curves of every scalar of one or several runs, drawn with uPlot.
 
-import { h, number, setText } from "./dom.js";
+import { h, number, setText, svg } from "./dom.js";
 import { fetchMean, groupBy, smooth } from "./data.js";
 
 // Ten colours and four kinds of lines: twenty pairs that also differ in grey.
@@ -291,7 +291,7 @@ function joined(uPlot, curves, isLog) {
   }));
 }
 
-export const stopValue = (config) => Number(config?.["env.stop_value"] ?? config?.["main.env.stop_value"] ?? NaN);
+export const stopValue = (config) => Number(config?.["env.stop_value"] ?? NaN);
 
 // The mean returns at which the runs end; of many different ones, none.
 function goalsOf(runs) {
@@ -341,12 +341,8 @@ function valueAt(values, index) {
 }
 
 export function lineSample({ colour, dash }) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const line = document.createElementNS(svg.namespaceURI, "line");
-  for (const [name, value] of Object.entries({ viewBox: "0 0 24 8", class: "line", "aria-hidden": "true" })) svg.setAttribute(name, value);
-  for (const [name, value] of Object.entries({ x1: 0, y1: 4, x2: 24, y2: 4, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") })) line.setAttribute(name, value);
-  svg.append(line);
-  return svg;
+  return svg("svg", { viewBox: "0 0 24 8", class: "line", "aria-hidden": "true" },
+    svg("line", { x1: 0, y1: 4, x2: 24, y2: 4, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") }));
 }
 
 function save(name, blob) {

@@ -23,6 +23,9 @@ async function ask(path, parameters, more = {}) {
   return response;
 }
 
+const send = (path, parameters, body) =>
+  ask(path, parameters, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
 // The list is on its way while the rest of the page is loaded.
 let early = location.hash.startsWith("#/runs/") ? null : ask("api/runs", {});
 early?.catch(() => {}); // the list reports it
@@ -50,8 +53,13 @@ export async function fetchMean(curves) {
     const some = kept.filter((_, n) => n % every === 0 || n === kept.length - 1);
     return { x: some.map((i) => x[i]), y: some.map((i) => y[i]), converged };
   }).filter(({ x }) => x.length);
-  return (await ask("api/mean", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ curves: thin }) })).json();
+  return (await send("api/mean", {}, { curves: thin })).json();
 }
+
+// How much each key of the configs matters for the results, by run.
+export const fetchImportance = async (results) => (await send("api/importance", {}, results)).json();
+
+export const saveNotes = async (id, notes) => (await send("api/notes", { id }, notes)).json();
 
 export const videoAddress = (id, path) => `api/video?${new URLSearchParams({ id, path })}`;
 

@@ -68,27 +68,27 @@ export function badge(status) {
   return h("span", { class: `badge ${known}` }, h("i", { "aria-hidden": "true" }, SIGNS[known]), ` ${status}`);
 }
 
+export const tagChips = (tags) => h("span", { class: "tags" }, tags.map((tag) => h("span", { class: "tag" }, tag)));
+
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
 export function sparkline(points, label) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const [width, height] = [96, 26];
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("class", "spark");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", label);
-  if (points.length < 2) return svg;
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "spark", role: "img", "aria-label": label });
+  if (points.length < 2) return picture;
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
   const [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   const place = ([x, y]) => [
     2 + ((x - x0) / (x1 - x0 || 1)) * (width - 6),
     height - 3 - ((y - y0) / (y1 - y0 || 1)) * (height - 6),
   ];
-  const line = document.createElementNS(svg.namespaceURI, "polyline");
-  line.setAttribute("points", points.map((p) => place(p).map((v) => v.toFixed(1)).join()).join(" "));
-  const dot = document.createElementNS(svg.namespaceURI, "circle");
   const [x, y] = place(points[points.length - 1]);
-  dot.setAttribute("cx", x);
-  dot.setAttribute("cy", y);
-  dot.setAttribute("r", 2);
-  svg.append(line, dot);
-  return svg;
+  picture.append(svg("polyline", { points: points.map((p) => place(p).map((v) => v.toFixed(1)).join()).join(" ") }),
+    svg("circle", { cx: x, cy: y, r: 2 }));
+  return picture;
 }

@@ -1,65 +1,12 @@
 // The list of runs: filter, sort, group, pick some to compare.
 
-import { ago, badge, count, duration, h, number, setText, sparkline } from "./dom.js";
+import { h, number, setText } from "./dom.js";
+import { Columns, STATUSES, cellOf, columnOf } from "./columns.js";
 import { fetchConfigs, fetchRuns, groupBy, spreadOf } from "./data.js";
-
-const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed", "unreadable"];
-
-const speed = (run) => {
-  const seconds = run.status === "running" ? run.last_time - Date.parse(run.started) / 1000 : run.seconds;
-  return run.envstep && seconds > 0 ? run.envstep / seconds : null;
-};
-const elapsed = (run) =>
-  run.seconds ?? (run.status === "running" ? (Date.now() - Date.parse(run.started)) / 1000 : null);
-
-const endOf = (run) => [run.reason, run.problem].filter(Boolean).join("; ");
-
-// key, title, value to sort by, whether more is first
-const COLUMNS = [
-  ["name", "Run", (run) => run.folder, false],
-  ["status", "Status", (run) => STATUSES.indexOf(run.status), false],
-  ["seed", "Seed", (run) => run.seed, false],
-  ["curve", "Last return", (run) => run.last_return, true],
-  ["return", "Best return", (run) => run.best_return, true],
-  ["steps", "Env steps", (run) => run.envstep, true],
-  ["speed", "Steps/s", speed, true],
-  ["time", "Took", elapsed, true],
-  ["started", "Started", (run) => run.started, true],
-  ["reason", "End", endOf, false],
-];
+import { filterOf } from "./filter.js";
 
 export const address = (ids, tab) =>
   `#/runs/${ids.map(encodeURIComponent).join(",")}${tab && tab !== "curves" ? `/${tab}` : ""}`;
-
-const SHORT = { lr: "learning_rate", env: "env_id" };
-
-// `status:failed seed:3 lr>1e-4 -smoke`: words and conditions on facts of a run and keys of its config.
-function condition(token) {
-  const negated = token.startsWith("-") && token.length > 1;
-  const text = negated ? token.slice(1) : token;
-  const [, name, sign, wanted] = /^([\w.]+)(:|=|>=|<=|>|<)(.+)$/.exec(text) ?? [];
-  const fits = name === undefined ? (run) => textOf(run).includes(text)
-    : (run, config) => valuesOf(run, config, SHORT[name] ?? name).some((value) => compares(value, sign, wanted));
-  return { needsConfig: name !== undefined, holds: (run, config) => fits(run, config) !== negated };
-}
-
-const textOf = (run) => `${run.id} ${run.status} seed ${run.seed} ${endOf(run)}`.toLowerCase();
-
-function valuesOf(run, config, name) {
-  const facts = { status: run.status, seed: run.seed, name: run.folder, group: run.name, best: run.best_return, last: run.last_return, steps: run.envstep, end: endOf(run) };
-  if (name in facts) return [facts[name]];
-  return Object.entries(config ?? {}).filter(([key]) => key.toLowerCase() === name || key.toLowerCase().endsWith(`.${name}`)).map(([, value]) => value);
-}
-
-function compares(value, sign, wanted) {
-  const [a, b] = [Number(value), Number(wanted)];
-  if (sign === ":" || sign === "=") {
-    const plain = `${value ?? ""}`.toLowerCase().replace(/^['"]|['"]$/g, "");
-    return value !== null && !Number.isNaN(a) && !Number.isNaN(b) ? a === b : plain.includes(wanted);
-  }
-  if (value === null || value === undefined || Number.isNaN(a) || Number.isNaN(b)) return false;
-  return { ">": a > b, "<": a < b, ">=": a >= b, "<=": a <= b }[sign];
-}
 
 export class RunListView {
   constructor(query, state) {
@@ -73,23 +20,25 @@ export class RunListView {
     this.reversed = query.get("reverse") === "1";
     this.grouped = (query.get("group") ?? localStorage.getItem("group")) === "1";
     this.search = h("input", {
-      type: "search", placeholder: "Filter: words, status:failed lr>1e-4 -smoke  ( / )", title: "Words, and conditions on status, seed, name, best, last, steps, end or any config key; - excludes",
+      type: "search", placeholder: "Filter: words, status:failed lr>1e-4 -smoke  ( / )", title: "Words, and conditions on status, seed, name, best, last, steps, tag, end or any config key; - excludes",
       "aria-label": "Filter runs", value: query.get("q") ?? "", oninput: () => this.show(),
     });
     this.status = h("select", { "aria-label": "Status", onchange: () => this.show() },
       h("option", { value: "" }, "any status"), STATUSES.map((s) => h("option", { value: s }, s)));
     this.status.value = query.get("status") ?? "";
-    this.order = h("select", { "aria-label": "Sort by", class: "narrow", onchange: () => this.sortBy(this.order.value) },
-      COLUMNS.map(([key, title]) => h("option", { value: key }, `sort: ${title.toLowerCase()}`)));
+    this.order = h("select", { "aria-label": "Sort by", class: "narrow", onchange: () => this.sortBy(this.order.value) });
+    this.columns = new Columns(query.get("cols"), () => this.show());
     const group = h("input", { type: "checkbox", checked: this.grouped, onchange: () => {
       this.grouped = group.checked;
       localStorage.setItem("group", this.grouped ? "1" : "0");
       this.show();
     } });
     this.total = h("span", { class: "total", role: "status" });
-    this.heads = new Map(COLUMNS.map(([key, title]) => [key,
-      h("th", { scope: "col", class: key }, h("button", { type: "button", onclick: () => this.sortBy(key) }, title))]));
+    this.heads = new Map();
+    this.head = h("tr");
     this.body = h("tbody");
+    this.table = h("table", { class: "runs" }, h("thead", {}, this.head), this.body);
+    this.analyse = h("a", { class: "quiet" }, "Which settings matter");
     this.compare = h("a", { class: "primary", href: "#/" });
     this.bar = h("div", { class: "pickbar", hidden: true }, this.compare,
       h("button", { type: "button", class: "quiet", onclick: () => this.pickNone() }, "Clear"));
@@ -97,11 +46,8 @@ export class RunListView {
     this.element = h("div", { class: "list" },
       h("h1", { class: "hidden" }, "Runs"),
       h("div", { class: "tools" }, this.search, this.status, this.order,
-        h("label", { class: "check" }, group, " group by config"), this.total),
-      h("table", { class: "runs" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "pick" }, h("span", { class: "hidden" }, "Pick")),
-          ...this.heads.values())), this.body),
-      this.empty, this.bar);
+        h("label", { class: "check" }, group, " group by config"), this.columns.element, this.analyse, this.total),
+      h("div", { class: "frame" }, this.table), this.empty, this.bar);
   }
 
   async update() {
@@ -124,6 +70,7 @@ export class RunListView {
     this.configsOf = ids;
     fetchConfigs().then((configs) => {
       this.configs = configs;
+      this.columns.offerConfigs(configs);
       this.show();
     }, () => { this.configsOf = undefined; });
   }
@@ -132,10 +79,12 @@ export class RunListView {
   keepAddress() {
     const query = new URLSearchParams();
     for (const [name, value] of [["q", this.search.value], ["status", this.status.value],
-      ["sort", this.sort === "started" ? "" : this.sort], ["reverse", this.reversed ? "1" : ""], ["group", this.grouped ? "1" : ""]]) {
+      ["sort", this.sort === "started" ? "" : this.sort], ["reverse", this.reversed ? "1" : ""], ["group", this.grouped ? "1" : ""], ["cols", this.columns.text]]) {
       if (value) query.set(name, value);
     }
     history.replaceState(null, "", `#/${query.size ? `?${query}` : ""}`);
+    const filter = [this.search.value, this.status.value && `status:${this.status.value}`].filter(Boolean).join(" ");
+    this.analyse.href = `#/keys${filter ? `?${new URLSearchParams({ q: filter })}` : ""}`;
   }
 
   sortBy(key) {
@@ -150,18 +99,18 @@ export class RunListView {
   }
 
   kept() {
-    const conditions = this.search.value.toLowerCase().split(/\s+/).filter(Boolean).map(condition);
-    if (conditions.some(({ needsConfig }) => needsConfig)) this.needConfigs();
-    const [, , value, downwards] = COLUMNS.find(([key]) => key === this.sort);
+    const { holds, needsConfigs } = filterOf(this.search.value);
+    const { value, downwards, isFact } = columnOf(this.sort);
+    if (needsConfigs || this.columns.needsConfigs || !isFact) this.needConfigs();
     const sign = (downwards ? -1 : 1) * (this.reversed ? -1 : 1);
     return this.runs
       .filter((run) => !this.status.value || run.status === this.status.value)
-      .filter((run) => conditions.every(({ holds }) => holds(run, this.configs?.[run.id])))
+      .filter((run) => holds(run, this.configs?.[run.id]))
       .sort((a, b) => {
-        const [x, y] = [value(a), value(b)];
+        const [x, y] = [a, b].map((run) => value(run, this.configs?.[run.id]));
         const [noX, noY] = [x === null || x === undefined, y === null || y === undefined];
         if (noX || noY) return noX - noY; // what is not known comes last
-        return sign * (typeof x === "string" ? String(x).localeCompare(String(y), "en", { numeric: true }) : x - y);
+        return sign * (typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y), "en", { numeric: true }) : x - y);
       });
   }
 
@@ -171,9 +120,9 @@ export class RunListView {
     const known = new Set(this.runs.map((run) => run.id));
     for (const id of this.picked) if (!known.has(id)) this.picked.delete(id);
     for (const id of this.rows.keys()) if (!known.has(id)) this.rows.delete(id);
+    this.showHeads();
     for (const [key, head] of this.heads) {
-      const [, , , downwards] = COLUMNS.find(([name]) => name === key);
-      const order = downwards !== this.reversed ? "descending" : "ascending";
+      const order = columnOf(key).downwards !== this.reversed ? "descending" : "ascending";
       if (key === this.sort) head.setAttribute("aria-sort", order);
       else head.removeAttribute("aria-sort");
     }
@@ -204,6 +153,21 @@ export class RunListView {
     this.showBar();
   }
 
+  showHeads() {
+    const shown = this.columns.shown(this.runs);
+    const keys = shown.map(({ key }) => key).join();
+    if (this.headKeys === keys) return;
+    this.headKeys = keys;
+    this.shown = shown;
+    this.rows.clear();
+    this.heads = new Map(shown.map(({ key, title, isFact }) => [key, h("th", { scope: "col", class: isFact ? key : "value", title: isFact ? null : key },
+      h("button", { type: "button", onclick: () => this.sortBy(key) }, title))]));
+    this.head.replaceChildren(h("th", { scope: "col", class: "pick" }, h("span", { class: "hidden" }, "Pick")), ...this.heads.values());
+    this.table.classList.toggle("chosen", this.columns.isChosen);
+    const orders = [...shown, ...(shown.some(({ key }) => key === this.sort) ? [] : [columnOf(this.sort)])];
+    this.order.replaceChildren(...orders.map(({ key, title }) => h("option", { value: key }, `sort: ${title.toLowerCase()}`)));
+  }
+
   showBar() {
     this.bar.hidden = this.picked.size === 0;
     setText(this.compare, this.picked.size === 1 ? "Open 1 run" : `Compare ${this.picked.size} runs`);
@@ -218,34 +182,27 @@ export class RunListView {
         else this.picked.delete(run.id);
         this.showBar();
       } });
-      const columns = new Map(COLUMNS.map(([key, title]) => [key, h("td", { class: key, "data-title": title })]));
       const open = h("a", { href: address([run.id]), title: run.id }, run.id === "." ? run.name : run.id);
-      columns.get("name").append(open);
-      row = h("tr", { class: "run" }, h("td", { class: "pick" }, pick), ...columns.values());
+      row = h("tr", { class: "run" }, h("td", { class: "pick" }, pick), h("td", { class: "name", "data-title": "Run" }, open));
       row.addEventListener("click", (event) => {
         if (!event.target.closest("a, input, td.pick") && !getSelection().toString()) open.click();
       });
-      row.parts = { box: pick, cells: columns, shown: "" };
+      row.parts = { box: pick, cells: new Map() };
       this.rows.set(run.id, row);
     }
     const { box, cells } = row.parts;
     box.checked = this.picked.has(run.id);
-    const facts = JSON.stringify(run);
-    if (row.parts.shown !== facts) {
-      row.parts.shown = facts;
-      cells.get("status").replaceChildren(badge(run.status));
-      setText(cells.get("seed"), `${run.seed ?? "–"}`);
-      setText(cells.get("return"), number(run.best_return));
-      cells.get("curve").replaceChildren(
-        sparkline(run.curve, `return, mean of the last five ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3)));
-      setText(cells.get("steps"), count(run.envstep));
-      setText(cells.get("speed"), count(speed(run)));
-      setText(cells.get("reason"), endOf(run));
-      cells.get("reason").title = endOf(run);
-      cells.get("started").title = run.started ?? "";
+    const config = this.configs?.[run.id], facts = JSON.stringify([run, Boolean(config)]);
+    const isSame = row.parts.facts === facts;
+    row.parts.facts = facts;
+    for (const column of this.shown.slice(1)) {
+      if (isSame && !column.ages) continue;
+      const cell = cellOf(column, run, config), before = cells.get(column.key);
+      if (before?.innerHTML === cell.innerHTML) continue;
+      cells.set(column.key, cell);
+      if (before) before.replaceWith(cell);
+      else row.append(cell);
     }
-    setText(cells.get("time"), duration(elapsed(run)));
-    setText(cells.get("started"), ago(run.started));
     return row;
   }
 
@@ -254,7 +211,7 @@ export class RunListView {
     const last = members.map((run) => run.last_return).filter((value) => value !== null);
     const [mean, spread] = spreadOf(last);
     const closed = this.closedGroups.has(group);
-    const facts = `${closed} ${nth} ${members.map((run) => run.id)} ${mean} ${spread}`;
+    const facts = `${this.headKeys} ${closed} ${nth} ${members.map((run) => run.id)} ${mean} ${spread}`;
     const before = this.groupRows.get(group);
     if (before?.shown === facts) return before;
     const toggle = h("button", { type: "button", class: "fold", "aria-expanded": String(!closed), onclick: () => {
@@ -265,7 +222,7 @@ export class RunListView {
     } }, closed ? "▸ " : "▾ ", `${members[0].name}${nth > 1 ? ` (config ${nth})` : ""}`);
     const words = `${members.length} ${members.length === 1 ? "run" : "runs"}` +
       (last.length ? `, last return ${number(mean, 3)}${last.length > 1 ? ` ± ${number(spread, 3)}` : ""}` : "");
-    const row = h("tr", { class: "group" }, h("td", { colspan: COLUMNS.length + 1 }, toggle, h("span", {}, words),
+    const row = h("tr", { class: "group" }, h("td", { colspan: this.shown.length + 1 }, toggle, h("span", {}, words),
       members.length > 1 ? h("a", { href: address(members.slice(0, 20).map((run) => run.id)) }, "compare") : null));
     row.shown = facts;
     this.groupRows.set(group, row);
