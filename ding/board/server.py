@@ -256,8 +256,9 @@ def _mean() -> flask.Response:
 
 
 def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) <= MAX_NUMBER  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= MAX_NUMBER
 
 
 def _refuse_other_sites() -> None:
