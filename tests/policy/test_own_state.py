@@ -28,7 +28,7 @@ class Mine(DQNPolicy):
 
     def _init_learn(self):
         super()._init_learn()
-        self._mine = type(self).begin(self)
+        self.mine = type(self).begin(self)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def resumed(make_dqn, tmp_path):
 
 def put(value):
     def go_on(policy):
-        policy._mine = value
+        policy.mine = value
 
     return go_on
 
@@ -64,11 +64,11 @@ def put(value):
 )
 def test_numbers_texts_and_containers(resumed, value, mode):
     _, other = resumed(lambda policy: 0, put(value), mode)
-    assert type(other._mine) is type(value)
-    assert other._mine == value
-    assert getattr(other._mine, "maxlen", None) == getattr(value, "maxlen", None)
+    assert type(other.mine) is type(value)
+    assert other.mine == value
+    assert getattr(other.mine, "maxlen", None) == getattr(value, "maxlen", None)
     if isinstance(value, dict):
-        assert list(other._mine) == list(value)
+        assert list(other.mine) == list(value)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_tensors_and_arrays(resumed, value, wrap):
         )
 
     _, other = resumed(lambda policy: None, put(wrap(value)))
-    found = unwrap(other._mine)
+    found = unwrap(other.mine)
     assert type(found) is type(value)
     assert found.dtype == value.dtype
     assert found.tolist() == value.tolist()
@@ -102,8 +102,8 @@ def test_tensors_and_arrays(resumed, value, wrap):
     ],
 )
 def test_random_generators(resumed, begin, draw):
-    policy, other = resumed(begin, lambda policy: draw(policy._mine))
-    assert [draw(policy._mine) for _ in range(3)] == [draw(other._mine) for _ in range(3)]
+    policy, other = resumed(begin, lambda policy: draw(policy.mine))
+    assert [draw(policy.mine) for _ in range(3)] == [draw(other.mine) for _ in range(3)]
 
 
 def test_networks_that_come_later_are_copies_of_ones_that_exist(resumed):
@@ -111,17 +111,17 @@ def test_networks_that_come_later_are_copies_of_ones_that_exist(resumed):
         for scale in (1, 2):
             network = copy.deepcopy(model_of(policy)).requires_grad_(False).eval()
             nn.init.constant_(next(network.parameters()), scale)
-            policy._mine.append(network)
-        policy._mine.append(policy._mine[0])
-        policy._mine.append(model_of(policy))
+            policy.mine.append(network)
+        policy.mine.append(policy.mine[0])
+        policy.mine.append(model_of(policy))
 
     policy, other = resumed(lambda policy: deque(maxlen=9), go_on)
-    for network, copied in zip(policy._mine, other._mine, strict=True):
+    for network, copied in zip(policy.mine, other.mine, strict=True):
         torch.testing.assert_close(network(OBS)["logit"], copied(OBS)["logit"], rtol=0, atol=0)
         assert network.training == copied.training
-    assert not next(other._mine[0].parameters()).requires_grad
-    assert other._mine[0] is other._mine[2] is not other._mine[1]
-    assert other._mine[3] is model_of(other)
+    assert not next(other.mine[0].parameters()).requires_grad
+    assert other.mine[0] is other.mine[2] is not other.mine[1]
+    assert other.mine[3] is model_of(other)
 
 
 def test_networks_optimisers_and_schedules_of_ones_own(resumed):
@@ -134,9 +134,9 @@ def test_networks_optimisers_and_schedules_of_ones_own(resumed):
 
     def learn(policy):
         for _ in range(3):
-            policy._mine["one"].zero_grad()
+            policy.mine["one"].zero_grad()
             policy._network(OBS).sum().backward()
-            policy._mine["one"].step()
+            policy.mine["one"].step()
             policy._schedule.step()
 
     policy, other = resumed(begin, learn)
@@ -153,8 +153,8 @@ def test_target_networks_count_their_updates(resumed):
         copied = copy.deepcopy(model_of(policy))
         return model_wrap(copied, "target", update_type="assign", update_kwargs={"freq": 3})
 
-    policy, other = resumed(begin, lambda policy: policy._mine.update(model_of(policy)))
-    assert other._mine.update_count == policy._mine.update_count == 1
+    policy, other = resumed(begin, lambda policy: policy.mine.update(model_of(policy)))
+    assert other.mine.update_count == policy.mine.update_count == 1
 
 
 def test_objects_with_a_state_are_asked_for_it(resumed):
@@ -167,20 +167,20 @@ def test_objects_with_a_state_are_asked_for_it(resumed):
         def load_state_dict(self, state):
             self.total = state["total"]
 
-    _, other = resumed(lambda policy: Mean(), lambda policy: setattr(policy._mine, "total", 3.0))
-    assert other._mine.total == 3.0
+    _, other = resumed(lambda policy: Mean(), lambda policy: setattr(policy.mine, "total", 3.0))
+    assert other.mine.total == 3.0
 
 
 def test_settings_follow_the_config_unless_training_has_changed_them(make_dqn):
     Mine.begin = staticmethod(lambda policy: policy._cfg.learn.batch_size)
     policy, other = make_dqn(cls=Mine), make_dqn(cls=Mine, learn=dict(batch_size=32))
     other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
-    assert other._mine == 32
-    policy._mine = 16
+    assert other.mine == 32
+    policy.mine = 16
     policy._gamma = 0.5  # of a base class, but changed by hand
     state = policy.learn_mode.state_dict()
     other.learn_mode.load_state_dict(state)
-    assert (other._mine, other._gamma) == (16, 0.5)
+    assert (other.mine, other._gamma) == (16, 0.5)
 
 
 def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(resumed):
@@ -188,7 +188,7 @@ def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(resumed):
         policy._count = 3
 
     policy, other = resumed(lambda policy: [threading.Lock()], go_on)
-    assert policy.learn_mode.get_attribute("unsaved_attributes") == ["_mine[0] (a _thread.lock)"]
+    assert policy.learn_mode.get_attribute("unsaved_attributes") == ["mine[0] (a _thread.lock)"]
     assert other._count == 3
 
 
@@ -197,11 +197,11 @@ def test_states_without_it_load_and_ours_have_none(make_dqn):
     plain, own = make_dqn(), make_dqn(cls=Mine)
     state = plain.learn_mode.state_dict()
     assert "own_state" not in state
-    own._mine.append(2)
+    own.mine.append(2)
     own.learn_mode.load_state_dict(state)
-    assert own._mine == [1, 2]
+    assert own.mine == [1, 2]
     plain.learn_mode.load_state_dict(own.learn_mode.state_dict())
-    assert not hasattr(plain, "_mine")
+    assert not hasattr(plain, "mine")
 
 
 def test_functions_and_classes_are_no_state(make_dqn):
@@ -223,14 +223,14 @@ def test_a_learner_that_is_started_again_goes_on_with_it(make_dqn, tmp_path):
         )
         for policy in policies
     ]
-    policies[0]._mine.append(copy.deepcopy(policies[0]._model))
-    nn.init.constant_(next(policies[0]._mine[0].parameters()), 3)
+    policies[0].mine.append(copy.deepcopy(policies[0]._model))
+    nn.init.constant_(next(policies[0].mine[0].parameters()), 3)
     artifacts = FolderArtifacts(str(tmp_path))
     StateKeeper(artifacts, "learner_state", warnings.append, writes=True).save(learners[0])
     StateKeeper(artifacts, "learner_state", warnings.append, writes=True)(learners[1])
     (line,) = warnings
     assert "attribute _lock (a _thread.lock) is not part of the learner's state" in line
-    outputs = [policy._mine[0](OBS)["logit"] for policy in policies]
+    outputs = [policy.mine[0](OBS)["logit"] for policy in policies]
     torch.testing.assert_close(*outputs, rtol=0, atol=0)
     for learner in learners:
         learner.close()
