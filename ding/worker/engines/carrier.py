@@ -36,7 +36,6 @@ from ding.worker.seams import (
     Artifacts,
     Samples,
     SampleStore,
-    State,
     Weights,
     WeightStore,
     WorkerService,
@@ -310,14 +309,6 @@ class Carrier(Workers[Handle], Configurable):
     def close(self) -> None:
         """The run is over; all workers were dropped."""
 
-    def save(self, path: str, state: State) -> None:
-        """Write a state into a file below the run's folder, whole or not at all."""
-        FolderArtifacts(self.exp_name).save(path, state)
-
-    def load(self, path: str) -> State | None:
-        """Read a state; ``None`` if there is none."""
-        return FolderArtifacts(self.exp_name).load(path)
-
     def size(self, name: str) -> int | None:
         """Bytes of the samples under a name; ``None`` if there are none, or it is not known."""
         return None
@@ -349,7 +340,6 @@ class CarrierWeights:
 
     def __init__(self, carrier: Carrier[Any]) -> None:
         self._carrier = carrier
-        self._kept: set[str] = set()
 
     def publish(self, name: str, weights: Weights) -> None:
         self._carrier.publish(name, weights)
@@ -387,7 +377,7 @@ class Stores:
 
     @classmethod
     def of(cls, carrier: Carrier[Any]) -> "Stores":
-        return cls(carrier, CarrierWeights(carrier), carrier)
+        return cls(carrier, CarrierWeights(carrier), FolderArtifacts(carrier.exp_name))
 
     @classmethod
     def in_folders(cls, cfg: Mapping[str, Any]) -> "Stores":
