@@ -45,6 +45,11 @@ class Config:
         path = os.path.abspath(os.path.expanduser(filename))
         try:
             names = run_config_file(path)
+        except SystemExit as error:
+            raise ConfigError(
+                f"{path} ends the process (exit status {error.code}): put what a "
+                "script does under  if __name__ == '__main__':"
+            ) from error
         except SyntaxError as error:
             line = f": {error.text.strip()}" if error.text else ""
             where = f"{error.filename}:{error.lineno}"

@@ -267,6 +267,10 @@ def choose_engine(system: dict[str, Any], type_: str | None, address: str | None
     if type_ is not None and section.get("type") != type_:
         section = {key: section[key] for key in section if key == "import_names"} | {"type": type_}
     if address is not None:
+        if section.get("type") in (None, DEFAULT_ENGINE, "local"):
+            raise ConfigError(
+                f"--address {address} is where an engine such as Ray is: add --engine ray"
+            )
         section["address"] = address
     if section:
         system["engine"] = section

@@ -277,29 +277,15 @@ def resume(ctx: click.Context, run: str, **options: Any) -> None:
 
     In its mode, after Ctrl-C, a limit or a crash, from its newest state.
     """
-    from ding.utils.run_files import read_record
+    from ding.utils.run_files import read_record, why_no_run
 
     config = os.path.join(run, "formatted_total_config.py")
     if not os.path.isfile(config):
-        raise ConfigError(_no_run(run, os.path.basename(config)))
+        raise ConfigError(why_no_run(run, os.path.basename(config)))
     with contextlib.suppress(FileNotFoundError):
         if (mode := read_record(run).facts.get("mode")) in MODES:
             options["mode"] = mode
     _start(ctx, config=config, resume=True, **options)
-
-
-def _no_run(folder: str, wanted: str) -> str:
-    """Why a folder is not a run's, and what could be meant."""
-    if not os.path.isdir(folder):
-        above, name = os.path.split(folder.rstrip(os.sep))
-        there = os.listdir(above or ".") if os.path.isdir(above or ".") else []
-        near = difflib.get_close_matches(name, there, n=1)
-        meant = f"; did you mean {os.path.join(above, near[0])}?" if near else ""
-        return f"no run in {folder!r}: the folder does not exist{meant}"
-    runs = (os.path.join(folder, one) for one in sorted(os.listdir(folder)))
-    inside = [one for one in runs if os.path.isfile(os.path.join(one, wanted))]
-    meant = f"; its folders are runs, such as {inside[0]}" if inside else ""
-    return f"no run in {folder!r}: there is no {wanted}{meant}"
 
 
 class _Parallel(Sectioned):

@@ -139,7 +139,7 @@ def _find_configs(
 ) -> tuple[str | None, _Configs]:
     """The mode, if it is known, and the configs of a file or of an environment and a policy."""
     if config is None:
-        return mode, list(quick_config(env_id or "", policy or ""))
+        return mode, list(quick_config(env_id, policy))
     if mode is None and "system_config" in read_config_directly(config):
         mode = "parallel"
     return mode, read_configs(config, with_system=mode == "parallel")

@@ -229,9 +229,13 @@ def load_weights(mode: Any, state: dict[str, Any], source: str, whose: str = "th
     try:
         mode.load_state_dict(state)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        # torch lists each parameter in a line of its own.
+        differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
+        kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
+        more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""
         raise CheckpointError(
-            f"{source} does not fit {whose}: {error}. Was it saved with another model or policy "
-            "type?"
+            f"{source} does not fit {whose}: {' '.join(kept[:2])}{more}. Was it saved with another "
+            "model or policy type? Evaluate a run with its own config: ding eval RUN"
         ) from error
 
 

@@ -24,6 +24,7 @@ from ding.utils import read_file, save_file
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import put_in_place, temporary_name
+from ding.utils.run_files import why_no_run
 
 #: Observations on which an exported policy has to act as this one does.
 _CHECKS = 64
@@ -232,7 +233,7 @@ def find_trained(name: str | os.PathLike[str]) -> TrainedFiles:
         return _find_in_zoo(name.removeprefix(PREFIX))
     config = os.path.join(name, CONFIG_FILE)
     if not os.path.isfile(config):
-        raise ConfigError(f"no run in {os.path.abspath(name)!r}: there is no {CONFIG_FILE}")
+        raise ConfigError(why_no_run(name, CONFIG_FILE))
     folder = os.path.join(name, "ckpt")
     names = os.listdir(folder) if os.path.isdir(folder) else []
     numbered = [match for match in map(_NUMBERED.fullmatch, names) if match]

@@ -6,6 +6,8 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 """
 
 import copy
+import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import getitem
@@ -47,13 +49,20 @@ from ding.utils import (
     get_rank,
     get_world_size,
     import_module,
-    one_time_warning,
 )
 from ding.utils.default_helper import class_config
 from ding.utils.errors import ConfigError, DataError
 
 #: Layouts of batches that are remembered as right.
 _MOST_LAYOUTS = 64
+
+
+_logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def _warn_of_no_gpu() -> None:
+    _logger.warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
 
 
 class Policy(RowAdapter, NetworkOwner):
@@ -190,7 +199,7 @@ class Policy(RowAdapter, NetworkOwner):
         self._rank = get_rank() if self._joint else 0
         self._cuda = bool(cfg.cuda) and torch.cuda.is_available()
         if cfg.cuda and not self._cuda:
-            one_time_warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
+            _warn_of_no_gpu()
         self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
         self._model = self._create_model(cfg, model)
         # The command mode alone needs no network, and is given a blank one.

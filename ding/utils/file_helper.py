@@ -364,6 +364,10 @@ def _read(path: str, allow_pickle: bool, columns: bool) -> Any:
 def _why_unreadable(path: str, error: Exception) -> str:
     if os.path.getsize(path) == 0:
         return f"{path} is empty: use another checkpoint"
+    with open_regular(path) as stream:
+        start = stream.read(256)
+    if not any(byte < 9 for byte in start):  # no pickle and no archive is without such bytes
+        return f"{path} is a text file and not a checkpoint: use a file such as ckpt_best.pth.tar"
     lines = str(error).strip().splitlines()
     # torch advises to load it unsafely.
     cause = f": {lines[0].rstrip('.')}" if lines and "weights_only" not in lines[0] else ""

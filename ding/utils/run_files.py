@@ -4,6 +4,7 @@ The page of runs, ``ding status``, ``ding plot``, the tables of seeds and sweeps
 read them here. Links are not followed, and only regular files are read.
 """
 
+import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,26 @@ STATUSES = ("running", "converged", "finished", "interrupted", "failed")
 METRICS_CHUNK = 1 << 20
 #: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
 LAST = 5
+
+
+def why_no_run(folder: str, wanted: str) -> str:
+    """Why a folder is not that of a run, and which one could be meant.
+
+    Args:
+        wanted: The file that a run's folder would have.
+    """
+    if not os.path.isdir(folder):
+        above, name = os.path.split(folder.rstrip(os.sep))
+        there = os.listdir(above or ".") if os.path.isdir(above or ".") else []
+        folders = [one for one in there if os.path.isdir(os.path.join(above, one))]
+        near = difflib.get_close_matches(name, folders, n=1)
+        meant = f"; did you mean {os.path.join(above, near[0])}?" if near else ""
+        return f"no run in {folder!r}: the folder does not exist{meant}"
+    runs = (os.path.join(folder, one) for one in sorted(os.listdir(folder)))
+    inside = [one for one in runs if os.path.isfile(os.path.join(one, wanted))]
+    meant = f"; its folders are runs, such as {inside[0]}" if inside else ""
+    return f"no run in {folder!r}: there is no {wanted}{meant}"
+
 
 _Path = Annotated[str, Rule(lambda text: len(text) <= 4096, "a path")]
 _Time = Annotated[str, Rule(lambda text: len(text) <= 100, "a time in ISO 8601")]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pickle
 import pstats
 import re
 import signal
@@ -489,3 +490,98 @@ class TestShortCommands:
         status, _, err = run(*args)
         assert status in (1, 2)
         assert expected in " ".join(err.split())
+
+
+@pytest.fixture
+def checkpoint(config):
+    assert run("-c", config, "--train-iter", 1)[0] == 0
+    return pathlib.Path("run/ckpt/ckpt_best.pth.tar")
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda data: data[: len(data) // 2], "is cut short or damaged"),
+        (lambda data: data[:300] + b"0123456789" + data[310:], "damaged"),
+        (lambda data: b"", "is empty: use another checkpoint"),
+        (lambda data: b"print('hello')\n", "is a text file and not a checkpoint"),
+        (lambda data: pickle.dumps(pathlib.Path()), "If it is an old pickled checkpoint"),
+    ],
+)
+@pytest.mark.parametrize("begins", [False, True])
+def test_what_is_no_checkpoint(checkpoint, damage, expected, begins):
+    wrong = pathlib.Path("wrong.pth.tar")
+    wrong.write_bytes(damage(checkpoint.read_bytes()))
+    args = ("--exp-name", "next", "--train-iter", 1) if begins else ("-m", "eval")
+    status, _, err = run(*args, "-c", "config.py", "--load-path", wrong)
+    assert status == 1
+    assert expected in err
+    assert "weights_only" not in err
+    assert len(err.splitlines()) < 4
+
+
+def test_a_checkpoint_of_another_policy(checkpoint):
+    options = ("-m", "eval", "--load-path", checkpoint)
+    status, _, err = run("-e", "Pendulum-v1", "-p", "sac", *options)
+    assert status == 1
+    assert "Was it saved with another model or policy type?" in err
+    assert len(err.splitlines()) == 1
+    assert len(err) < 800
+
+
+def test_status_of_a_running_serial_run(checkpoint):
+    file = pathlib.Path("run/run.json")
+    facts = {**record("run"), "status": "running"}
+    del facts["checksum"]
+    file.write_text(json.dumps(facts))
+    status, out, _ = run("status", "run")
+    assert status == 0
+    assert f"run: running: process {os.getpid()}" in out
+    assert "updates" in out
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    file.write_text(json.dumps({**facts, "pid": ended.pid}))
+    status, _, err = run("status", "run")
+    assert status == 1
+    assert "ding resume run" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["resume", "rn"], "did you mean run?"),
+        (["status", "rn"], "did you mean run?"),
+        (["eval", "rn"], "did you mean run?"),
+        (["resume", "."], "its folders are runs, such as ./run"),
+        (["-m", "parallel", "-c", "config.py", "--address", "auto"], "add --engine ray"),
+    ],
+)
+def test_wrong_folders_and_addresses(checkpoint, args, expected):
+    status, _, err = run(*args)
+    assert status == 1
+    assert expected in err
+
+
+def test_a_config_that_ends_the_process():
+    pathlib.Path("ends.py").write_text("import sys\nsys.exit(3)\n")
+    status, _, err = run("-c", "ends.py")
+    assert status == 1
+    assert "exit status 3" in err
+
+
+@pytest.mark.parametrize("mode", ["parallel", "dist"])
+def test_commands_of_parallel_runs(mode):
+    rare = "--coordinator-host"
+    assert rare in run(mode, "-h")[1]
+    assert rare not in run("-h")[1]
+    path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
+    if mode == "parallel":
+        short = run("parallel", "-c", path, "--env-step", 5000, "--dry-run")
+        assert short == run("-m", "parallel", "-c", path, "--env-step", 5000, "--dry-run")
+        assert short == run("-c", path, "--env-step", 5000, "--dry-run")
+        assert "'max_env_step': 5000" in short[1]
+    else:
+        options = ("-M", "config", "-c", path, "--exp-name", "parts")
+        assert run("dist", *options)[0] == 0
+        assert os.path.isdir("parts") or os.listdir()

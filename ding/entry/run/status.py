@@ -1,7 +1,8 @@
-"""How a parallel run is going, as its coordinator reports, or how it ended: ``ding status``."""
+"""How a run is going or how it ended: ``ding status``. A coordinator reports on parallel runs."""
 
 import contextlib
 import os
+import platform
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from ding.utils.errors import ConfigError, DataError, RunError
 from ding.utils.file_helper import read_facts
 from ding.utils.processes import still_runs
 from ding.utils.run_claims import read_run_key
-from ding.utils.run_files import RECORD_FILE, RunRecord, read_record
+from ding.utils.run_files import RECORD_FILE, RunRecord, read_record, why_no_run
 
 COORDINATOR_FILE = "coordinator.json"
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
@@ -55,17 +56,35 @@ def report(exp_name: str, as_json: bool = False) -> str:
     try:
         record = read_record(exp_name)
     except FileNotFoundError as error:
-        problem = problem or f"no run in {where!r}: there is no {RECORD_FILE}"
+        problem = problem or why_no_run(exp_name, RECORD_FILE)
         raise RunError(problem) from error
     except DataError as error:
         raise RunError(problem or f"{where}: {error}") from error
     if record.status == "running":
-        raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
+        if record.facts.get("mode") in (None, "parallel") or problem:
+            raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
+        if not _is_alive(record):
+            raise RunError(f"{where} was killed; continue it with  ding resume {exp_name}")
     return strict_json.dumps(record.facts, indent=2) if as_json else _ended(exp_name, record)
 
 
+def _is_alive(record: RunRecord) -> bool:
+    """Whether the process of a run exists, as far as can be found out from this host."""
+    if record.host != platform.node() or record.pid is None:
+        return True
+    try:
+        os.kill(record.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def _ended(exp_name: str, record: RunRecord) -> str:
-    lines = [f"{exp_name}: {record.status}: {record.reason}"]
+    process = f"process {record.pid} on {record.host}, mode {record.facts.get('mode')}"
+    reason = process if record.status == "running" else record.reason
+    lines = [f"{exp_name}: {record.status}: {reason}"]
     shown = Run(exp_name, exp_name).summary()
     for key, label in (
         ("last_return", "last mean return"),
