@@ -6,9 +6,11 @@ import numpy as np
 from easydict import EasyDict
 from user_callback import StopAt
 from user_env import WalkEnv
+from user_hook import CountUpdates
 
 import ding
 from ding.config import compile_config
+from ding.data import Columns
 from ding.entry import serial_pipeline
 from ding.envs import BaseEnvManager
 from ding.policy import DQNPolicy
@@ -61,6 +63,8 @@ def loop(max_iter: int) -> float:
     evaluator = InteractionSerialEvaluator(
         cfg.policy.eval.evaluator, tests, policy.eval_mode, exp_name=cfg.exp_name
     )
+    updates = CountUpdates()
+    learner.register_hook(updates)
     buffer = AdvancedReplayBuffer(cfg.policy.other.replay_buffer, exp_name=cfg.exp_name)
     best = 0.0
     for _ in range(max_iter):
@@ -69,6 +73,10 @@ def loop(max_iter: int) -> float:
             if stop:
                 break
         samples = collector.collect(policy_kwargs={"eps": 0.5})
+        later = Columns(samples)[1:]
+        later.append(samples[0])
+        observations: list[np.ndarray] = [row["obs"] for row in later]
+        assert len(observations) == len(samples)
         best = max(best, max(float(sample["reward"]) for sample in samples))
         buffer.push(samples, cur_collector_envstep=collector.envstep)
         batch = buffer.sample(8, learner.train_iter)
@@ -76,7 +84,7 @@ def loop(max_iter: int) -> float:
             learner.train(batch, collector.envstep)
     output = policy.eval_mode.forward({0: np.zeros(1, np.float32)})
     action: int = int(output[0]["action"])
-    return best + action
+    return best + action + updates.count
 
 
 def run() -> str:

@@ -393,7 +393,7 @@ class EpisodeSerialCollector(SerialCollector):
         n_episode: int | None = None,
         train_iter: int = 0,
         policy_kwargs: Kwargs | None = None,
-    ) -> Samples:
+    ) -> list[Any]:
         """Collect whole episodes; no episode is begun that would not be returned.
 
         Args:
