@@ -39,6 +39,8 @@ ENV_LIMIT_GRACE = 2.0
 #: When the user is warned about a slow environment, a slow update.
 WARN_ENV = 5.0
 WARN_UPDATE = 60.0
+#: Steps of a run that has not seen the end of an episode.
+WARN_EPISODE = 60.0
 #: Interval of the watch.
 WATCH_LOOK = 0.25
 

@@ -7,6 +7,7 @@
     |-- UnknownTypeError (KeyError)       a name that no registry knows
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- MissingNameError (ImportError)    a part of the API that this version does not have
+    |   `-- MissingModuleError (ModuleNotFoundError)   a module that a config names
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
     |   `-- ChunkError                    a data file that cannot be read; carries `data_id`
     |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
@@ -64,6 +65,10 @@ class DuplicateTypeError(DingError, AssertionError):
 
 class MissingNameError(DingError, ImportError):
     """Code asks for a part of the API that this version does not have."""
+
+
+class MissingModuleError(MissingNameError, ModuleNotFoundError):
+    """A config names a module that cannot be imported."""
 
 
 class DataError(DingError, ValueError):

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ding.utils.builtin_types import BUILTIN_TYPES
-from ding.utils.errors import MissingNameError
+from ding.utils.errors import MissingModuleError, MissingNameError
 
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
 CONFIG_MODULE = "ding_config"
@@ -84,12 +84,13 @@ def _explained(name: str, error: ImportError) -> ImportError:
     missing = error.name
     is_absent = isinstance(error, ModuleNotFoundError) and missing is not None
     if is_absent and (name == missing or name.startswith(f"{missing}.")):
-        return ModuleNotFoundError(
+        return MissingModuleError(
             f"cannot import {name!r}: there is no module {missing!r}; check the spelling in "
             f"import_names, and that its folder is installed or on PYTHONPATH",
             name=missing,
         )
-    return type(error)(
+    kind = MissingModuleError if isinstance(error, ModuleNotFoundError) else MissingNameError
+    return kind(
         f"cannot import {name!r}: it exists, but what it imports failed: {error}",
         name=missing,
         path=error.path,

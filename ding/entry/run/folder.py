@@ -5,6 +5,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -103,6 +104,14 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
             "the run to go on with"
         )
 
+    has_begun = False
+
+    def begin() -> None:
+        nonlocal has_begun
+        has_begun = True
+        if resumes:
+            save()
+
     def save() -> None:
         if not get_rank():
             save_run_config(cfg)
@@ -112,7 +121,22 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
             print_line(f"{name} exists: this run's folder is {cfg.exp_name}", important=True)
         if not resumes:
             save()
-        yield save if resumes else lambda: None
+        try:
+            yield begin
+        except BaseException:
+            if cfg.exp_name != name and not has_begun and not get_rank():
+                # No run was there: the folder of the one before it is left, with its record.
+                shutil.rmtree(cfg.exp_name, ignore_errors=True)
+            raise
+
+
+def folder_id(exp_name: str) -> tuple[int, int] | None:
+    """What identifies a run's folder, whatever it is called; ``None`` if there is none."""
+    try:
+        found = os.stat(exp_name)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 CONFIG_FILE = "formatted_total_config.py"

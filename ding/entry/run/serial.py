@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from ding.entry.components import (
     keep_configured,
     optimizer_options,
 )
-from ding.entry.run.folder import EndReport
+from ding.entry.run.folder import EndReport, folder_id
 from ding.entry.run.signals import Interrupt, Stopping, StopSignal
 from ding.entry.run.state import (
     SerialStateKeeper,
@@ -38,7 +39,7 @@ from ding.utils.callbacks import (
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
-from ding.utils.errors import CallbackError, ConfigError, EnvError
+from ding.utils.errors import CallbackError, ConfigError, EnvError, RunError
 from ding.utils.run_log import RunLog
 from ding.utils.usage import UsageMeter
 
@@ -83,16 +84,17 @@ class SerialRun:
         self._converged = False
         self._usage = UsageMeter()
         self._signal_shown = False
+        self._folder = folder_id(parts.cfg.exp_name)
+        self._episode_wait: float | None = None  # since when the first one is waited for
         self._warnings: dict[str, int] = {}
         self._inexact: list[str] = []
         self.report = ""
         self._evaluated_iter = -1
         self._eps: float | None = None
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
-        parts.collector.on_episode = parts.evaluator.on_episode = log.episode
         self._callbacks, self._request = callbacks, ""
+        parts.collector.on_episode = parts.evaluator.on_episode = self._episode
         if callbacks and not get_rank():
-            parts.collector.on_episode = parts.evaluator.on_episode = self._episode
             parts.learner.on_checkpoint = lambda path: self._notify(CheckpointSaved, path=path)
         parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
         parts.evaluator.before_step = lambda: self._before_step(0.0)
@@ -282,7 +284,10 @@ class SerialRun:
     def _episode(
         self, source: str, env_id: int, returned: float, length: int, env_step: int, train_iter: int
     ) -> None:
+        self._episode_wait = float("inf")
         self._log.episode(source, env_id, returned, length, env_step, train_iter)
+        if not self._callbacks or get_rank():
+            return
         run = self._parts.cfg.exp_name, env_step, train_iter
         self._callbacks.notify(EpisodeDone(*run, source, env_id, float(returned), length))
 
@@ -297,6 +302,7 @@ class SerialRun:
         """Whether there is to be another round."""
         self._agree()
         ends = self._has_reason_to_end or self._limit_reached
+        self._check_folder()
         if ends or self._console.is_due:
             self._show()
         usage = self._usage.read()
@@ -305,6 +311,19 @@ class SerialRun:
         if not ends and self._keeper.save_if_due():
             self._note_unsaved_attributes()
         return not ends
+
+    def _check_folder(self) -> None:
+        """End the run where its folder is no longer the one that it began in.
+
+        Raises:
+            RunError: It was renamed or removed. What was learned since the last save is lost.
+        """
+        name = self._parts.cfg.exp_name
+        if not get_rank() and folder_id(name) != self._folder:
+            raise RunError(
+                f"the run's folder {name!r} was renamed or removed, so the run has ended: if it "
+                "has another name now, ding resume NAME continues it"
+            )
 
     def _show(self) -> None:
         parts, buffer = self._parts, self._parts.replay_buffer
@@ -357,7 +376,20 @@ class SerialRun:
         )
         self._agree()
 
+    def _watch_episodes(self) -> None:
+        """Warn once if no episode has ended after a minute of steps since the run began."""
+        now = time.monotonic()
+        if self._episode_wait is None:
+            self._episode_wait = now
+        elif now - self._episode_wait > durations.WARN_EPISODE:
+            self._episode_wait = float("inf")
+            self.warn(
+                f"no episode has ended for {durations.WARN_EPISODE:.0f} s: if the environments "
+                "never end one, set env.max_episode_steps"
+            )
+
     def _before_step(self, grace: float) -> None:
+        self._watch_episodes()
         if self._stop.number is not None:
             self._stop.check(grace)
         self._watch.stepping()

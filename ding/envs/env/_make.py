@@ -113,6 +113,11 @@ def _explained(env_id: str, error: BaseException) -> Exception:
         )
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
         return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}")
+    if isinstance(error, TypeError) and "argument 'render_mode'" in str(error):
+        return EnvError(
+            f"env {env_id!r} cannot be filmed: its __init__ takes no render_mode; define "
+            "__init__(self, render_mode=None) and set self.render_mode"
+        )
     if isinstance(error, TypeError) and "argument" in str(error):
         return ConfigError(f"env.kwargs do not suit env {env_id!r}: {error}")
     if isinstance(error, gymnasium.error.Error):

@@ -73,11 +73,16 @@ class RecordReplayWrapper(gymnasium.Wrapper):
 
     def _frame(self) -> np.ndarray:
         try:
-            image = self.env.render()
+            image: Any = self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise EnvError(
                 f"cannot save replays of env {self._name!r}: drawing it fails: {error}"
             ) from error
+        if np.ndim(image) < 2:
+            raise EnvError(
+                f"cannot save replays of env {self._name!r}: its render() returned {image!r:.60}, "
+                "expected an array of shape [height, width, 3]"
+            )
         return np.ascontiguousarray(image, np.uint8)
 
     def finish(self) -> None:

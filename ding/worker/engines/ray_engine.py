@@ -68,7 +68,9 @@ Answer = TypeVar("Answer")
 _logger = logging.getLogger(__name__)
 
 #: Errors that another node may not have.
-_OF_NODE = frozenset({"ImportError", "ModuleNotFoundError", "MissingNameError"})
+_OF_NODE = frozenset(
+    {"ImportError", "ModuleNotFoundError", "MissingModuleError", "MissingNameError"}
+)
 #: Calls that an actor answers at the same time: requests, the question for its end, signs of life
 #: of the driver, and the others.
 _GROUPS = {"ask": 1, "watch": 1, "driver": 1, "other": 1}

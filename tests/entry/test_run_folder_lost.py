@@ -1,0 +1,61 @@
+"""Run folders that are renamed or removed while the run writes there, and starts that fail."""
+
+import os
+import shutil
+
+import pytest
+
+from ding.entry import serial_pipeline
+from ding.entry.quick_config import quick_config
+from ding.utils import durations
+from ding.utils.callbacks import RunCallback
+from ding.utils.errors import MissingModuleError, RunError
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+
+
+def config(**env):
+    main, create = quick_config("CartPole-v1", "dqn")
+    main["exp_name"] = "exp/run"
+    main["env"].update(collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1, **env)
+    return main, create
+
+
+class Lose(RunCallback):
+    def __init__(self, how):
+        self.how = how
+
+    def on_collect(self, moment):
+        if os.path.isdir("exp/run/ckpt"):
+            self.how()
+
+
+@pytest.mark.parametrize(
+    "how", [lambda: os.rename("exp/run", "exp/other"), lambda: shutil.rmtree("exp/run")]
+)
+def test_a_folder_that_is_lost_ends_the_run(how):
+    with pytest.raises(RunError, match=r"folder 'exp/run' was renamed or removed"):
+        serial_pipeline(config(), seed=0, max_env_step=10**6, callbacks=[Lose(how)])
+
+
+def test_a_failed_start_leaves_no_folder_with_the_time():
+    os.makedirs("exp/run")
+    main, create = config()
+    main["policy"]["model"] = dict(obs_shape=7, action_shape=2)
+    with pytest.raises(ValueError, match="obs_shape=7 does not fit"):
+        serial_pipeline((main, create), seed=0)
+    assert os.listdir("exp") == ["run"]
+
+
+def test_a_module_that_does_not_exist():
+    with pytest.raises(MissingModuleError, match=r"there is no module 'no_such_module'"):
+        serial_pipeline(config(import_names=["no_such_module"]), seed=0)
+
+
+def test_no_end_of_an_episode(monkeypatch, capfd):
+    monkeypatch.setattr(durations, "WARN_EPISODE", 0.0)
+    serial_pipeline(config(), seed=0, max_env_step=50)
+    assert capfd.readouterr().out.count("if the environments never end one") == 1
