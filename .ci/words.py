@@ -15,7 +15,8 @@ LIMIT = 20
 WORDS = re.compile(
     r"\b(?:told|tells?|telling|nobody|somebody|who(?:m)?ever|besides?|anew|lesser|doomed|alike"
     r"|heed(?:s|ed)?|mend(?:s|ed|ing)?|so many|as ever|comes? (?:to|along)|(?:is|are) none of"
-    r"|knows? no|let(?:s|ting)? go of|gone on with|goes on with|in words|without a word"
+    r"|knows? no|let(?:s|ting)? go of|in words|without a word"
+    r"|(?:gone|goes) on|go on (?:from|with)|of ours|in the place of|asks of|package brings"
     r"|of (?:one's|its|their|our|your|his) own|as it stands|stands? (?:in|for|there|beside))\b",
     re.IGNORECASE,
 )

@@ -41,7 +41,7 @@ class Method:
 
 
 class Seat:
-    """One worker of a crowd, in the place of its actor."""
+    """One worker of a crowd, in place of its actor."""
 
     def __init__(self, crowd: Any, name: str) -> None:
         self._crowd, self._name = crowd, name

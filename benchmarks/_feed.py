@@ -124,7 +124,7 @@ def _note(facts: dict[str, Any]) -> None:
 
 
 def configs(case: Any, update_seconds: float) -> tuple:
-    """Main, create and system config of a run that goes on until it is ended."""
+    """Main, create and system config of a run that continues until it is stopped."""
     main = dict(
         exp_name="run",
         env=dict(

@@ -33,7 +33,7 @@ class Figure:
         ours: This project's value of each round.
         other: The floor's or peer's.
         against: Which floor or peer.
-        goal: Least ratio of ours to theirs; the greatest one where `smaller`.
+        goal: Least ratio of this package's figure to the other's; the greatest one where `smaller`.
         unit: Of the values.
         smaller: Whether less is better: times and sizes.
     """

@@ -7,7 +7,7 @@ This one sends what a stranger may: connections that say nothing, TLS handshakes
 that do not end, wrong certificates, recorded messages again and changed, what is no HTTP, and heads
 that are too long; up to 1,200 connections stay open. After each, the coordinator has to report its
 status and the collector to answer a client that has the key, within 5 seconds. At the end the run
-must have gone on, memory must be flat, and no stranger must have been let in; else the exit status
+must continue, memory must be flat, and no stranger must have been let in; else the exit status
 is 1.
 """
 
@@ -42,7 +42,7 @@ DESCRIPTORS = 1024
 #: Connections that stay open, and the bytes of bodies that are announced.
 KEPT = 1200
 BODY = 15_000_000
-#: Seconds for an answer to those who have the key, and to strangers.
+#: Seconds for an answer to clients with the key, and to others.
 LIMIT = 5.0
 STRANGER_LIMIT = 15.0
 MEMORY_LIMIT = 64 * 1024**2
@@ -79,7 +79,7 @@ def serve() -> None:
 
 
 class Victim:
-    """The process that is attacked, as one sees it who has the key."""
+    """The process that is attacked, as seen by a client with the key."""
 
     def __init__(self, folder: str) -> None:
         command = [sys.executable, os.path.abspath(__file__), "--serve"]
@@ -122,7 +122,7 @@ class Victim:
         self._status.close()
         self._known.close()
         verdict, _ = self._process.communicate(timeout=60)
-        lines = verdict.splitlines() or ['"the process is gone"']
+        lines = verdict.splitlines() or ['"the process has ended"']
         return json.loads(lines[-1])  # the coordinator may have printed other lines before
 
 
@@ -130,7 +130,7 @@ class Victim:
 
 
 def recorded(port: int, role: str, method: str, path: str) -> bytes:
-    """What one who has the key sends for a request, as a listener hears it."""
+    """What a client with the key sends for a request, as a listener hears it."""
     body = b'{"data": {}}'
     lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Channel: 0"]
     lines += [f"Token: {'0' * 64}", f"Content-Length: {len(body)}", "", ""]

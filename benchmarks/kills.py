@@ -3,9 +3,9 @@
     python benchmarks/kills.py --count 60 --seed 0 [--mode serial|parallel]
 
 Each trial starts a run on CartPole without an end, serial with environments in other
-processes or parallel, and sends SIGKILL, SIGSTOP, SIGTERM or SIGINT to one of its processes. It has
-survived if the run goes on, or ended and is resumed by ``--resume`` (a serial one has something to
-go on from after 30 s; one that was killed before is counted apart), and if in the end, after
+processes or parallel, and sends SIGKILL, SIGSTOP, SIGTERM or SIGINT to one of its processes. It
+survived if the run continues, or ended and is resumed by ``--resume`` (a serial one has a state to
+continue from after 30 s; one that was killed before is counted apart), and if in the end, after
 Ctrl-C, its files can be read, none of its processes, ports, keys and data files is left, and all
 files of the user are as they were.
 """
@@ -103,7 +103,7 @@ class Trial:
 
     @property
     def has_state(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is something to continue from."""
         names = ("resume.pth.tar", "coordinator_state.pth.tar")
         return any((self.exp / "ckpt" / name).exists() for name in names)
 
@@ -246,7 +246,7 @@ def _go_on(trial: Trial) -> str:
     if trial.wait_for_rows(3, GO_ON) and not trial.ended:
         return "went on"
     if not trial.ended:
-        raise Lost(f"neither goes on nor ends in {GO_ON:.0f} s")
+        raise Lost(f"neither continues nor ends in {GO_ON:.0f} s")
     trial.wait_until_gone()
     if not trial.has_state:
         trial.process = None  # a killed one says that it is running
@@ -254,7 +254,7 @@ def _go_on(trial: Trial) -> str:
     trial.start(resume=True)
     if trial.wait_for_rows(3, START):
         return "went on with --resume"
-    raise Lost("does not go on with --resume")
+    raise Lost("does not continue with --resume")
 
 
 def main() -> int:

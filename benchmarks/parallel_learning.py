@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def store(one: Run, path: Path) -> None:
-    """Put the evaluations of a run in the place of those of its side and seed."""
+    """Put the evaluations of a run in place of those of its side and seed."""
     rows = [row for row in read(path) if (row["side"], row["seed"]) != (one.side, str(one.seed))]
     for values in one.evaluations:
         rows.append(dict(zip(COLUMNS, (one.side, str(one.seed), *map(str, values)))))

@@ -147,7 +147,7 @@ def _evaluations(metrics: Path) -> dict[str, list[float]]:
 
 
 def store(out: Path, path: Path, result: dict[str, Any]) -> None:
-    """Put a run into its config's file, in the place of one of the same seed."""
+    """Put a run into its config's file, in place of one of the same seed."""
     from ding.config import read_config
 
     main_config, create_config = read_config(str(path))
@@ -219,7 +219,7 @@ def band(runs: list[dict[str, Any]]) -> tuple[list[float], list[float], list[flo
 
 
 def _axis(runs: list[dict[str, Any]]) -> str:
-    """What goes on along the curves: updates, where nothing is collected."""
+    """Unit of the curves' x axis: updates, where nothing is collected."""
     return "env_step" if any(run["env_steps"] for run in runs) else "update"
 
 

@@ -16,7 +16,7 @@ main_config = EasyDict(
         collector_env_num=1,
         evaluator_env_num=10,
         n_evaluator_episode=10,
-        # Out of reach: the data set is gone through to the end.
+        # Out of reach: training uses all epochs of the data set.
         stop_value=501,
     ),
     policy=dict(

@@ -1,6 +1,6 @@
 """A decision transformer (Chen et al. 2021) from what good and bad policies did.
 
-`python configs/cartpole/cartpole_dt_config.py` saves 20,000 steps of a DQN that the package brings,
+`python configs/cartpole/cartpole_dt_config.py` saves 20,000 steps of a bundled DQN,
 at four degrees of exploration, and trains on them. With the data there:
 `ding -m serial_dt -c configs/cartpole/cartpole_dt_config.py -s 0`. CartPole-v1 counts as solved at
 a mean return of 475.

@@ -1,4 +1,4 @@
-"""GAIL (Ho and Ermon 2016) with PPO, from the steps of a PPO policy that the package brings.
+"""GAIL (Ho and Ermon 2016) with PPO, from the steps of a bundled PPO policy.
 
 `ding -m serial_gail -c configs/cartpole/cartpole_gail_config.py -s 0`. CartPole-v1 counts as solved
 at a mean return of 475; the environment's rewards are not used.

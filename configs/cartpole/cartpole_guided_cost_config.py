@@ -1,4 +1,4 @@
-"""Guided cost learning (Finn et al. 2016) with PPO, from a PPO policy that the package brings.
+"""Guided cost learning (Finn et al. 2016) with PPO, from a bundled PPO policy.
 
 `ding -m serial_guided_cost -c configs/cartpole/cartpole_guided_cost_config.py -s 0`. CartPole-v1
 counts as solved at a mean return of 475; the environment's rewards are not used.

@@ -1,4 +1,4 @@
-"""PPO's surrogate (Schulman et al. 2017) with returns in the place of a critic's advantages."""
+"""PPO's surrogate (Schulman et al. 2017) with returns in place of a critic's advantages."""
 
 from easydict import EasyDict
 

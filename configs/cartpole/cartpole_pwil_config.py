@@ -1,4 +1,4 @@
-"""PWIL (Dadashi et al. 2021) with PPO, from 50 steps of a PPO policy that the package brings.
+"""PWIL (Dadashi et al. 2021) with PPO, from 50 steps of a bundled PPO policy.
 
 `ding -m serial_reward_model_onpolicy -c configs/cartpole/cartpole_pwil_config.py -s 0`. CartPole-v1
 counts as solved at a mean return of 475; the environment's rewards are not used.

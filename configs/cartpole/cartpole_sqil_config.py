@@ -1,4 +1,4 @@
-"""SQIL (Reddy et al. 2019) from the steps of a PPO policy that the package brings.
+"""SQIL (Reddy et al. 2019) from the steps of a bundled PPO policy.
 
 `ding -m serial_sqil -c configs/cartpole/cartpole_sqil_config.py -s 0`. CartPole-v1 counts as solved
 at a mean return of 475; the environment's rewards are not used.

@@ -2,7 +2,7 @@
 
 `ding -m serial_trex -c configs/cartpole/cartpole_trex_config.py -s 0`. CartPole-v1 counts as solved
 at a mean return of 475; PPO does not see the environment's rewards, by which the trajectories of
-the policy that the package brings are ranked.
+the bundled policy are ranked.
 """
 
 from easydict import EasyDict

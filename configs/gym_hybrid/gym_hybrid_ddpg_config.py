@@ -1,4 +1,4 @@
-"""DDPG with parametrised actions (Hausknecht and Stone 2016) on a task of ours: to stop in a
+"""DDPG with parametrised actions (Hausknecht and Stone 2016) on a built-in task: to stop in a
 target gives some 1.9 from the mean start, and standing still -0.2.
 
 Measured, one seed: at best 1.00 within 20,000 env steps; PPO reaches 1.91 after 102,000.

@@ -19,7 +19,7 @@ main_config = EasyDict(
         n_evaluator_episode=10,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
-        # Out of reach: the data set is gone through to the end.
+        # Out of reach: training uses all epochs of the data set.
         stop_value=0,
     ),
     policy=dict(

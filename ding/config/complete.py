@@ -37,7 +37,7 @@ DEFAULT_EXP_NAME = "default_experiment"
 
 @dataclass(frozen=True)
 class Request:
-    """How a config is to be completed; the same for all steps.
+    """How to complete a config; the same for all steps.
 
     Attributes:
         notes: Takes what the caller shows: unknown keys, assumptions, what each step changed.

@@ -38,7 +38,7 @@ class Draw:
     def shares(self, n: int, size: int) -> np.ndarray:
         """One number of each of `size` equal parts of a circle of the integers ``[0, n)``.
 
-        No one is there twice, and each is as likely. Which part begins where is drawn as well.
+        None occurs twice, and each is as likely. Which part begins where is drawn as well.
 
         Returns:
             int64 [size], ascending but for one place; not to be changed.
@@ -84,7 +84,7 @@ class Draw:
             self._last_seen = np.empty(n, np.int32)
         drawn = np.empty(0, np.int64)
         while len(drawn) < size:
-            # Some more than needed: of `size` drawn about size² / 2n are there twice.
+            # Some more than needed: of `size` drawn about size² / 2n occur twice.
             more = self.any(n, size - len(drawn) + size * size // (2 * n) + 8)
             drawn = np.concatenate([drawn, more]) if len(drawn) else more
             # Each number keeps its last place alone. Backwards that is its first one, so that what

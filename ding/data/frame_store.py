@@ -58,7 +58,7 @@ class FramePair:
         users, names = np.zeros(room, np.int64), np.full(room, -1)
         kept = len(self._frames)
         frames[:kept], users[:kept], names[:kept] = self._frames, self._users, self._names
-        # Not before all is there: another thread may be reading.
+        # Not before all rows are written: another thread may be reading.
         self._frames, self._users, self._names = frames, users, names
 
     @property
@@ -183,7 +183,7 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
         first: ``[n, ...]``, trajectories one after the other; `second` likewise.
 
     Returns:
-        None if the observations are small, of different kinds, or few of them are there twice.
+        None if the observations are small, of different kinds, or few of them occur twice.
     """
     n, size = len(first), first.dtype.itemsize * math.prod(first.shape[1:])
     same_kind = first.dtype == second.dtype and first.shape == second.shape

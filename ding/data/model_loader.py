@@ -11,7 +11,7 @@ from ding.torch_utils.data_helper import map_leaves
 
 
 class FileModelLoader(FileStorageLoader):
-    """Writes states of a model in a separate thread, so that training goes on meanwhile.
+    """Writes states of a model in a separate thread, so that training continues meanwhile.
 
     Args:
         model: The model.

@@ -141,7 +141,7 @@ class RowJournal:
             yield raw.pop(_NUMBERS), raw
 
     def adopt(self, entries: Sequence[Any], layout: object) -> None:
-        """Go on with the files of a state that was loaded into a ring of that layout."""
+        """Continue the files of a state that was loaded into a ring of that layout."""
         self._segments = [Segment(**entry) for entry in entries]
         self._layout = layout
         self._last = {segment.file for segment in self._segments}

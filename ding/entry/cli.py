@@ -45,7 +45,7 @@ Examples:
   ding status exp/run                                   how a run is going
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
-  ding eval exp/run --replay-path videos                what it has learned, and films of it
+  ding eval exp/run --replay-path videos                returns of its best policy, and videos
   ding eval zoo:cartpole_dqn                            a bundled policy; zoo: lists them
   ding -q policy                                        list what is registered
 

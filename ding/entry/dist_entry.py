@@ -121,7 +121,7 @@ def dist_launch_coordinator(
     disable_flask_log: bool,
     enable_total_log: bool = False,
 ) -> None:
-    """Run the coordinator of a compiled config to the run's end; one that was killed goes on.
+    """Run the coordinator of a compiled config to the run's end; one that was killed continues.
 
     Args:
         filename: What `dist_prepare_config` returned.

@@ -88,7 +88,7 @@ class PartHandle:
 
     Attributes:
         stopping: The end that was asked for, if one was.
-        clean: Called at the very end if the supervisor is gone and cannot do it.
+        clean: Called at the very end if the supervisor has ended and cannot do it.
         on_exit: Called when the supervisor has seen a worker's end.
         has_parent: Whether there is a supervisor.
     """
@@ -141,12 +141,12 @@ class PartHandle:
             self._siblings[message.name] = message.process
 
     def orphan(self) -> None:
-        """The supervisor is gone: end, too."""
+        """The supervisor has ended: end, too."""
         self._orphaned = time.monotonic()
-        self.ask_to_stop(Ending("interrupted", "the process that started the run is gone"))
+        self.ask_to_stop(Ending("interrupted", "the process that started the run has ended"))
 
     def take_over(self) -> None:
-        """Do what the supervisor would at the end, if it is gone: end the others, and clean."""
+        """Do what the supervisor would at the end, if that has ended: end the others, and clean."""
         if self._orphaned is not None:
             left = self._orphaned + durations.PART_STOP - time.monotonic()
             end_processes(self._siblings.values(), max(0.0, left))
@@ -169,12 +169,12 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
 
     Args:
         run: The part.
-        link: To and from the supervisor; ends when that is gone.
+        link: To and from the supervisor; ends with it.
         takes_sigint: Whether Ctrl-C is for this process.
 
     Returns:
         How it ended. A part that does not stop when it has to does not return: the process ends.
-        What it raised is printed, unless it is an error of ours and there is no supervisor: then
+        What it raised is printed, unless it is a `DingError` and there is no supervisor: then
         the ending's reason, which the caller prints, says all.
     """
     handle = PartHandle(link)

@@ -166,7 +166,7 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
 
     Args:
         config: ``main`` and ``system``.
-        resume: Go on from the coordinator's saved state; ``None``: if there is one.
+        resume: Continue from the coordinator's saved state; ``None``: if there is one.
         stop: The signals, which interrupt the opening of the engine.
 
     Raises:

@@ -46,7 +46,7 @@ def serial_pipeline_offline(
     `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` has saved, or the folder of a
     run, whose replay buffer is taken.
 
-    It is gone through ``policy.learn.train_epoch`` times, in another order each time; with
+    It is used for ``policy.learn.train_epoch`` epochs and reshuffled for each; with
     ``policy.priority`` as many samples are drawn by their priorities. With ``policy.nstep``
     transitions that follow each other become those of n steps; with
     ``policy.collect.normalize_states`` observations are normalised, here and in the environments,

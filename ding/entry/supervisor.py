@@ -36,7 +36,7 @@ class Supervisor:
     Args:
         config: Compiled parallel config; workers' ports on ``'auto'``.
         key: The run's key.
-        resume: Go on from the coordinator's saved state.
+        resume: Continue from the coordinator's saved state.
     """
 
     def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:

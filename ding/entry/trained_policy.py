@@ -120,7 +120,7 @@ def load(
     The run's config is executed as Python: load runs that you trust.
 
     Args:
-        run: The run's folder, or ``zoo:NAME`` for a policy that the package brings.
+        run: The run's folder, or ``zoo:NAME`` for a bundled policy.
         checkpoint: File of the weights; by default the best, or else the newest.
 
     Raises:
@@ -194,7 +194,7 @@ def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[tor
     return lambda obs: evaluator.run(None, {"obs": obs.numpy()})[0]
 
 
-#: What names of policies that the package brings begin with.
+#: What names of bundled policies begin with.
 PREFIX = "zoo:"
 CHECKPOINT_ENDING = ".pth.tar"
 _FOLDER = Path(__file__).resolve().parent.parent / "zoo"
@@ -243,7 +243,7 @@ def find_trained(name: str | os.PathLike[str]) -> TrainedFiles:
 
 
 def zoo_names() -> list[str]:
-    """Names of the policies that the package brings."""
+    """Names of the bundled policies."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 

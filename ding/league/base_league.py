@@ -195,7 +195,7 @@ class BaseLeague(ABC):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a `state_dict` of a league of the same config.
+        """Continue from a `state_dict` of a league of the same config.
 
         Raises:
             ConfigError: It is of a league of other active players; this one is as it was.

@@ -109,11 +109,11 @@ class CriticLoss(NamedTuple):
     log: Mapping[str, Tensor] = {}
 
 
-#: What is to be minimised, the errors ``[T, B]``, and what to log.
+#: The loss, the errors ``[T, B]``, and what to log.
 TeamLoss: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]
-#: What is to be minimised, and what to log.
+#: The loss, and what to log.
 LoggedLoss: TypeAlias = tuple[Tensor, Log]
-#: What is to be minimised, by name, and what else to log.
+#: The loss, by name, and what else to log.
 Losses: TypeAlias = tuple[dict[str, Tensor], Log]
 #: Lengths of trajectories, int64 ``[n_traj]``.
 Lengths: TypeAlias = np.ndarray

@@ -206,7 +206,7 @@ class CountedSteps:
         return {"steps": torch.tensor(list(self._steps), dtype=torch.int64)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self._steps = dict.fromkeys(state["steps"].tolist())
 
 

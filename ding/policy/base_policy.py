@@ -101,7 +101,7 @@ class Policy(RowAdapter, NetworkOwner):
         on_policy=False,
         cuda=False,
         multi_gpu=False,
-        # With several learners: average gradients after the backward pass, or while it goes on.
+        # With several learners: average gradients after the backward pass, or while it continues.
         bp_update_sync=True,
         traj_len_inf=False,
         model=dict(),

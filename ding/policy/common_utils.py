@@ -37,7 +37,7 @@ def default_preprocess_learn(
             ``use_priority``.
         use_nstep: ``reward`` as ``[nstep, B]`` instead of ``[B]``.
         ignore_done: Treat all samples as if the episode went on.
-        device: Where the tensors are to be; bytes become floats there, after the transfer.
+        device: Target device; bytes become floats there, after the transfer.
 
     Returns:
         At least ``obs`` float32, ``reward`` float32, ``done`` float32 ``[B]`` and ``weight``

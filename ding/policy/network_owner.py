@@ -23,7 +23,7 @@ class NetworkOwner:
 
     #: Registered name of its network; also of that of a team (``policy.multi_agent``).
     _network = _team_network = ""
-    #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
+    #: What it requires of its network, by kind of action; empty if it takes one kind only.
     networks: Mapping[str, tuple[Call, ...]] = {}
     #: Values that `policy.action_space` may have, and the network's words for them; empty if
     #: the network does not take it.

@@ -289,7 +289,7 @@ class AuxiliaryMemory:
         return joined["obs"], joined["return"]
 
     def state_dict(self) -> State:
-        """A memory of more than 64 MiB is left out: what goes on from it begins with none."""
+        """A memory of more than 64 MiB is left out: a resumed run begins with none."""
         leaves = [leaf for part in self._parts for leaf in tree_leaves(part)]
         small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _MOST_BYTES
         return {"phases": self.phases, "parts": self._parts if small else []}

@@ -94,7 +94,7 @@ class QMIXPolicy(TeamPolicy):
     def _loss(
         self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
-        """What is to be minimised, and what else to log.
+        """The loss, and what else to log.
 
         Args:
             online: The network's outputs for the observations.

@@ -143,7 +143,7 @@ def in_old_form(policy: Any, state: State) -> State:
 
 
 def complete(model: nn.Module, state: State) -> State:
-    """A policy's state, with the forms of its networks if an earlier version of ours wrote it.
+    """A policy's state, with the forms of its networks if an earlier version wrote it.
 
     States without forms that were not written here are in the old form, and stay as they are.
     """

@@ -70,7 +70,7 @@ def acer_trust_region_update(
     grows by no more than ``trust_region_value``, to first order.
 
     Args:
-        actor_gradients: Of what is to be maximised, with respect to the logits, ``[*, N]`` each.
+        actor_gradients: Of the objective, with respect to the logits, ``[*, N]`` each.
         target_logit: Logits of the learned policy ``[*, N]``.
         avg_logit: Logits of the average policy ``[*, N]``.
         trust_region_value: The bound δ.

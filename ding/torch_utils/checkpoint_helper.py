@@ -142,7 +142,7 @@ def build_checkpoint_helper(cfg: Any) -> CheckpointHelper:
 def auto_checkpoint(func: Callable[P, T]) -> Callable[P, T]:
     """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
 
-    The owner's ``save_checkpoint()`` is called and the error goes on. SIGTERM is only caught in
+    The owner's ``save_checkpoint()`` is called and the error propagates. SIGTERM is only caught in
     the main thread and where it has no other handler; its handling is restored at the end.
     """
 

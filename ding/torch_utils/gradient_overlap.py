@@ -1,4 +1,4 @@
-"""Gradients that are averaged over processes, also while the backward pass still goes on."""
+"""Gradients that are averaged over processes, also while the backward pass still runs."""
 
 import itertools
 import weakref
@@ -36,7 +36,7 @@ def hand_out(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:
 
 
 class GradientOverlap:
-    """Sends the gradients of a model's parameters off as soon as they are there.
+    """Sends the gradients of a model's parameters off as soon as they are computed.
 
     Parameters are sent in buckets, from the last layer to the first, which is about the order of
     the backward pass. All processes send the buckets in that one order, whatever theirs is. A

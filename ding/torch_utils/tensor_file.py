@@ -48,7 +48,7 @@ _LONGEST_KEPT = 1 << 16
 _LAYOUTS = 64
 
 _SUM = "__sum__"
-#: What stands before the checksum, so that a file is known for one of ours by its end as well.
+#: Precedes the checksum, so that the end of a file identifies the format as well.
 _MAGIC = b"ding-crc32c:"
 _SUM_BYTES = len(_MAGIC) + 4
 _NO_SUM = "its header is damaged: it names no checksum"

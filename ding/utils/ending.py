@@ -7,7 +7,7 @@ from .errors import RunError
 
 #: Names of the signals that end a run, by number.
 SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-#: There is nothing to go on with.
+#: There is nothing to continue.
 AT_GOAL = ("converged", "finished")
 
 

@@ -22,7 +22,7 @@
     |-- RunError (RuntimeError)           a run of several processes that failed; with the cause
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
-        |-- EnvDiedError                  its process is gone
+        |-- EnvDiedError                  its process has ended
         |-- EnvDataError (DataError)      it gave NaN
         `-- ActionError (ValueError)      an action outside the action space
 """

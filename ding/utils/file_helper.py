@@ -197,7 +197,7 @@ def write_pieces(
 
 
 def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) -> None:
-    """`write_atomically` into a folder that is there, with the system's own errors.
+    """`write_atomically` into an existing folder, with the system's own errors.
 
     Raises:
         OSError: It cannot be written; a previous file is unchanged.

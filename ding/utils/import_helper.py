@@ -15,7 +15,7 @@ from ding.utils.errors import MissingModuleError, MissingNameError
 
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
 CONFIG_MODULE = "ding_config"
-#: Config files that have been run, so that what they register is there.
+#: Config files that have been run, so that their classes are registered.
 _run_files: set[str] = set()
 
 

@@ -104,7 +104,7 @@ class AppendFile:
         self._warned = True
         warnings.warn(
             f"cannot write the log file {self.path}: {error.strerror or error}. What it would "
-            "hold is lost until writing works again; the run goes on.",
+            "hold is lost until writing works again; the run continues.",
             RuntimeWarning,
             stacklevel=4,
         )

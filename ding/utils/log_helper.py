@@ -130,7 +130,7 @@ class _Handler(logging.Handler):
     """Never raises, even if the file, its folder, the disk or the terminal fails."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Show the fault on stderr, if that is there."""
+        """Show the fault on stderr, if there is one."""
         with contextlib.suppress(Exception):
             super().handleError(record)
 

@@ -199,7 +199,7 @@ class AfterDeath:
     Attributes:
         text: The message.
         pause: Seconds until it is started again; ``None``: it is not.
-        is_end: Whether the run cannot go on without it.
+        is_end: Whether the run cannot continue without it.
     """
 
     text: str
@@ -211,7 +211,7 @@ class Restarts:
     """Which dead parts of a run are started again, on every engine. Threads may share it.
 
     Args:
-        kinds: The parts' kinds by their names: a run goes on without one that has others of its
+        kinds: The parts' kinds by their names: a run continues without one that has others of its
             kind.
         most: How often each may be restarted; a long life resets the count.
     """
@@ -237,5 +237,5 @@ class Restarts:
         with self._lock:
             kind = self._left.pop(name)
             if kind in self._left.values():
-                return AfterDeath(f"{how}; going on without it")
+                return AfterDeath(f"{how}; continuing without it")
         return AfterDeath(how, is_end=True)

@@ -64,7 +64,7 @@ def allreduce_with_indicator(grad: "torch.Tensor", indicator: "torch.Tensor") ->
 
 
 def allreduce_async(name: str, x: "torch.Tensor") -> None:
-    """`allreduce` that goes on in the background until `synchronize`.
+    """`allreduce` that continues in the background until `synchronize`.
 
     Raises:
         ValueError: One of this name is under way.

@@ -1,4 +1,4 @@
-"""What a run leaves in its folders while it goes on: a lock, a mark, and its parts' key."""
+"""What a run leaves in its folders while it runs: a lock, a mark, and its parts' key."""
 
 import contextlib
 import errno
@@ -76,7 +76,7 @@ class RunLock:
                 holder = os.read(descriptor, MAX_HOLDER)
                 os.close(descriptor)
                 raise ConfigError(
-                    f"the run in {self._exp!r} is going on: {_named(holder)} has its folder; end "
+                    f"the run in {self._exp!r} is running: {_named(holder)} has its folder; end "
                     "that first, or choose another exp_name"
                 )
             if os.fstat(descriptor).st_nlink > 1:  # what is written would be in that file, too
@@ -235,7 +235,7 @@ class RunMark:
 
 KEY_FILE = "run.key"
 KEY_VARIABLE = "DING_RUN_KEY"
-#: 128 random bits as hexadecimal digits; who has seen a certificate of the run can try out keys.
+#: 128 random bits as hexadecimal digits; holders of a certificate of the run could try out keys.
 _MIN_LENGTH = 32
 _MAX_LENGTH = 512
 

@@ -41,7 +41,7 @@ class RunLog:
         <exp_name>/log/serial/              TensorBoard events and the text log
 
     The ``trackers`` of the config get every scalar as well (`ding.utils.trackers.Tracker`).
-    A run that goes on in the same folder appends; ``run.json`` keeps its earlier runs in a list.
+    A run that continues in the same folder appends; ``run.json`` keeps its earlier runs in a list.
     A disk that fills up later is reported once and does not end the run. On ranks other than 0 of
     a distributed run only the text log is written.
 
@@ -137,7 +137,7 @@ class RunLog:
                 self.writer.add_scalar(tag, value, train_iter)
 
     def begin(self) -> None:
-        """All that the run needs is there: it begins, and its record takes its place."""
+        """All parts of the run exist: it begins, and its record takes its place."""
         self._keeps_earlier = False
         self.note(began=True)
         self._write_record()
@@ -247,7 +247,7 @@ class RunLog:
                 return
             self._warned = True
             warnings.warn(
-                f"cannot write {self.record_path}: {error.strerror or error}; the run goes on",
+                f"cannot write {self.record_path}: {error.strerror or error}; the run continues",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -78,7 +78,7 @@ class RunningMeanStd:
         return {"mean": self._mean.copy(), "var": self._var.copy(), "count": self._count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self._mean = np.array(state["mean"], dtype=np.float64)
         self._var = np.array(state["var"], dtype=np.float64)
         self._count = float(state["count"])

@@ -31,7 +31,7 @@ def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
 
 
 def fps(env_manager: Any) -> int:
-    """Frames per second at which an env manager's environments are to be shown; 30 if unknown."""
+    """Frames per second at which an env manager's environments are shown; 30 if unknown."""
     env = getattr(env_manager, "env_ref", env_manager)
     getattr(env, "observation_space", None)  # makes those that are only made when they are needed
     for one in _chain(env):
@@ -156,7 +156,7 @@ class Scheduler:
         self._cooling = 0
 
     def step(self, metrics: float, param: float) -> float:
-        """Take note of a metric; the parameter to go on with."""
+        """Record a metric; returns the next parameter."""
         if not self.schedule_flag:
             return param
         if self.is_better(metrics):

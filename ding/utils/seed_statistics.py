@@ -55,7 +55,7 @@ def final_return(values: np.ndarray, converged: bool) -> float:
 
     Returns:
         The mean of the last five evaluations; of a run that has converged the last one, since it
-        would have been evaluated again if it had gone on.
+        would have kept its return if it had continued.
     """
     return float(np.mean(values[-1 if converged else -LAST :]))
 

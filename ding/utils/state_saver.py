@@ -1,4 +1,4 @@
-"""When the state of something that goes on is saved, and what happens if it cannot be."""
+"""When the state of a run is saved, and what happens if it cannot be."""
 
 import logging
 import math
@@ -21,8 +21,8 @@ SAVE_ERRORS = (CheckpointWriteError, OSError, MemoryError, TypeError)
 class StateSaver(Generic[State]):
     """Saves a state at an interval in seconds, less often if a save takes long.
 
-    A save that fails leaves the one before as it was; it is tried again, and work goes on. One that
-    a disk holds up is reported by the file's name.
+    A save that fails leaves the earlier one as it was; it is tried again, and the run continues. A
+    save that waits for a disk is reported by the file's name.
 
     Args:
         take: Copies the state; what it is of stands still meanwhile.

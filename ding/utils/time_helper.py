@@ -39,7 +39,7 @@ class EasyTimer:
 
 
 def _finish_cuda() -> None:
-    # Who has not imported torch, or not touched CUDA, has nothing to wait for.
+    # Without torch, or without CUDA in use, there is nothing to wait for.
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""The messages of a parallel run: what a coordinator asks of its workers, and what they answer.
+"""The messages of a parallel run: what a coordinator requests of its workers, and what they answer.
 
 A collector has four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
 learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Workers ask nothing,

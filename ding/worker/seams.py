@@ -55,7 +55,7 @@ class WorkerBusy(WorkerFailed):
 
 
 class WorkerLost(WorkerFailed):
-    """A worker is gone, does not answer in time, or has to be released."""
+    """A worker is lost, does not answer in time, or has to be released."""
 
 
 # ---------------------------------------------------------------------- control
@@ -73,7 +73,7 @@ class WorkerService(Protocol):
         """Answer a request; a `TaskFail` with type, message and traceback if that fails."""
 
     def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone: the task ends; another coordinator may come."""
+        """The coordinator is lost: the task ends; another coordinator may come."""
 
     def released(self) -> None:
         """The coordinator has said that the run is over."""
@@ -132,10 +132,10 @@ class Arrivals(Protocol):
     """What a control reports: workers that come and go."""
 
     def came(self, arrival: Arrival) -> None:
-        """A worker is there; it replaces an earlier one of its name."""
+        """A worker has joined; it replaces an earlier one of its name."""
 
     def lost(self, arrival: Arrival, cause: str) -> None:
-        """A worker is gone, and its open request has failed; not for one that was replaced."""
+        """A worker is lost, and its open request has failed; not for one that was replaced."""
 
     def status(self) -> Mapping[str, object]:
         """The facts of the run."""
@@ -186,10 +186,10 @@ class SampleStore(Protocol):
         """Read samples, perhaps read-only views; `ChunkError`: they are missing or damaged."""
 
     def size(self, name: str) -> int | None:
-        """Bytes under a name; ``None`` if nothing is there."""
+        """Bytes under a name; ``None`` if there are none."""
 
     def remove(self, name: str) -> None:
-        """Remove samples, if they are there; `CheckpointWriteError`: they cannot be removed."""
+        """Remove samples, if they exist; `CheckpointWriteError`: they cannot be removed."""
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
         """Remove all whose whole names match and are not to be kept, also half-written ones."""
@@ -278,7 +278,7 @@ class Engine:
 
     Attributes:
         samples: ``None``: somewhere that the coordinator cannot see, as for ``weights``.
-        marks: Of folders of ``buffers`` and ``weights``, for what is to be removed if the
+        marks: Of folders of ``buffers`` and ``weights``, for what to remove if the
             coordinator's process dies.
     """
 

@@ -328,7 +328,7 @@ def test_signals(config, number, status):
         process.kill()
     assert process.returncode == status, out
     assert "Traceback" not in out
-    assert "go on" in out
+    assert "continue" in out
     assert record("run")["status"] == "interrupted"
 
 

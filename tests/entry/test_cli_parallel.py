@@ -104,7 +104,7 @@ def test_going_on_after_ctrl_c_from_another_folder(monkeypatch):
     assert process.exitcode == 130
     assert not any(map(is_alive, children))
     text = Path("output.txt").read_text()
-    assert "  go on       ding -m parallel -c run/formatted_total_config.py -s 0 --resume" in text
+    assert "  continue    ding -m parallel -c run/formatted_total_config.py -s 0 --resume" in text
     before = record()["envstep"]
     os.mkdir("other")
     monkeypatch.chdir("other")

@@ -283,7 +283,7 @@ def test_a_run_that_is_going_on_is_left_alone(parts):
     path = prepare(stop_value=501)
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
     wait_for(lambda: Path("run/coordinator.json").exists())
-    with pytest.raises(ConfigError, match=r"the run in 'run' is going on: .* process \d+"):
+    with pytest.raises(ConfigError, match=r"the run in 'run' is running: .* process \d+"):
         dist_launch_coordinator(path, 0, None, True)
     assert {"run.key", "coordinator.json", "data"} <= set(os.listdir("run"))
     os.kill(parts.processes["coordinator"].pid, signal.SIGINT)

@@ -163,7 +163,7 @@ class TestDisk:
         train(limit=60)
         (line,) = [line for line in capsys.readouterr().out.splitlines() if "No space" in line]
         assert "iteration_20.pth.tar" in line
-        assert "training goes on" in line
+        assert "training continues" in line
         assert run_json()["status"] == "finished"
         assert os.path.exists("run/ckpt/iteration_40.pth.tar")
         assert not [name for name in os.listdir("run/ckpt") if name.startswith(".")]
@@ -240,7 +240,7 @@ def test_after_a_damaged_state_the_one_before_is_taken_up(damaged, capsys, monke
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     resume(60)
-    assert "going on from the state that was saved before it" in capsys.readouterr().out
+    assert "continuing from the state that was saved before it" in capsys.readouterr().out
     assert run_json()["train_iter"] >= 60
 
 

@@ -48,7 +48,7 @@ def last_line(path="output.txt"):
 
 
 def learns(exp="run"):
-    """Whether the run has a state to go on from, of a learner that has learned."""
+    """Whether the run has a state to continue from, of a learner that has learned."""
     return (Path(exp) / "ckpt" / "coordinator_state.pth.tar").exists() and saved_iteration(exp) > 0
 
 

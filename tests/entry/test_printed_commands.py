@@ -102,7 +102,7 @@ def test_with_an_environment_of_the_users(way):
     (folder / "counting_env.py").write_text(MODULE)
     (folder / "config.py").write_text(head + CONFIG.format(env_id=env_id, type=type_))
     printed = shell("-c", "elsewhere/config.py", "--train-iter", "2")
-    commands = re.findall(r"(?:evaluate|go on) +ding (.*)", printed)
+    commands = re.findall(r"(?:evaluate|continue) +ding (.*)", printed)
     assert len(commands) == 2
     for command in commands:
         limit = ["--train-iter", "4"] if "--resume" in command else []

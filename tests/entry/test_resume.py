@@ -96,7 +96,7 @@ def test_updates_after_resume_are_bit_for_bit_those_of_the_uninterrupted_run(pol
     learn(parts, collect(parts, 12))
     later = collect(parts, 8)
     save_run_state(parts)
-    uninterrupted = learn(parts, later)  # the process goes on, nothing is loaded
+    uninterrupted = learn(parts, later)  # the process continues, nothing is loaded
     resumed = build(policy, seed=5)
     load_run_state(resumed)
     assert_same(learn(resumed, later), uninterrupted)

@@ -184,14 +184,14 @@ def test_restarts_are_bounded(run):
 def test_a_run_goes_on_without_one_of_its_collectors(run):
     one = run(max_restart=0)
     os.kill(one.pids("collector0")[0], signal.SIGKILL)
-    wait_for(lambda: "collector0 was killed by SIGKILL; going on without it" in one.said())
+    wait_for(lambda: "collector0 was killed by SIGKILL; continuing without it" in one.said())
     one.converge()
 
 
 def test_a_worker_may_leave(run):
     one = run()
     one.order("collector0", "leave")
-    wait_for(lambda: "collector0 left; going on without it" in one.said())
+    wait_for(lambda: "collector0 left; continuing without it" in one.said())
     one.converge()
     assert len(one.pids("collector0")) == 1
 
@@ -215,7 +215,7 @@ def test_a_worker_that_does_not_come_up_is_killed(run, in_haste, monkeypatch):
     monkeypatch.setattr(durations, "SPAWN_START", 10.0)
     one = run({"collector1": "hang-at-start"}, wait=False, max_restart=0)
     wait_for(lambda: (one.exp / "coordinator.said").exists())
-    wait_for(lambda: "collector1 has not joined for 10 s; going on without it" in one.said())
+    wait_for(lambda: "collector1 has not joined for 10 s; continuing without it" in one.said())
     one.converge()
 
 
@@ -262,7 +262,7 @@ def test_children_do_not_outlive_their_parent(run, in_haste):
     one.process.kill()
     one.process.join()
     wait_for(lambda: not any(map(is_alive, one.everybody())))
-    assert "stop interrupted the process that started the run is gone" in one.said()
+    assert "stop interrupted the process that started the run has ended" in one.said()
 
 
 def test_processes_that_train_together_come_as_one(run):

@@ -1,4 +1,4 @@
-"""What a policy asks of its network: declared truly, and held against networks of users."""
+"""What a policy requires of its network: declared truly, and held against networks of users."""
 
 import re
 

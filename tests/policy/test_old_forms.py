@@ -162,7 +162,7 @@ def test_old_names_come_back(kind):
 
 @pytest.mark.parametrize("kind", ["iqn", "bdq"])
 class TestEarlierFiles:
-    """Earlier versions of ours saved states without the form, and ``target_update_count``."""
+    """Earlier versions saved states without the form, and ``target_update_count``."""
 
     def earlier(self, kind):
         state = build(kind, enable_field=["learn"]).learn_mode.state_dict()

@@ -1,4 +1,4 @@
-"""Comm learners that users wrote: custom base classes, and subclasses of ours."""
+"""Comm learners that users wrote: custom base classes, and subclasses of built-in ones."""
 
 from abc import ABC, abstractmethod
 from typing import Any

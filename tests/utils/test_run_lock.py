@@ -38,7 +38,7 @@ def test_second_process_is_refused_with_the_pid_of_the_first():
     process = holder()
     with pytest.raises(ConfigError, match=f"process {process.pid} on ") as caught, RunLock("run"):
         pass
-    assert "'run' is going on" in str(caught.value)
+    assert "'run' is running" in str(caught.value)
     process.kill()
     process.wait(10)
     process.stdout.close()

@@ -23,7 +23,7 @@ export class WorkersPanel {
 }
 
 function why(run) {
-  if (run.facts.summary.status !== "running") return "The run is over: workers are shown while it goes on.";
+  if (run.facts.summary.status !== "running") return "The run is over: workers are shown while it runs.";
   return "No coordinator answers: a serial run has no workers, and a parallel one is being started.";
 }
 

@@ -89,7 +89,7 @@ class RingBuffer(IBuffer):
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "buffer",
     ) -> None:
-        self._closed = True  # until all below is there to be closed
+        self._closed = True  # until all parts below exist
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
         self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
         self._lock = threading.RLock()

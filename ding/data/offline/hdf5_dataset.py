@@ -58,7 +58,7 @@ class HDF5Dataset(TransitionDataset):
 
 
 def is_hdf5(path: str) -> bool:
-    """Whether a file is there and begins as HDF5 files do."""
+    """Whether a file exists and begins as HDF5 files do."""
     with suppress(OSError), open_regular(path) as stream:
         return stream.read(len(_MAGIC)) == _MAGIC
     return False

@@ -25,7 +25,7 @@ class TransitionDataset(Dataset[Any]):
         data: ``Columns``, or a list of transitions.
     """
 
-    #: What was taken in the place of what the config names, for the run's notes.
+    #: What was taken in place of what the config names, for the run's notes.
     adapted: str | None = None
 
     def __init__(self, data: list[Any]) -> None:

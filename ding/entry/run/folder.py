@@ -89,7 +89,7 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
     Where there is one already, a new run's name gets the time appended.
 
     Yields:
-        What is to be called when everything fits: a resumed run's config is written then.
+        Function to call when everything fits: a resumed run's config is written then.
 
     Raises:
         ConfigError: The folder cannot be made, or another process runs in it.
@@ -101,7 +101,7 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
     elif not os.path.isdir(name) and not cfg.policy.learn.learner.hook.get("load_ckpt_before_run"):
         raise CheckpointError(
             f"nothing to resume: there is no folder {os.path.abspath(name)!r}. Use the exp_name of "
-            "the run to go on with"
+            "the run to continue"
         )
 
     has_begun = False
@@ -175,7 +175,7 @@ class EndReport:
             yield f"  evaluate    {self._evaluating(checkpoint)}"
         state = _PARALLEL_STATE if self.mode in _PARALLEL else STATE_FILE
         if ending.status != "converged" and os.path.exists(os.path.join(self.exp_name, state)):
-            yield f"  go on       {self._resuming()}"
+            yield f"  continue    {self._resuming()}"
         missing = importlib.util.find_spec("tensorboard") is None
         hint = "  (after: pip install tensorboard)" if missing else ""
         yield f"  curves      tensorboard --logdir {shlex.quote(self.exp_name)}{hint}"

@@ -50,12 +50,12 @@ class RunFolders:
 
         Raises:
             ConfigError: One cannot be made or written, or holds what is not to be touched; names
-                the key. Or the run is going on.
+                the key. Or the run is still running.
         """
         other = coordinator_address(self._exp)
         if other is not None and is_answering(other, self._exp):
             raise ConfigError(
-                f"the run in {self._exp!r} is going on: its coordinator at {other['host']}:"
+                f"the run in {self._exp!r} is running: its coordinator at {other['host']}:"
                 f"{other['port']} is process {other.get('pid')}; stop that first, or choose "
                 "another exp_name"
             )

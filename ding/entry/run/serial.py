@@ -57,7 +57,7 @@ class SerialRun:
         max_env_step: Environment steps after which it ends, likewise.
 
     Attributes:
-        report: What is to be printed of its end, once it has one.
+        report: The text to print of its end, once it has one.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class SerialRun:
         self._request = requests[0]
 
     def _goes_on(self) -> bool:
-        """Whether there is to be another round."""
+        """Whether another round follows."""
         self._agree()
         ends = self._has_reason_to_end or self._limit_reached
         self._check_folder()
@@ -451,7 +451,7 @@ class SerialRun:
         self._keeper.save()
 
     def conclude(self, ending: Ending) -> str:
-        """Note in the run folder how the run ended, and return what is to be printed of it.
+        """Note in the run folder how the run ended, and return the text to print of it.
 
         From here on its parts are only closed.
         """

@@ -116,7 +116,7 @@ def load_run_state(
     previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
     if not os.path.exists(path):
         raise CheckpointError(
-            f"nothing to resume: {path} does not exist. Use the exp_name of the run to go on with"
+            f"nothing to resume: {path} does not exist. Use the exp_name of the run to continue"
         )
     journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
     try:
@@ -129,7 +129,7 @@ def load_run_state(
         except CheckpointError:
             raise error from None
         put_in_place(previous, path)
-        warn(f"{error}; going on from the state that was saved before it")
+        warn(f"{error}; continuing from the state that was saved before it")
         return changed
 
 

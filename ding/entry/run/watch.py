@@ -163,7 +163,7 @@ class RunWatch:
         """Begin a phase: ``train``, ``save`` or ``close``.
 
         Args:
-            report: What is to be printed if the components do not close.
+            report: The text to print if the components do not close.
         """
         self.rest()
         self._report = report
@@ -294,7 +294,7 @@ class RunWatch:
     # ------------------------------------------------------------------ the end from here
 
     def _end(self, ending: Ending, save: bool) -> None:
-        """Save and end the process in the place of a main thread that cannot be reached."""
+        """Save and end the process in place of a main thread that cannot be reached."""
         report: list[str] = []
 
         def conclude() -> None:

@@ -140,7 +140,7 @@ class DingEnvWrapper(BaseEnv):
         self.first_action = 0
         self._episode_return: Reward = 0.0
         self._raw: RawRewards | None = None
-        #: Where the environment that is built next goes on: its generator and its wrappers.
+        #: Where the environment that is built next continues: its generator and its wrappers.
         self._kept: dict[str, Any] = {"stream": None, "wrappers": []}
         # Bound late: `step` looks them up instead of asking each time what state it is in.
         self._step_env: Callable[[Action], EnvStep] = self._step_before_reset

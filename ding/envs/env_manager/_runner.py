@@ -120,6 +120,6 @@ class EnvRunner:
         raise NotImplementedError
 
     def load_state_dict(self, state: Settings) -> None:
-        """Restore what `state_dict` returned; the environments are to be reset afterwards."""
+        """Restore what `state_dict` returned; reset the environments afterwards."""
         if state["envs"]:
             self.ask_all("load_env_states", state["envs"])

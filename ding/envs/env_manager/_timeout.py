@@ -54,7 +54,7 @@ def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
         running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, outer_handler or signal.SIG_DFL)
-        if outer_left:  # another alarm (a test's time limit) goes on
+        if outer_left:  # another alarm (a test's time limit) continues
             left = outer_left - (time.monotonic() - start)
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 

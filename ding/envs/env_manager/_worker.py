@@ -26,7 +26,7 @@ from ding.utils.errors import EnvError
 
 
 def serve(connection: Connection, spec: GroupSpec) -> None:
-    """Run environments until the parent closes them, or is gone."""
+    """Run environments until the parent closes them or ends."""
     _isolate(spec)
     closing = threading.Event()
     threading.Thread(
@@ -36,7 +36,7 @@ def serve(connection: Connection, spec: GroupSpec) -> None:
     try:
         worker.run()
     except (EOFError, OSError):
-        pass  # the parent is gone
+        pass  # the parent has ended
     finally:
         closing.set()
         if hasattr(signal, "alarm"):

@@ -164,7 +164,7 @@ class WorkerLink:
             self.deadline = None
 
     def _readable(self, deadline: float | None) -> bool:
-        """Wait until there is a message, the process is gone or the deadline has passed."""
+        """Wait until there is a message, the process has ended or the deadline has passed."""
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if self._poll is None:
             return self._connection in wait(self.child.waitables, left) or self._connection.poll()

@@ -24,7 +24,7 @@ class CoinRaceEnv(SeededEnv):
     """Both players move at once; one who stands on the coin alone takes it, and a new one appears.
 
     A coin is worth 1 to its taker and -1 to the other, so that the return is the difference of the
-    coins taken; a coin that both reach at once is lost to both. A player who has `goal` coins ends
+    coins taken; a coin that both reach at once is lost to both. A player with `goal` coins ends
     the episode; at ``max_episode_steps`` it is truncated.
 
     The observation is float32 ``[2, 8]``, a row for each player as it sees the game: the way to the

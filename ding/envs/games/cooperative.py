@@ -75,7 +75,7 @@ class CooperativeGame(SeededEnv):
     and ``agent_alone_padding_state`` ``[agents, n]`` with zeros there. An action is int64
     ``[agents]``.
 
-    A game says how it begins (`_begin`), goes on (`_advance`) and looks (`_obs`), and sets its
+    A game says how it begins (`_begin`), continues (`_advance`) and looks (`_obs`), and sets its
     limit of steps, ``_max_steps``, or says when an episode is cut (`_is_cut`).
     """
 
@@ -101,7 +101,7 @@ class CooperativeGame(SeededEnv):
 
     @abstractmethod
     def _obs(self) -> Obs:
-        """What is to be seen now."""
+        """The current observation."""
 
     def _is_cut(self) -> bool:
         return self._steps >= self._max_steps

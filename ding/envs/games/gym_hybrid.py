@@ -107,8 +107,8 @@ class HardMoveTask(MovingTask):
     """`MovingTask` with `num_actuators` fixed pushers in place of thrust and wheel.
 
     The type says which of them work, a bit each; the arguments, -1 to 1, how much each one pushes.
-    The pushers point to all sides evenly, and nothing goes on moving by itself: it is enough to be
-    in the target.
+    The pushers point to all sides evenly, and nothing moves without a force: it is enough to be in
+    the target.
     """
 
     def __init__(self, num_actuators: int = 4) -> None:

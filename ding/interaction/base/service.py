@@ -165,7 +165,7 @@ class HttpService(ControllableService):
             engine.close()
 
     def _on_start(self) -> None:
-        """Begin what else has to run; called when the port is there."""
+        """Begin what else has to run; called when the port is open."""
 
     def _on_stop(self) -> None:
         """End what else runs; called while requests are still answered, with a refusal."""

@@ -57,7 +57,7 @@ class TwoForms(OldForm):
     """A module that computes in our form or in the old one; a buffer holds which, and is saved.
 
     A state dict without the buffer is in the old form, except in a policy's state that an earlier
-    version of ours wrote; see `with_forms`.
+    version wrote; see `with_forms`.
     """
 
     #: Name of the buffer.
@@ -103,7 +103,7 @@ def with_old_names(model: nn.Module, state: Mapping[str, Any] | None = None) -> 
 
 
 def with_forms(model: nn.Module, state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state dict that an earlier version of ours wrote, with the forms that it left out."""
+    """A state dict that an earlier version wrote, with the forms that it left out."""
     forms = {
         prefix + module._form: module.own_form()
         for prefix, module in _modules(model)

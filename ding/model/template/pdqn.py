@@ -80,7 +80,7 @@ class PDQN(ByMode, OtherNames):
             own = state.setdefault(f"{prefix}cont_encoder.{name}", second)
             if same(first, second):
                 state[f"{prefix}dis_encoder.{name}"] = first
-            # Files that earlier versions of ours exported hold both encoders there.
+            # Files that earlier versions exported hold both encoders there.
             elif not same(first, state.setdefault(f"{prefix}dis_encoder.{name}", first)):
                 errors.append(f"{prefix}encoder.0.{name} and encoder.1.{name} hold other values")
             if not same(second, own):

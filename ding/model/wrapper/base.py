@@ -138,7 +138,7 @@ class HiddenStateWrapper(IModelWrapper):
                 self._state[i] = state
 
     def state_of(self, state_id: int) -> Any:
-        """The state with which an environment goes on; None where it begins."""
+        """The state with which an environment continues; None where it begins."""
         return self._state.get(state_id)
 
     def _known(self, state_id: Sequence[int] | None) -> list[int]:

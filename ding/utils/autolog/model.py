@@ -22,7 +22,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         monitor.reward = 1.0
         monitor.avg["reward"]()
 
-    ``range_values[name](mode)`` is there for every property: ``((begin, end), value)`` for each
+    ``range_values[name](mode)`` exists for every property: ``((begin, end), value)`` for each
     value in force during the range, or until it began, oldest first.
 
     Args:

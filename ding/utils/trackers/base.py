@@ -22,7 +22,7 @@ class Tracker:
     A tracker is made and called in its own thread, which may wait for a service: training
     does not wait for it. Scalars arrive about every two seconds. One that raises, or that does not
     return within `durations.TRACKER_CALL` seconds, is reported once and called no more; the run
-    goes on.
+    continues.
 
     Args:
         folder: The run's folder.

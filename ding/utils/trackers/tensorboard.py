@@ -87,7 +87,7 @@ class TensorBoardFile:
                 self._warned = True
                 warnings.warn(
                     f"cannot write TensorBoard events into {self.folder}: "
-                    f"{error.strerror or error}; the run goes on",
+                    f"{error.strerror or error}; the run continues",
                     RuntimeWarning,
                     stacklevel=4,
                 )

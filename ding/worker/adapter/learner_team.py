@@ -275,7 +275,7 @@ class LearnerTeam(CommWorker):
             if future is failed:
                 continue
             if not self._lives(name):
-                return _fail("LearnerLost", name, "its process is gone")
+                return _fail("LearnerLost", name, "its process has ended")
             wait([future], durations.ROOT_CAUSE_WAIT)
             error = future.exception() if future.done() else None
             if isinstance(error, TaskFail) and not _is_of_group(error):

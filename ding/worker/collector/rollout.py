@@ -40,7 +40,7 @@ class Rollout:
         players: In the order of the environments' observations; their arguments and iterations
             may change between steps.
         battle: Whether observations, rewards and infos have a leading dimension of players.
-        traj_len: Transitions after which a trajectory is complete although its episode goes on;
+        traj_len: Transitions after which a trajectory is complete although its episode continues;
             infinite for whole episodes.
         keeps: Whether transitions are kept, to be harvested; an evaluation keeps none.
         options: Config of a collector; any of `ROW_OPTIONS` in it asks for rows.

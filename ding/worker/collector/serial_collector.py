@@ -170,7 +170,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         policy_kwargs: PlayersKwargs,
         level_seeds: Sequence[int] | None = None,
     ) -> tuple[Rollout, int]:
-        """The rollout that goes on from the last call (a new one after a reset), and the target."""
+        """The rollout of the last call, continued (a new one after a reset), and the target."""
         self._require_parts()
         if self._rollout is None:
             self._rollout = Rollout(
@@ -298,7 +298,7 @@ class SampleSerialCollector(SerialCollector):
 
     On-policy, each call takes the same number of samples of each environment (the remainder
     rotates), and cuts running trajectories: the policy bootstraps from the next observation, and
-    the episode goes on in the next call. Where all environments step together (native
+    the episode continues in the next call. Where all environments step together (native
     ``gym_vector``, ``env_pool``), a call returns up to ``env_num - 1`` samples more. A policy with
     ``traj_len_inf`` gets whole episodes: those begun before there were ``n_sample`` samples.
 

@@ -132,7 +132,7 @@ class SerialPart(ISerialPart):
     def _env_state(self) -> State:
         """The state of the environments' seeds, unless an environment has failed."""
         if hasattr(self._env, "state_dict"):
-            with contextlib.suppress(EnvError):  # its process is gone
+            with contextlib.suppress(EnvError):  # its process has ended
                 return {"env": self._env.state_dict()}
         return {}
 

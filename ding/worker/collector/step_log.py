@@ -28,7 +28,7 @@ class Ended(NamedTuple):
         lengths: Transitions of each trajectory, int64 ``[M]``.
         env_ids: Environment of each trajectory, int64 ``[M]``.
         names: Of the observations that each trajectory began and ended with, int64 ``[2, M]``: one
-            that goes on where another was cut begins with the observation of that name; -1 is none.
+            that continues another one begins with the observation of that name; -1 is none.
     """
 
     cells: np.ndarray

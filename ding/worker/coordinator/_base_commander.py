@@ -43,7 +43,7 @@ class BaseCommander(Configurable, ABC):
         """A task for a collector that is idle now, or None."""
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
-        """Whether a collector's task is to be closed, by the progress that it reports."""
+        """Whether a collector's task has to be closed, by the progress that it reports."""
         return bool(info.get("collector_done", False))
 
     def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
@@ -70,7 +70,7 @@ class BaseCommander(Configurable, ABC):
         """Take in what a learner reports."""
 
     def judge_learner_finish(self, task_id: str, info: LearnerInfo) -> bool:
-        """Whether a learner's task is to be closed, by the progress that it reports."""
+        """Whether a learner's task has to be closed, by the progress that it reports."""
         return bool(info.get("learner_done", False))
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str | None:
@@ -89,7 +89,7 @@ class BaseCommander(Configurable, ABC):
         return {}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        """Go on from a `state_dict`; no task is open then."""
+        """Continue from a `state_dict`; no task is open then."""
 
 
 def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:

@@ -134,7 +134,7 @@ class PolicyCommander(BaseCommander):
             trainee.trained(info)
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
-        """Its policy waits for another learner, which goes on where this one was."""
+        """Its policy waits for another learner, which continues where this one was."""
         trainee = self._learners.close(task.get("task_id"))
         if trainee is not None:
             self._waiting.append(trainee)

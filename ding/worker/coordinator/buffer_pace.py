@@ -90,7 +90,7 @@ class SpaceQuota:
         return account.granted
 
     def forget(self, worker: str) -> None:
-        """A worker is gone; what it did not use is free again."""
+        """A worker is lost; what it did not use is free again."""
         account = self._accounts.pop(worker, None)
         if account is not None:
             self._reserved -= account.left
@@ -221,7 +221,7 @@ class BufferPace:
         return {"largest": self._largest, "limiter": limiter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from the state of another one, whatever its ratio."""
+        """Continue from the state of another one, whatever its ratio."""
         self._largest = int(state["largest"])
         if self._limiter is not None and state["limiter"] is not None:
             self._limiter.load_state_dict(state["limiter"])

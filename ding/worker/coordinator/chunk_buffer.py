@@ -296,7 +296,7 @@ class ChunkBuffer:
         }
 
     def load_state_dict(self, state: StateDict) -> list[str]:
-        """Go on from the state of another one; files that it did not know are removed.
+        """Continue from the state of another one; files that it did not know are removed.
 
         Returns the chunks that are dropped because their files are missing or have another size.
         """

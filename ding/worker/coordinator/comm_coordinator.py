@@ -141,7 +141,7 @@ class CommCoordinator:
         return list(found.values())
 
     def next(self, worker: WorkerSession, given: object) -> Move:
-        """What is to be done for a worker; one that left is released."""
+        """What to do for a worker; one that left is released."""
         with self._turn:
             move = self.core.next(worker, given, time.monotonic())
             self._wake()

@@ -92,7 +92,7 @@ class Coordinator(RunEvents, Configurable):
         engine: Engine | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
-        self._closed = True  # until everything is there
+        self._closed = True  # until everything exists
         self._main = cfg["main"]
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
@@ -264,7 +264,7 @@ class Coordinator(RunEvents, Configurable):
 
     @property
     def _at_goal(self) -> bool:
-        """Whether there is nothing to go on with."""
+        """Whether there is nothing to continue."""
         return self.verdict is not None and self.verdict.status in AT_GOAL
 
     # ------------------------------------------------------------------ the loop
@@ -347,7 +347,7 @@ class Coordinator(RunEvents, Configurable):
 
     @in_turn
     def load_state_dict(self, state_dict: StateDict) -> None:
-        """Go on from a `state_dict`; the commander hands its open tasks out again.
+        """Continue from a `state_dict`; the commander hands its open tasks out again.
 
         An empty one changes nothing.
         """

@@ -71,7 +71,7 @@ class Core:
         return session
 
     def next(self, worker: WorkerSession, given: object | WorkerFailed | None, now: float) -> Move:
-        """What is to be done for a worker, ``given`` the answer to the request that was returned
+        """What to do for a worker, ``given`` the answer to the request that was returned
         last, or why there is none."""
         worker.now, worker.gather = now, self.gather
         try:
@@ -124,7 +124,7 @@ class Core:
         return self._pool.free(kind)
 
     def present(self, kind: Kind) -> int:
-        """How many workers of that kind are there."""
+        """Number of workers of that kind."""
         return len(self._present[kind])
 
     def send(self, kind: Kind, task: Task) -> bool:
@@ -217,7 +217,7 @@ class Core:
             return (yield from self._fail(worker, SideFailed(str(err))))
         except MemoryError:
             raise  # of all of this process, not of the task
-        except Exception as err:  # a callback's or a bug of ours: the task must not be forgotten
+        except Exception as err:  # of a callback, or a bug: the task must not be forgotten
             _logger.exception("task %s at %s failed", job.task_id, worker.name)
             return (yield from self._fail(worker, SideFailed(error_line(err))))
         else:

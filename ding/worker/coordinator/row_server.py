@@ -105,7 +105,7 @@ class RowServer:
         return self._saved if self._replay is None else self._replay.state_dict()
 
     def load_state_dict(self, state: State | None) -> None:
-        """Go on from another one's state when chunks are taken in."""
+        """Continue from another one's state when chunks are taken in."""
         self._saved = state
 
     def close(self) -> None:

@@ -252,7 +252,7 @@ class RunEvents(Run):
             self._show_failure("worker", failure)
 
     def worker_left(self, worker: str) -> None:
-        """A worker is gone, or was replaced by another of its name."""
+        """A worker is lost, or was replaced by another of its name."""
         self.facts.forget_worker(worker)
         for buffer in self.buffers.values():
             self.turn.later(partial(buffer.forget_worker, worker))

@@ -70,7 +70,7 @@ class RunFiles:
         return is_best
 
     def note(self, kind: str, names: Iterable[str]) -> None:
-        """Remember what is to be removed at the end; a mark remembers it if this process dies."""
+        """Remember what to remove at the end; a mark remembers it if this process dies."""
         new = set(names) - self.noted[kind]
         self.noted[kind] |= new
         mark = self._marks.get(kind)
@@ -168,7 +168,7 @@ class CoordinatorState:
         self._saver.save_if_due()
 
     def save(self, collect: Callable[[], StateDict]) -> None:
-        """Save what `collect` returns. A failure is shown once, and the run goes on."""
+        """Save what `collect` returns. A failure is shown once, and the run continues."""
         self._collect = collect
         self._saver.save()
 

@@ -41,7 +41,7 @@ class WorkerStatus(TypedDict, total=False):
 
 
 class BufferStatus(TypedDict):
-    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store."""
+    """A buffer's fill and capacity in samples, and its bytes and chunks in the store."""
 
     count: int
     capacity: int

@@ -45,7 +45,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Leave:
-    """The worker's session is over. With a cause, the worker is to be released."""
+    """The worker's session is over. With a cause, the worker has to be released."""
 
     cause: str | None
 

@@ -207,7 +207,7 @@ class Workers(ABC, Generic[Handle]):
 
         Raises:
             TimeoutError: There is no answer after ``timeout`` seconds.
-            OSError: The worker is gone (`EOFError` means the same), or was dropped meanwhile.
+            OSError: The worker is lost (`EOFError` means the same), or was dropped meanwhile.
             TaskFail: As its ``answer`` raised it.
         """
 

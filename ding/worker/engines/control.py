@@ -466,7 +466,7 @@ class _Life:
             raise
         except TimeoutError:
             cause = f"no answer to {type(request).__name__} for {timeout:g} s"
-        except Exception as error:  # whatever a carrier raises when a worker is gone
+        except Exception as error:  # whatever a carrier raises when a worker is lost
             _logger.debug("%s at %s", type(request).__name__, self.spec.name, exc_info=True)
             cause = _words(error)
         finally:

@@ -182,7 +182,7 @@ class Joiner:
         self._thread.start()
 
     def lost(self) -> None:
-        """The coordinator is gone: join again. Call it in ``Slave._lost_connection``."""
+        """The coordinator is lost: join again. Call it in ``Slave._lost_connection``."""
         self._wake.set()
 
     def close(self, timeout: float = durations.JOIN_CLOSE) -> None:

@@ -257,7 +257,7 @@ def _listens(place: tuple[str, int]) -> bool:
 def _secure_token() -> None:
     """Make the file of Ray's token readable by its owner alone.
 
-    Ray itself leaves it open to all, and who has the token may run code in clusters that use it.
+    Ray itself leaves it readable by all, and the token allows to run code in clusters that use it.
     """
     has_tokens = importlib.util.find_spec("ray._private.authentication") is not None
     is_elsewhere = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
@@ -280,7 +280,7 @@ def _secure_token() -> None:
     except OSError as error:
         raise ConfigError(
             f"cannot keep Ray's token to yourself in {str(path)!r}: {error.strerror or error}; set "
-            "RAY_AUTH_TOKEN_PATH to a file of yours"
+            "RAY_AUTH_TOKEN_PATH to a file of your account"
         ) from error
 
 

@@ -189,7 +189,7 @@ class RayCarrier(Carrier[RayHandle]):
             life, failure = ray.get(handle.first, timeout=durations.RAY_PLACE)
         except ray.exceptions.GetTimeoutError as error:
             with self._lock:
-                self._waiting[worker.name] = handle  # Ray goes on to look for a node
+                self._waiting[worker.name] = handle  # Ray keeps looking for a node
             raise NotYetError(self._waits_for(worker)) from error
         except ray.exceptions.RuntimeEnvSetupError as error:
             raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
@@ -244,7 +244,7 @@ class RayCarrier(Carrier[RayHandle]):
         return f"the head of the Ray cluster at {self._cluster.head} cannot be reached"
 
     def _options(self, worker: WorkerSpec) -> dict[str, Any]:
-        """What a worker asks of a node."""
+        """What a worker reserves on a node."""
         given = self.cfg[worker.kind]
         cpus, gpus = given.get("num_cpus"), given.get("num_gpus")
         if cpus is None:
@@ -510,7 +510,7 @@ class RayCarrier(Carrier[RayHandle]):
 
 
 def _namespace(exp_name: str) -> str:
-    """Where another driver of the run finds its actors; only those who have the key know it."""
+    """Where another driver of the run finds its actors; only holders of the key can compute it."""
     key = read_run_key(exp_name) or secrets.token_hex(16)
     return "ding-" + hashlib.sha256(f"{key} {os.path.abspath(exp_name)}".encode()).hexdigest()[:16]
 

@@ -71,7 +71,7 @@ class FolderArtifacts:
         """Write a state.
 
         Raises:
-            CheckpointWriteError: It cannot be written; what was there before stays.
+            CheckpointWriteError: It cannot be written; the earlier content stays.
             DataError: The path leads out of the run's folder.
             TypeError: Something in the state cannot be stored safely.
         """

@@ -203,7 +203,7 @@ class BaseLearner(Configurable):
                     raise DataError(
                         f"{self.instance_name}: the policy returned {name} = NaN at iteration "
                         f"{self.last_iter.val}: look for NaN in rewards and observations, lower "
-                        "learn.learning_rate or clip gradients, and go on from a checkpoint "
+                        "learn.learning_rate or clip gradients, and continue from a checkpoint "
                         "before it"
                     )
 
@@ -211,7 +211,7 @@ class BaseLearner(Configurable):
     def start(self) -> None:
         """Train ``train_iterations`` times on batches that ``get_data`` fetches (parallel mode).
 
-        Ends early when the loader is closed; counts go on from a loaded state. An exception saves a
+        Ends early when the loader is closed; counts continue from a loaded state. An error saves a
         checkpoint before it propagates.
         """
         self._end_flag = False

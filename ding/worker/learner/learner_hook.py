@@ -183,7 +183,7 @@ class SaveCkptHook(LearnerHook):
         except CheckpointWriteError as error:
             if self.position != "after_iter":
                 raise
-            engine.logger.warning("%s; training goes on", error)
+            engine.logger.warning("%s; training continues", error)
         else:
             on_checkpoint = getattr(engine, "on_checkpoint", None)
             if on_checkpoint is not None:

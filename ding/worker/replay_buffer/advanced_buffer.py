@@ -243,7 +243,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
 
     def _within_max_use(self, slots: np.ndarray, among: np.ndarray | None) -> np.ndarray:
-        """Other items in the place of those that a batch holds more often than ``max_use`` allows.
+        """Other items in place of those that a batch holds more often than ``max_use`` allows.
 
         There must be as many uses left, in all, as are drawn.
         """

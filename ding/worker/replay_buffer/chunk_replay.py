@@ -76,7 +76,7 @@ class ChunkReplay:
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one. A class that derives
-            from none of ours is taken to let its oldest items leave first.
+            from no built-in one is assumed to drop its oldest items first.
         exp_name: The run's folder.
         name: The buffer's name in logs and tags.
         tb_logger: Where the buffer writes scalars.
@@ -135,7 +135,7 @@ class ChunkReplay:
                     self._bad.append((chunk.data_id, cause))
 
     def _push(self, chunk: ChunkReport, samples: Samples, envstep: int) -> None:
-        """Push the rows of a chunk that are to be drawn."""
+        """Push those rows of a chunk that may be drawn."""
         # Other rings would take priorities for one more entry of their items.
         is_other = not isinstance(self.buffer, RingBuffer)
         keeps_priority = is_other or isinstance(self.buffer, AdvancedReplayBuffer)
@@ -236,7 +236,7 @@ class ChunkReplay:
 
     @staticmethod
     def _rows_of(held: _Held, numbers: np.ndarray) -> np.ndarray:
-        """Rows of a chunk that are there."""
+        """Rows of a chunk that are stored."""
         start, end = np.searchsorted(numbers, (held.first, held.end))
         index = numbers[start:end] - held.first
         return index if held.rows is None else held.rows[index]

@@ -221,7 +221,7 @@ def test_the_address_of_a_dead_coordinator_blocks_no_run():
     facts = {"host": "127.0.0.1", "port": 1, "pid": os.getpid(), "process": process_identity()}
     with open("run/coordinator.json", "w") as file:
         json.dump(facts, file)
-    with pytest.raises(ConfigError, match=f"is going on.*process {os.getpid()}; stop that first"):
+    with pytest.raises(ConfigError, match=f"is running.*process {os.getpid()}; stop that first"):
         folders().prepare()
     facts["process"]["started"] = "before"
     with open("run/coordinator.json", "w") as file:

@@ -77,7 +77,7 @@ def test_signal_saves_and_ends_with_its_status(number, status, manager, group):
     assert (run_json()["status"], run_json()["reason"]) == ("interrupted", name)
     assert f"interrupted: {name}" in output
     assert "Traceback" not in output
-    assert "  go on       in Python:" in output  # as it got its environments
+    assert "  continue    in Python:" in output  # as it got its environments
     before = read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"]
     assert before == run_json()["train_iter"]
     config = walk_config()
@@ -104,7 +104,7 @@ def test_signal_does_not_wait_for_an_evaluation(manager):
     evaluator = sent(signal.SIGTERM, at=12, seconds=0.1)
     run_until_signal(manager, walk_envs(evaluator), status=143)
     state = read_file("run/ckpt/resume.pth.tar")
-    # It is due again when the run goes on.
+    # It is due again when the run continues.
     assert state["evaluator"]["last_eval_iter"] < state["learner"]["last_iter"]
     judged = [row for row in metrics() if "evaluator_iter/reward_mean" in row]
     assert len(judged) == 1

@@ -263,7 +263,7 @@ class TestWorkers:
         starter.kill("collector0")
         (name, text) = arrivals.wait("warn", slow + 1)[slow]
         assert name == "collector0"
-        assert "going on without it" in text
+        assert "continuing without it" in text
         starter.kill("collector1")
         ((_, cause),) = arrivals.wait("fatal")
         assert "collector1" in cause

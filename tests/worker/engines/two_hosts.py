@@ -24,7 +24,7 @@ class TwoHosts:
 
     Args:
         folder: Of the runs; the second host has another one in its place.
-        there: What the second host has in the place of ``folder``, ``/tmp/ray`` and ``/dev/shm``.
+        there: What the second host has in place of ``folder``, ``/tmp/ray`` and ``/dev/shm``.
 
     Attributes:
         address: Of the cluster's head.

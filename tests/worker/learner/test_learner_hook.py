@@ -276,7 +276,7 @@ class TestSave:
         self.hook(freq=1)(engine)
         (line,) = engine.lines
         assert "No space left on device" in line
-        assert line.endswith("training goes on")
+        assert line.endswith("training continues")
         assert os.listdir("exp/ckpt") == []
 
     def test_full_disk_at_the_end_is_an_error(self, full_disk):

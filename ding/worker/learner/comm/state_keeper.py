@@ -117,7 +117,7 @@ class StateKeeper(LearnerHook):
             engine.load_state_dict(cast(dict[str, Any], state["learner"]))
             if engine.reward_model is not None and "reward_model" in state:
                 engine.reward_model.load_state_dict(cast(dict[str, Any], state["reward_model"]))
-            engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
+            engine.info(f"{engine.instance_name} continues from iteration {engine.train_iter}")
         except Exception as error:  # a damaged file may raise anything
             self._warn(f"the learner's state {self._path} cannot be used: {error}")
             engine.policy.load_state_dict(initial)
@@ -132,7 +132,7 @@ class StateKeeper(LearnerHook):
             except CheckpointError as error:
                 self._warn(f"a checkpoint cannot be used: {error}")
             else:
-                self._warn(f"the learner goes on from {path}, iteration {engine.train_iter}")
+                self._warn(f"the learner continues from {path}, iteration {engine.train_iter}")
                 return
         self._warn("no checkpoint can be used: the learner starts from the beginning")
 
@@ -144,6 +144,6 @@ def _check_agreement(engine: BaseLearner) -> None:
     mean = allreduce_data(float(own), "avg")
     if not math.isclose(own, mean, rel_tol=1e-9):
         raise DataError(
-            f"rank {engine.rank} goes on from iteration {engine.train_iter}, other ranks from "
+            f"rank {engine.rank} continues from iteration {engine.train_iter}, other ranks from "
             "another state: look whether all of them can read the same state_path"
         )

@@ -210,4 +210,4 @@ def test_numbers_of_a_data_task_are_checked(driver, name, value):
     task = driver.task("collector_data_task", **{name: value})
     assert task.status.name == "FAILED"
     assert f"'{name}'" in task.result["message"]
-    driver.drain()  # the task goes on
+    driver.drain()  # the task continues
