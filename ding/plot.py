@@ -276,7 +276,7 @@ def _goal(config: Mapping[str, str]) -> float | None:
         goal = float(with_goal)
     except ValueError:  # None, float('inf')
         return None
-    return goal if abs(goal) < 1e9 else None  # that large, it stands for none
+    return goal if abs(goal) < 1e9 else None  # that large means none
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

@@ -58,7 +58,7 @@ class Failure:
         self.kind = type(error) if isinstance(error, DingError) else EnvError
         self.message = str(error) if isinstance(error, DingError) else repr(error)
         self.env_id = getattr(error, "env_id", None)
-        # An error of ours that has no cause says everything.
+        # A `DingError` without a cause needs no traceback.
         own = isinstance(cause, DingError)
         self.trace = "" if own else "".join(traceback.format_exception(cause)).rstrip()
         try:
