@@ -88,7 +88,7 @@ class Shipped:
         return "continuous" if is_real or "discrete" not in served else "discrete"
 
     def is_of(self, env: str) -> bool:
-        """Whether its environment has this id, or is of this type of ours."""
+        """Whether its environment has this id, or is of this built-in type."""
         env_id = self.main["env"].get("env_id")
         return env == env_id if env_id else env == self.env_type
 
@@ -134,7 +134,7 @@ def quick_config(
     registered with or from the package's config of it; without one, training ends at a limit.
 
     Args:
-        env_id: An id of gymnasium, or a type of ours such as ``cartpole`` or ``grid_spread``;
+        env_id: An id of gymnasium, or a built-in type such as ``cartpole`` or ``grid_spread``;
             ``None`` for an environment of a config that the package has for the policy.
         policy: A registered type; by default PPO, and SAC for real actions.
         any_source: Accept policies that learn from a data set or an expert, too.
@@ -282,7 +282,7 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[dict[str, Any], dict
     env.update({key: theirs[key] for key in (_ENV_KEYS if is_like else _COUNTS) if key in theirs})
     manager = chosen.create["env_manager"] if is_like else {"type": "base"}
     section = copy.deepcopy(chosen.main["policy"])
-    if policy == "sqil_sac":  # has no config of its own, but SAC's
+    if policy == "sqil_sac":  # uses SAC's configs
         section["collect"]["model_path"] = "exp/expert/ckpt/ckpt_best.pth.tar"
     if not is_own:
         sized = ALE if len(observations.shape) == 3 else simulator

@@ -360,7 +360,7 @@ class _Trial:
 
 
 class _Watch:
-    """Compares a run with those of earlier trials while it goes on.
+    """Compares a run with those of earlier trials while it runs.
 
     Trials are compared after each twentieth of their env steps, or, without a limit, after each
     evaluation. A trial's return there is that over its seeds so far at the same place; the seeds
@@ -510,7 +510,7 @@ def _settled(
         if differing:
             raise ConfigError(
                 f"the sweep in {folder} has {'; '.join(differing)}: its trials cannot be compared "
-                "with these. Go on with --resume alone, or choose another --folder"
+                "with these. Continue with --resume alone, or choose another --folder"
             )
         plan = stored
     if plan is None:

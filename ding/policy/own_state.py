@@ -1,4 +1,4 @@
-"""Which attributes a user's class adds to one of ours, and their state as plain data and back."""
+"""Which attributes a subclass of a built-in class adds, and their state as plain data and back."""
 
 import copy
 import dis
