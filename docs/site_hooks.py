@@ -300,7 +300,9 @@ def _api_page(topic: str) -> str:
     package, inside = TOPICS[topic]
     module = importlib.import_module(package)
     about = importlib.import_module(inside) if inside else module
-    lines = [f"# {inside or package}", "", inspect.getdoc(about) or "", ""]
+    # Guides and keys come first in a search: these pages hold the source, with every word.
+    lines = ["---", "search: {boost: 0.3}", "---", ""]
+    lines += [f"# {inside or package}", "", inspect.getdoc(about) or "", ""]
     others = []
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
@@ -339,7 +341,7 @@ def _keys_page() -> str:
     first = ("The run", "env", "policy")
     order = dict(sorted(sections.items(), key=lambda item: item[0].split(".")[0] not in first))
     lines = [
-        *("---", "hide: [toc]", "---", ""),
+        *("---", "hide: [toc]", "search: {boost: 10}", "---", ""),
         *("# Config keys", ""),
         "Every key of the main config, by section. Where classes have different defaults, the most",
         "common one is first. A [policy's page](policies.md) lists the keys and defaults of that",
