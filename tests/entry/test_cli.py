@@ -187,7 +187,7 @@ def test_several_seeds(config):
     # The best is the first; returns after one update say nothing of which that is.
     rows = sorted(line.split()[:2] for line in table[1:4])
     assert rows == [[str(s), "finished"] for s in (0, 1, 5)]
-    assert "last return (mean of 5 evaluations)" in table[4]
+    assert "last return (mean of 5 evaluations" in table[4]
 
 
 def test_settings(config):
