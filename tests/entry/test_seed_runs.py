@@ -69,8 +69,8 @@ def test_seeds_may_be_ranges(config, monkeypatch, given, seeds):
         ("0-1,1", "is given twice"),
         ("0-1000000", "more than 1000 seeds"),
         ("-1", "is not between"),
-        ("1-", "is no whole number"),
-        ("a-b", "is no whole number"),
+        ("1-", "is not a whole number"),
+        ("a-b", "is not a whole number"),
     ],
 )
 def test_wrong_seeds_are_said(config, given, complaint):
