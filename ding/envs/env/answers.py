@@ -29,6 +29,8 @@ def step_fault(result: object, count: int) -> str | None:
         return f"step() returned {got}, expected {_STEPS[count]}{cure}"
     reward, flags, info = result[1], result[2:-1], result[-1]
     for name, flag in zip(("terminated", "truncated") if count == 5 else ("done",), flags):
+        if type(flag) is bool:
+            continue
         if isinstance(flag, list | tuple | Mapping) or np.size(flag) != 1:
             return f"step() returned {brief(flag)} as {name}, expected a bool"
     infos = [info] if isinstance(info, Mapping) or not isinstance(info, Sequence) else info
@@ -43,6 +45,8 @@ def reward_fault(reward: Reward, takes_lists: bool = True) -> str | None:
     Args:
         takes_lists: Whether it may be a list of numbers, one for each player.
     """
+    if type(reward) is float:
+        return None
     is_group = isinstance(reward, list | tuple | Mapping)
     try:
         np.asarray(reward, np.float64)
