@@ -112,6 +112,11 @@ SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         ),
         click.option("-p", "--policy", metavar="TYPE", help="Policy for -e; ding -q policy."),
         click.option(
+            "--env-manager",
+            metavar="TYPE",
+            help="What steps the environments: subprocess, env_pool, ...; ding -q env_manager.",
+        ),
+        click.option(
             "--set",
             "settings",
             multiple=True,

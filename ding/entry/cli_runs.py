@@ -69,6 +69,8 @@ def run(options: Mapping[str, Any]) -> int:
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
     mode, configs = _find_configs(mode, config, options["env_id"], options["policy"])
     main, create = configs[:2]
+    if options["env_manager"]:
+        create["env_manager"] = {"type": options["env_manager"]}
     written = apply_overrides(configs, options["settings"])
     if options["exp_name"]:
         rename(configs, options["exp_name"])

@@ -425,6 +425,14 @@ def test_dry_run_prints_a_config_that_runs_and_makes_nothing(config):
     assert status == 0
 
 
+def test_another_env_manager():
+    command = ("train", "CartPole-v1", "dqn", "--dry-run", "--env-manager")
+    status, out, _ = run(*command, "subprocess")
+    assert (status, "'env_manager': {'type': 'subprocess'}" in out) == (0, True)
+    status, _, err = run(*command, "subproces")
+    assert (status, "did you mean 'subprocess'" in err) == (1, True)
+
+
 def test_dry_run_of_a_parallel_config():
     path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
     status, out, _ = run("-c", path, "--dry-run")

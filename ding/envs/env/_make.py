@@ -179,7 +179,11 @@ def simulator_of(env_id: str) -> Simulator | None:
         return MUJOCO
     if name.startswith(("MiniGrid-", "BabyAI-")):
         return MINIGRID
-    return ALE if _ATARI.fullmatch(env_id) else None
+    if _ATARI.fullmatch(env_id):
+        return ALE
+    # EnvPool's name of a game, ``Pong-v5``, which gymnasium has as ``ALE/Pong-v5``.
+    is_unknown = re.fullmatch(r"[A-Z]\w+-v5", env_id) and env_id not in gymnasium.registry
+    return ALE if is_unknown and ALE.is_installed else None
 
 
 def current_id(env_id: str) -> tuple[str, dict[str, Any]]:
@@ -193,6 +197,8 @@ def current_id(env_id: str) -> tuple[str, dict[str, Any]]:
         _make_known(simulator)
     match = _VERSION.fullmatch(env_id)
     known = gymnasium.registry
+    if f"ALE/{env_id}" in known:
+        return f"ALE/{env_id}", {}
     if match is None or (env_id in known and simulator is not MUJOCO):
         return env_id, {}
     name, version = match[1], int(match[2])

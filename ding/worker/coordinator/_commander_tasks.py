@@ -1,6 +1,7 @@
 """Tools of commanders: tasks made from the main config, notes of open ones, scalars."""
 
 import copy
+import logging
 import math
 import uuid
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from ding.worker.tasks import CollectorReport, CollectorTask, LearnerInfo, Learn
 from ._types import Config
 from .reported_values import as_count, mean_return
 
+_logger = logging.getLogger(__name__)
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
@@ -91,6 +93,8 @@ def command_settings(cfg: Config) -> tuple[Settings, Settings]:
     policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
     if not str(policy_cfg.type).endswith("_command"):
         policy_cfg.type = f"{policy_cfg.type}_command"
+    if policy_cfg.get("cuda") and not torch.cuda.is_available():
+        _logger.warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
     policy_cfg.cuda = policy_cfg.multi_gpu = False
     # The settings do not depend on a network.
     policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])

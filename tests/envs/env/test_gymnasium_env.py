@@ -3,6 +3,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.envs import GymnasiumEnv
+from ding.envs.env._make import make_gymnasium
 from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
 
@@ -77,3 +78,10 @@ def test_missing_box2d_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "Box2D", None)
     with pytest.raises(EnvError, match=r"ding\[box2d\]"):
         GymnasiumEnv({"env_id": "LunarLander-v3"}).reset()
+
+
+def test_a_game_by_its_name_at_envpool():
+    pytest.importorskip("ale_py", exc_type=ImportError)
+    assert make_gymnasium("Pong-v5", frameskip=1).spec.id == "ALE/Pong-v5"
+    with pytest.raises(ConfigError, match="NoSuchGame"):
+        make_gymnasium("NoSuchGame-v5")

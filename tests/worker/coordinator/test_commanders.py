@@ -2,6 +2,7 @@ import json
 import math
 
 import pytest
+import torch
 from easydict import EasyDict
 
 from ding.policy import DQNPolicy
@@ -109,6 +110,12 @@ def test_commanders_are_found_by_their_type():
         create_parallel_commander(config(commander={"type": "sol"}))
     with pytest.raises(ConfigError, match=r"policy.other.commander.type, for instance 'solo'"):
         create_parallel_commander(EasyDict(collector_task_space=1))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_missing_is_reported_by_the_coordinator_too(caplog):
+    made(cuda=True)
+    assert [line for line in caplog.messages if "no CUDA device" in line]
 
 
 @pytest.mark.parametrize("value", [-1, "2", True, None])
