@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, RunError
 from ding.utils.file_helper import open_to_write, read_facts, write_facts, write_secret
 from ding.utils.json_fields import json_object, parsed_json
 from ding.utils.processes import process_identity, still_runs
@@ -308,3 +308,30 @@ def _checked(key: str, where: str) -> str:
             "`openssl rand -hex 32`"
         )
     return key
+
+
+class FolderWatch:
+    """Recognises the folder in which a run began, whatever it is called; needs one that exists."""
+
+    def __init__(self, exp_name: str) -> None:
+        self._name, self._id = exp_name, _folder_id(exp_name)
+
+    def check(self) -> None:
+        """End the run where its name no longer leads to the folder that it began in.
+
+        Raises:
+            RunError: It was renamed or removed. What was learned since the last save is lost.
+        """
+        if self._id is not None and _folder_id(self._name) != self._id:
+            raise RunError(
+                f"the run's folder {self._name!r} was renamed or removed, so the run has ended: if "
+                "it has another name now, ding resume NAME continues it"
+            )
+
+
+def _folder_id(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -36,6 +36,16 @@ def test_a_signal_to_the_parent(tmp_path, number, status):
 
 
 @pytest.mark.slow
+def test_a_folder_that_is_renamed(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        run.exp.rename(run.exp.with_name("other"))
+        assert run.end(20) == 1
+        run.wait_until_alone()
+        assert "was renamed or removed" in run.last_line
+
+
+@pytest.mark.slow
 def test_ctrl_c_to_all_processes(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()

@@ -130,15 +130,6 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
             raise
 
 
-def folder_id(exp_name: str) -> tuple[int, int] | None:
-    """What identifies a run's folder, whatever it is called; ``None`` if there is none."""
-    try:
-        found = os.stat(exp_name)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 CONFIG_FILE = "formatted_total_config.py"
 #: State and config that a run of a mode is resumed from; other modes have the serial one.
 _PARALLEL_STATE = os.path.join("ckpt", "coordinator_state.pth.tar")

@@ -15,7 +15,7 @@ from ding.entry.components import (
     keep_configured,
     optimizer_options,
 )
-from ding.entry.run.folder import EndReport, folder_id
+from ding.entry.run.folder import EndReport
 from ding.entry.run.signals import Interrupt, Stopping, StopSignal
 from ding.entry.run.state import (
     SerialStateKeeper,
@@ -39,7 +39,8 @@ from ding.utils.callbacks import (
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
-from ding.utils.errors import CallbackError, ConfigError, EnvError, RunError
+from ding.utils.errors import CallbackError, ConfigError, EnvError
+from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
 from ding.utils.usage import UsageMeter
 
@@ -84,7 +85,7 @@ class SerialRun:
         self._converged = False
         self._usage = UsageMeter()
         self._signal_shown = False
-        self._folder = folder_id(parts.cfg.exp_name)
+        self._folder = FolderWatch(parts.cfg.exp_name)
         self._episode_wait: float | None = None  # since when the first one is waited for
         self._warnings: dict[str, int] = {}
         self._inexact: list[str] = []
@@ -302,7 +303,8 @@ class SerialRun:
         """Whether another round follows."""
         self._agree()
         ends = self._has_reason_to_end or self._limit_reached
-        self._check_folder()
+        if not get_rank():
+            self._folder.check()
         if ends or self._console.is_due:
             self._show()
         usage = self._usage.read()
@@ -311,19 +313,6 @@ class SerialRun:
         if not ends and self._keeper.save_if_due():
             self._note_unsaved_attributes()
         return not ends
-
-    def _check_folder(self) -> None:
-        """End the run where its folder is no longer the one that it began in.
-
-        Raises:
-            RunError: It was renamed or removed. What was learned since the last save is lost.
-        """
-        name = self._parts.cfg.exp_name
-        if not get_rank() and folder_id(name) != self._folder:
-            raise RunError(
-                f"the run's folder {name!r} was renamed or removed, so the run has ended: if it "
-                "has another name now, ding resume NAME continues it"
-            )
 
     def _show(self) -> None:
         parts, buffer = self._parts, self._parts.replay_buffer

@@ -15,6 +15,7 @@ from ding.utils.console import Console
 from ding.utils.default_helper import Configurable, first_goal
 from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
+from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
 from ding.utils.usage import UsageMeter, process_name
 from ding.worker.engines.flask_fs import flask_fs_engine
@@ -270,15 +271,19 @@ class Coordinator(RunEvents, Configurable):
     # ------------------------------------------------------------------ the loop
 
     def _loop(self) -> None:
+        folder = FolderWatch(self.exp_name)
         try:
             while self.verdict is None:
                 self._comm.assign(self._scheduler.schedule)
                 self._note_weights()
+                folder.check()
                 self._state.save_if_due(self.state_dict)
                 self.view.draw(self.status)
                 self._log_usage()
                 self.wake.wait(durations.COORDINATOR_TICK)
                 self.wake.clear()
+        except RunError as err:
+            self.stop(str(err), "failed")
         except BaseException as err:  # whatever it was: nothing else hands out tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
