@@ -124,6 +124,12 @@ def find_parts(
         for one in part.values() if is_dict else (part,):
             if one is not None and not isinstance(one, type):
                 problems.add(f"{name} must be a class, got {type(one).__name__} {one!r}")
+    for name in parts.components:
+        if not isinstance(section := create.get(name, {}), Mapping | None):
+            problems.add(
+                f"create_config.{name} must be a dict such as dict(type='...'), got {section!r}"
+            )
+    problems.raise_if_any()
     if "env" not in given:
         _replace_env(create, notes)
     for name, (_, place) in parts.components.items():
@@ -273,6 +279,8 @@ def _replace_env(create: EasyDict, notes: Notes) -> None:
     section = create.get("env")
     if not isinstance(section, EasyDict) or not section.get("import_names"):
         return
+    if section.get("type") == "gymnasium":
+        return  # the module registers the user's own environment: no type replaces that
     try:
         import_module(section.import_names)
         return

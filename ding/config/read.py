@@ -116,7 +116,8 @@ def read_config_yaml(path: str) -> EasyDict:
         what = getattr(error, "problem", None) or error
         raise ConfigError(f"{where}: not YAML: {what}") from error
     if not isinstance(loaded, dict):
-        raise ConfigError(f"{path} must hold a mapping, it holds {type(loaded).__name__}")
+        held = "is empty" if loaded is None else f"holds a {type(loaded).__name__}"
+        raise ConfigError(f"{path} {held}; expected a mapping with main_config and create_config")
     return EasyDict(loaded)
 
 
@@ -153,7 +154,7 @@ def read_config(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         >>> create_config["policy"]["type"]
         'dqn'
     """
-    return _parts(path, read_config_directly(path))
+    return main_and_create(path, read_config_directly(path))
 
 
 def read_config_with_system(path: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -165,11 +166,12 @@ def read_config_with_system(path: str) -> tuple[dict[str, Any], dict[str, Any], 
         ConfigError: As `read_config`.
     """
     names = read_config_directly(path)
-    main, create = _parts(path, names)
+    main, create = main_and_create(path, names)
     return main, create, names.get("system_config", {})
 
 
-def _parts(path: str, names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def main_and_create(path: str, names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The two dicts among what a config file defines; a `ConfigError` if one is missing."""
     missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:
         raise ConfigError(

@@ -1,6 +1,7 @@
 """Options of runs, by section, and which of them have a meaning in which mode."""
 
 import difflib
+import glob
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -75,14 +76,17 @@ class Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 class File(click.Path):
     """A file that exists; an error names one of a similar name next to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *patterns: str) -> None:
+        """Create one; the error about a folder names a file in it of one of the patterns."""
         super().__init__(exists=True, dir_okay=False)
+        self._patterns = patterns
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         folder, name = os.path.split(value)
         if os.path.isdir(value):
-            inside = sorted(one for one in os.listdir(value) if one.endswith((".py", ".tar")))
-            such = f", such as {os.path.join(value, inside[0])}" if inside else ""
+            wanted = [os.path.join(glob.escape(value), one) for one in self._patterns]
+            inside = sorted(found for one in wanted for found in glob.glob(one))
+            such = f", such as {inside[0]}" if inside else ""
             self.fail(f"{value!r} is a folder; give a file{such}", param, ctx)
         if not os.path.exists(value):
             there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
@@ -96,7 +100,10 @@ class File(click.Path):
 SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "What to run": (
         click.option(
-            *("-c", "--config"), type=File(), metavar="FILE", help="Config file, .py or .yaml."
+            *("-c", "--config"),
+            type=File("*.py"),
+            metavar="FILE",
+            help="Config file, .py or .yaml.",
         ),
         click.option(
             "-m",
@@ -137,7 +144,7 @@ SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         click.option("--resume", is_flag=True, help="Continue the run in the config's folder."),
         click.option(
             "--load-path",
-            type=File(),
+            type=File("*.pth.tar", "ckpt/*.pth.tar"),
             metavar="FILE",
             help="Checkpoint to begin with, or to evaluate.",
         ),

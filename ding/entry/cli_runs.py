@@ -13,13 +13,13 @@ import click
 import yaml
 from easydict import EasyDict
 
-from ding.config import read_config, read_config_directly, read_config_with_system
+from ding.config import read_config_directly
 from ding.config.adapt import twins_of
 from ding.config.check import Notes, at
 from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.complete import DEFAULT_EXP_NAME, Strict
 from ding.config.parts import default_config, find_parts
-from ding.config.read import parse_yaml
+from ding.config.read import main_and_create, parse_yaml
 from ding.config.save import plain, save_config_formatted
 from ding.config.system import choose_engine
 from ding.entry import dist_entry
@@ -142,16 +142,24 @@ def _find_configs(
     """The mode, if it is known, and the configs of a file or of an environment and a policy."""
     if config is None:
         return mode, list(quick_config(env_id, policy))
-    if mode is None and "system_config" in read_config_directly(config):
+    configs = read_configs(config, with_system=None if mode is None else mode == "parallel")
+    if mode is None and len(configs) == 3:
         mode = "parallel"
-    return mode, read_configs(config, with_system=mode == "parallel")
+    return mode, configs
 
 
-def read_configs(path: str, with_system: bool = False) -> _Configs:
-    """The dicts that a config file defines; modules in its folder can be imported from now on."""
+def read_configs(path: str, with_system: bool | None = False) -> _Configs:
+    """The dicts that a config file defines; modules in its folder can be imported from now on.
+
+    Args:
+        with_system: Whether the system config is one of them; None: if the file defines it.
+    """
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    read = read_config_with_system if with_system else read_config
-    configs = read(path)
+    # Once: a file may change dicts that it imports, and an imported module runs once only.
+    names = read_config_directly(path)
+    configs = list(main_and_create(path, names))
+    if with_system or (with_system is None and "system_config" in names):
+        configs.append(names.get("system_config", {}))
     for config in configs:
         if not isinstance(config, dict):
             raise ConfigError(f"{path}: its configs must be dicts, got {config!r}")
@@ -180,6 +188,8 @@ def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
 
 def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:
     """Write where training begins into the config."""
+    if not resume and not load_path:
+        return
     main = configs[0]
     learn = main.setdefault("policy", {}).setdefault("learn", {})
     hook = learn.setdefault("learner", {}).setdefault("hook", {})

@@ -22,7 +22,7 @@ from ding.policy.fit import check_fit, check_own_network
 from ding.policy.own_state import OwnState
 from ding.reward_model import BaseRewardModel, create_reward_model
 from ding.utils import ENV_REGISTRY, REWARD_MODEL_REGISTRY, get_world_size, set_pkg_seed
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import CheckpointError, ConfigError, mismatch
 from ding.worker import (
     BaseLearner,
     BaseSerialCommander,
@@ -229,12 +229,8 @@ def load_weights(mode: Any, state: dict[str, Any], source: str, whose: str = "th
     try:
         mode.load_state_dict(state)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        # torch lists each parameter in a line of its own.
-        differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
-        kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
-        more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""
         raise CheckpointError(
-            f"{source} does not fit {whose}: {' '.join(kept[:2])}{more}. Was it saved with another "
+            f"{source} does not fit {whose}: {mismatch(error)}. Was it saved with another "
             "model or policy type? Evaluate a run with its own config: ding eval RUN"
         ) from error
 

@@ -214,7 +214,10 @@ class TrainedFiles:
         """File of the weights; a `CheckpointError` if the run has none."""
         if self.checkpoint is None:
             folder = os.path.join(os.path.dirname(self.config), "ckpt")
-            raise CheckpointError(f"{folder} holds no checkpoint; pass checkpoint")
+            raise CheckpointError(
+                f"{folder} holds no checkpoint: the run ended before it saved one, or its "
+                "files were removed; continue it (ding resume), or name one with checkpoint="
+            )
         return self.checkpoint
 
 

@@ -193,6 +193,14 @@ def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
         raise ConfigError(f"{name} is {value!r}; expected one of {[*known]}")
 
 
+def mismatch(error: BaseException) -> str:
+    """In one line, how a saved state differs: torch lists each parameter in a line of its own."""
+    differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
+    kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
+    more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""
+    return f"{' '.join(kept[:2])}{more}"
+
+
 def described(error: BaseException) -> str:
     """A user's error in one line: its type and message, and the line of code that raised it."""
     if isinstance(error, DingError):
@@ -201,6 +209,10 @@ def described(error: BaseException) -> str:
     text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
     if isinstance(error, SystemExit):
         text = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    elif isinstance(error, ValueError) and "to unpack (expected 5" in text and frames:
+        # A wrapper of gymnasium takes apart what the user's environment returned.
+        if "/gymnasium/" in frames[-1].filename:
+            text += "; return (obs, reward, terminated, truncated, info)"
     elif isinstance(error, NotImplementedError) and not str(error) and frames:
         return f"its class does not define {frames[-1].name}()"
     own = [

@@ -367,7 +367,7 @@ def _why_unreadable(path: str, error: Exception) -> str:
     with open_regular(path) as stream:
         start = stream.read(256)
     if not any(byte < 9 for byte in start):  # no pickle and no archive is without such bytes
-        return f"{path} is a text file and not a checkpoint: use a file such as ckpt_best.pth.tar"
+        return f"{path} is a text file, not a checkpoint (such as ckpt_best.pth.tar) or a data set"
     lines = str(error).strip().splitlines()
     # torch advises to load it unsafely.
     cause = f": {lines[0].rstrip('.')}" if lines and "weights_only" not in lines[0] else ""

@@ -38,12 +38,15 @@ def save_picture(
         draw: Sets the size of an empty figure, and draws.
 
     Raises:
-        ConfigError: Another ending, or matplotlib is not installed.
+        ConfigError: Another ending, no such folder, or matplotlib is not installed.
     """
     path = os.fspath(path)
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise ConfigError(f"cannot draw into {path!r}: expected a name with {listed(FORMATS)}")
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise ConfigError(f"there is no folder {folder!r} for {path}: make it, or choose another")
     if ending != ".html":
         _save(path, ending[1:], draw)
         return

@@ -30,6 +30,8 @@ def why_no_run(folder: str, wanted: str) -> str:
     Args:
         wanted: The file that a run's folder would have.
     """
+    if os.path.isfile(folder):
+        return f"no run in {folder!r}: it is a file; give the run's folder"
     if not os.path.isdir(folder):
         above, name = os.path.split(folder.rstrip(os.sep))
         there = os.listdir(above or ".") if os.path.isdir(above or ".") else []

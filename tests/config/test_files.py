@@ -166,7 +166,7 @@ def test_reads_yaml(tmp_path):
         ("c.py", "main_config = {}\n", r"does not define create_config \(it defines main_config"),
         ("c.py", "", r"does not define main_config and create_config \(it defines nothing\)"),
         ("c.yaml", "a: [1, 2\nb: 3\n", r"c\.yaml:2: not YAML"),
-        ("c.yaml", "- 1\n", "must hold a mapping, it holds list"),
+        ("c.yaml", "- 1\n", "holds a list; expected a mapping"),
         ("c.json", "{}", r"must end in \.py, \.yaml or \.yml"),
     ],
 )

@@ -512,7 +512,7 @@ def checkpoint(config):
         (lambda data: data[: len(data) // 2], "is cut short or damaged"),
         (lambda data: data[:300] + b"0123456789" + data[310:], "damaged"),
         (lambda data: b"", "is empty: use another checkpoint"),
-        (lambda data: b"print('hello')\n", "is a text file and not a checkpoint"),
+        (lambda data: b"print('hello')\n", "is a text file, not a checkpoint"),
         (lambda data: pickle.dumps(pathlib.Path()), "If it is an old pickled checkpoint"),
     ],
 )
@@ -535,6 +535,16 @@ def test_a_checkpoint_of_another_policy(checkpoint):
     assert "Was it saved with another model or policy type?" in err
     assert len(err.splitlines()) == 1
     assert len(err) < 800
+
+
+def test_beginning_with_a_checkpoint_of_another_size(checkpoint):
+    more = ("--set", "policy.model.encoder_hidden_size_list=[9]", "--exp-name", "other")
+    status, _, err = run("-c", "config.py", "--load-path", checkpoint, *more)
+    assert status == 1
+    assert "more differences). Was it saved with another model" in err
+    assert len(err.splitlines()) == 1
+    status, _, err = run("-c", "config.py", "--load-path", "run")
+    assert "'run' is a folder; give a file, such as run/ckpt/ckpt_best.pth.tar" in err
 
 
 def test_status_of_a_running_serial_run(checkpoint):
@@ -562,6 +572,9 @@ def test_status_of_a_running_serial_run(checkpoint):
         (["status", "rn"], "did you mean run?"),
         (["eval", "rn"], "did you mean run?"),
         (["resume", "."], "its folders are runs, such as ./run"),
+        (["resume", "config.py"], "it is a file; give the run's folder"),
+        (["resume", "run", "--set", "policy.model.encoder_hidden_size_list=[9]"], "more differ"),
+        (["plot", "run", "-o", "no/dir/a.png"], "there is no folder 'no/dir'"),
         (["-m", "parallel", "-c", "config.py", "--address", "auto"], "add --engine ray"),
     ],
 )
@@ -569,6 +582,43 @@ def test_wrong_folders_and_addresses(checkpoint, args, expected):
     status, _, err = run(*args)
     assert status == 1
     assert expected in err
+
+
+def test_a_run_without_checkpoints(checkpoint):
+    checkpoint.parent.rename("elsewhere")
+    status, _, err = run("eval", "run")
+    assert status == 1
+    assert "holds no checkpoint: " in err
+    assert "ding resume" in err
+
+
+def test_a_config_file_is_run_once(config):
+    pathlib.Path("changes.py").write_text(
+        "from config import main_config, create_config\nmain_config['exp_name'] += '_2'\n"
+    )
+    out = run("-c", "changes.py", "--dry-run")[1]
+    assert "'run_2'" in out
+    assert "run_2_2" not in out
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("main_config['policy']['learn'] = [1]", "policy.learn must be a dict"),
+        (
+            "create_config['env']['import_names'] = ['no_such_module']",
+            "there is no module 'no_such_module'",
+        ),
+        ("create_config['policy'] = 'dqn'", "create_config.policy must be a dict such as"),
+    ],
+)
+def test_sections_that_are_no_dicts(config, line, expected):
+    with open(config, "a") as file:
+        file.write(line)
+    status, _, err = run("-c", config, "--dry-run")
+    assert status == 1
+    assert expected in err
+    assert len(err.splitlines()) == 1
 
 
 def test_a_config_that_ends_the_process():

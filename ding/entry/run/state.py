@@ -20,7 +20,7 @@ from ding.entry.components import Components, keep_configured
 from ding.policy.own_state import OwnState
 from ding.torch_utils import to_device
 from ding.utils import durations, get_rank, read_file, save_file
-from ding.utils.errors import CheckpointError, CheckpointWriteError
+from ding.utils.errors import CheckpointError, CheckpointWriteError, mismatch
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.state_saver import SAVE_ERRORS, StateSaver
 from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
@@ -152,9 +152,11 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         for name, (part, own) in own_states(parts).items():
             own.load(part, state.get("own", {}).get(name) or {})
         rng = state["rng"]
+    except CheckpointError:
+        raise  # a file that belongs to the state: not a matter of the config
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(
-            f"{path} does not fit this config: {type(error).__name__}: {error}"
+            f"{path} does not fit this config: {type(error).__name__}: {mismatch(error)}"
         ) from error
     # Last: building and loading the parts may have drawn from the generators.
     _set_rng_state(rng)

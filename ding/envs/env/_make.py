@@ -112,7 +112,13 @@ def _explained(env_id: str, error: BaseException) -> Exception:
             "correct env.env_id"
         )
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
-        return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}")
+        # gymnasium suggests a name itself where one is close.
+        own = (
+            ""
+            if "mean" in str(error)
+            else (f" For one of your own, name the module that registers it: my_module:{env_id}")
+        )
+        return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}{own}")
     if isinstance(error, TypeError) and "argument 'render_mode'" in str(error):
         return EnvError(
             f"env {env_id!r} cannot be filmed: its __init__ takes no render_mode; define "

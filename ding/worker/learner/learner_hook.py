@@ -13,7 +13,7 @@ from easydict import EasyDict
 from ding.policy import in_old_form
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
-from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
+from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError, mismatch
 from ding.utils.file_helper import names_by_age
 
 #: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
@@ -143,7 +143,7 @@ class LoadCkptHook(LearnerHook):
                 engine.reward_model.load_state_dict(rewards)
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(
-                f"{path} does not fit this policy: {error}. Was it saved with another "
+                f"{path} does not fit this policy: {mismatch(error)}. Was it saved with another "
                 "model or policy type?"
             ) from error
         engine.last_iter.update(last_iter)
