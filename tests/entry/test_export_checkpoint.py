@@ -84,7 +84,7 @@ def test_an_exported_checkpoint_has_the_old_names(tmp_path, monkeypatch):
 def test_a_checkpoint_of_something_else_is_refused_in_one_message(old):
     main, create = configs()
     main["policy"]["model"]["dueling"] = False
-    with pytest.raises(CheckpointError, match=r"(?s)old\.tar.*head\.Q\.0\.0.*head\.A\.0\.0"):
+    with pytest.raises(CheckpointError, match=r"old\.tar.*head\.Q\.0\.0"):
         export_checkpoint((main, create), old, "x.tar")
 
 

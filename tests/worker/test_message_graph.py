@@ -18,9 +18,10 @@ from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
 from ding.worker.engines import carrier
-from ding.worker.engines.carrier import Carrier, CarrierWeights, WithFiles
+from ding.worker.engines.carrier import CarrierWeights, WithFiles
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.local import LocalCarrier
+from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.message_graph import GRAPH, PARTS, methods
 from ding.worker.messages import Request
 from tests.docs.fences import ROOT
@@ -39,7 +40,7 @@ HEARERS = {
     ("Buffers", BufferPace): BufferPace,
     ("SampleStore", LocalCarrier): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,
-    ("Artifacts", Carrier): seams.Artifacts,
+    ("Artifacts", FolderArtifacts): seams.Artifacts,
 }
 
 

@@ -264,7 +264,8 @@ def test_launch_that_fails_closes_again(where, cls):
     manager = cls(one_faulty(fault="raise", where=where))
     with pytest.raises(EnvError, match=r"env 1 .*the env's own words") as caught:
         manager.launch()
-    assert cls is BaseEnvManager or "in _fault" in str(caught.value)
+    cause = caught.value.__cause__
+    assert cls is BaseEnvManager or "in _fault" in str(cause and cause.__cause__)
     assert manager.closed
     manager.close()
 

@@ -163,8 +163,9 @@ def test_a_failing_step_carries_the_workers_traceback(launch, columns):
     step()
     with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words") as caught:
         step()
-    assert isinstance(caught.value.__cause__, ValueError)
-    assert "in _fault" in str(caught.value)
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    assert "in _fault" in str(cause.__cause__)
     assert caught.value.env_id == 1
     with pytest.raises(EnvError, match="does not wait for an action"):
         manager.step({1: 0})
