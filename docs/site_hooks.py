@@ -16,18 +16,17 @@ from typing import Any
 
 import click
 import numpy as np
+from config_stub import Defaults, defaults, leaves  # mkdocs has hooks import from their folder
 from markdown.extensions.toc import slugify
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
+from ding.config.parts import default_config
 from ding.config.schema import SCHEMA, Key
 from ding.entry import cli
 from ding.plot import averaged
 from ding.utils import POLICY_REGISTRY
-from ding.utils.builtin_types import BUILTIN_TYPES
-from ding.utils.registry_factory import registries
 
 ROOT = Path(__file__).parent.parent
 #: Pages of the site that are stored elsewhere in the repository.
@@ -163,7 +162,7 @@ def _policy_page(
         "",
     ]
     lines += ["| key | meaning | type | default |", "|---|---|---|---|"]
-    for path, value in _leaves("policy", dict(default_config(policy))):
+    for path, value in leaves("policy", dict(default_config(policy))):
         if value == {} or path.endswith(".cfg_type"):
             continue
         key = _KEYS.get(path)
@@ -173,14 +172,6 @@ def _policy_page(
     if configs := _configs_of(name):
         lines += ["", "## Example configs", "", "```text", *configs, "```"]
     return "\n".join(lines)
-
-
-def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from _leaves(f"{path}.{name}", item)
-    else:
-        yield path, value
 
 
 def _configs_of(policy: str) -> list[str]:
@@ -319,7 +310,7 @@ def _api_page(topic: str) -> str:
 
 
 def _keys_page() -> str:
-    defaults = _defaults()
+    found = defaults()
     sections: dict[str, list[str]] = defaultdict(list)
     for key in SCHEMA:
         # An old name is found in the row of the new one.
@@ -328,7 +319,7 @@ def _keys_page() -> str:
         others = ", ".join(f"`{path}`" for path in (*key.twins, *key.old))
         facts = [key.meaning, others and f"Also {others}."]
         facts.append("Not read." if key.silent and not key.range else "")
-        values = defaults[key.path]
+        values = found[key.path]
         row = [
             f'<a id="{key.path}"></a>`{key.path}`',
             " ".join(filter(None, facts)),
@@ -355,30 +346,12 @@ def _keys_page() -> str:
     return "\n".join(lines)
 
 
-#: The defaults of a key: by their text, the value and the types that have it.
-_Defaults = dict[str, tuple[object, list[str]]]
-
-
-def _defaults() -> dict[str, _Defaults]:
-    """The defaults of the built-in classes by key."""
-    names = {id(registry): name for name, registry in registries.items()}
-    found: dict[str, _Defaults] = defaultdict(dict)
-    all_parts = (*COMPONENTS.values(), *PARALLEL_COMPONENTS.values())
-    parts = {names[id(registry)]: (registry, place) for registry, place in all_parts}
-    for name, (registry, place) in parts.items():
-        for type_ in BUILTIN_TYPES[name] if place else ():
-            for path, value in _leaves(place, dict(default_config(registry.get(type_)))):
-                types = found[path].setdefault(repr(value), (value, []))[1]
-                types.append(type_.removesuffix("_command"))
-    return found
-
-
-def _shown_defaults(values: _Defaults) -> str:
+def _shown_defaults(values: Defaults) -> str:
     common = sorted(values, key=lambda text: -len(values[text][1]))
     return ", ".join(f"`{text}`" for text in common[:3]) + (", …" if len(common) > 3 else "")
 
 
-def _users_of(path: str, values: _Defaults) -> str:
+def _users_of(path: str, values: Defaults) -> str:
     """The types whose classes have a key, for keys of a policy and of other components."""
     types = sorted({name for _, names in values.values() for name in names})
     if not path.startswith("policy.") or path.count(".") > 3:

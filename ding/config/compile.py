@@ -34,7 +34,7 @@ else:
 
 
 def compile_config(
-    cfg: dict[str, Any],
+    cfg: Mapping[str, Any],
     env_manager: type | None = None,
     policy: type | None = None,
     learner: type = BaseLearner,
@@ -46,7 +46,7 @@ def compile_config(
     world_model: type | None = None,
     seed: int = 0,
     auto: bool = False,
-    create_cfg: dict[str, Any] | None = None,
+    create_cfg: Mapping[str, Any] | None = None,
     save_cfg: bool = True,
     save_path: str = "total_config.py",
     renew_dir: bool = True,

@@ -27,9 +27,9 @@ _logger = logging.getLogger(__name__)
 
 
 def compile_config_parallel(
-    cfg: dict[str, Any],
-    create_cfg: dict[str, Any],
-    system_cfg: dict[str, Any],
+    cfg: Mapping[str, Any],
+    create_cfg: Mapping[str, Any],
+    system_cfg: Mapping[str, Any],
     seed: int = 0,
     save_cfg: bool = True,
     save_path: str = "total_config.py",

@@ -33,6 +33,11 @@ from ding.utils.errors import ConfigError
 Strict = bool | Collection[str]
 
 DEFAULT_EXP_NAME = "default_experiment"
+#: What to write for a section that every config has.
+_LEAST = {
+    "env": "add env=dict(env_id='CartPole-v1', ...), or env=dict() for the defaults",
+    "policy": "add policy=dict(model=dict(...), learn=dict(...), ...), or policy=dict()",
+}
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,10 @@ def name_types(draft: Draft, request: Request) -> Draft:
     parts = find_parts(create, cfg, request.given, request.parallel, request.notes)
     problems = Problems()
     for name in ("env", "policy"):
-        if not isinstance(cfg.get(name), Mapping):
-            problems.add(f"main_config.{name} must be a dict, got {cfg.get(name)!r}")
+        if name not in cfg:
+            problems.add(f"main_config.{name} is missing: {_LEAST[name]}")
+        elif not isinstance(cfg[name], Mapping):
+            problems.add(f"main_config.{name} must be a dict, got {cfg[name]!r}")
     seed = request.seed
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
         problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")

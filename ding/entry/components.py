@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -39,9 +39,7 @@ OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")
 
 #: Options of each parameter group, by the optimiser's name in the policy.
 Options = dict[str, list[dict[str, Any]]]
-InputConfig: TypeAlias = (
-    str | os.PathLike[str] | tuple[dict[str, Any], dict[str, Any]] | list[dict[str, Any]]
-)
+InputConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
 _logger = logging.getLogger(__name__)
 
@@ -92,6 +90,8 @@ def load_config(
     **options: Any,
 ) -> EasyDict:
     """Read and compile a config; see `ding.config.compile.compile_run_config`."""
+    main: Mapping[str, Any]
+    create: Mapping[str, Any]
     if isinstance(input_cfg, str | os.PathLike):
         main, create = read_config(os.fspath(input_cfg))
     elif isinstance(input_cfg, tuple | list) and len(input_cfg) == 2:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, TypeAlias
@@ -35,14 +35,7 @@ from ding.utils.run_claims import make_run_key, read_run_key
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.worker_services import make_service
 
-Section: TypeAlias = dict[str, Any]
-ParallelConfig: TypeAlias = (
-    str
-    | os.PathLike[str]
-    | tuple[Section, Section, Section]
-    | tuple[Section, Section]
-    | list[Section]
-)
+ParallelConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
 
 def parallel_pipeline(
@@ -112,7 +105,7 @@ def print_notes(notes: Notes) -> None:
 
 def read_parallel(
     input_cfg: ParallelConfig,
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
     """The three parts of a config, from a file or as they are.
 
     Raises:

@@ -52,6 +52,7 @@ from ding.utils import (
 )
 from ding.utils.default_helper import class_config
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.registry_factory import component
 
 #: Layouts of batches that are remembered as right.
 _MOST_LAYOUTS = 64
@@ -688,11 +689,11 @@ class CommandModePolicy(Policy):
         return {}
 
 
-def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:
+def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
     """Build the registered policy ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: A complete policy config.
+        cfg: The policy's ``type``, and those of its keys that are not the defaults.
         kwargs: ``model`` and ``enable_field`` of `Policy`.
 
     Raises:
@@ -700,14 +701,13 @@ def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:
 
     Example:
 
-        >>> from ding.policy import DQNPolicy, create_policy
-        >>> cfg = DQNPolicy.default_config()
-        >>> cfg.model.update(obs_shape=4, action_shape=2)
+        >>> from ding.policy import create_policy
+        >>> cfg = dict(type="dqn", model=dict(obs_shape=4, action_shape=2))
         >>> type(create_policy(cfg, enable_field=["eval"])).__name__
         'DQNPolicy'
     """
-    import_module(cfg.get("import_names", []))
-    return POLICY_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    cls, cfg = component(POLICY_REGISTRY, cfg)
+    return cast(Policy, cls(cfg=cfg, **kwargs))
 
 
 def get_policy_cls(cfg: EasyDict) -> type[Policy]:

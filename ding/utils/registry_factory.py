@@ -1,6 +1,14 @@
 """The registries of the package, and `registries`, which maps their short names to them."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
 from ding.utils.builtin_types import BUILTIN_TYPES
+from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.errors import ConfigError
+from ding.utils.import_helper import import_module
 from ding.utils.registry import Registry
 
 registries: dict[str, Registry] = {}
@@ -62,3 +70,33 @@ DATASET_REGISTRY = _registry("dataset", import_key="import_names")
 ENV_MANAGER_REGISTRY = _registry("env_manager")
 ENGINE_REGISTRY = _registry("engine", import_key="system_config.engine.import_names")
 TRACKER_REGISTRY = _registry("tracker", import_key="trackers.<name>.import_names")
+
+
+def component(
+    registry: Registry, cfg: Mapping[str, Any], type_: str | None = None
+) -> tuple[Any, EasyDict]:
+    """The class that a component's config names, and the config with the class's defaults.
+
+    Args:
+        registry: Of the class.
+        cfg: A dict of any kind with ``type``; its ``import_names`` are imported first. An
+            ``EasyDict`` that has all keys is returned as it is.
+        type_: Instead of that of ``cfg``.
+
+    Raises:
+        ConfigError: It is not a dict, or it has no type.
+        UnknownTypeError: No class of this type is registered.
+    """
+    if not isinstance(cfg, Mapping):
+        what = type(cfg).__name__
+        raise ConfigError(f"the config of a {registry.label} must be a dict, got {what}")
+    import_module(cfg.get("import_names", []))
+    type_ = type_ or cfg.get("type")
+    if type_ is None:
+        known = ", ".join(sorted(map(str, registry.query())))
+        raise ConfigError(f"the config of a {registry.label} has no 'type': one of {known}")
+    cls: Any = registry.get(type_)
+    defaults = cls.default_config() if hasattr(cls, "default_config") else {}
+    if not isinstance(cfg, EasyDict) or not set(defaults) <= set(cfg):
+        cfg = EasyDict(deep_merge_dicts(defaults, dict(cfg)))
+    return cls, cfg

@@ -208,7 +208,8 @@ def test_wrong_type(main, create, path, value, expected):
         ("env.collector_env_num", "missing key env.collector_env_num"),
         ("env.evaluator_env_num", "missing key env.evaluator_env_num"),
         ("env.env_id", "missing key env.env_id"),
-        ("policy", "main_config.policy must be a dict, got None"),
+        ("policy", "main_config.policy is missing: add policy=dict("),
+        ("env", "main_config.env is missing: add env=dict("),
     ],
 )
 def test_missing_key(main, create, path, expected):

@@ -1,10 +1,14 @@
 """The rows of the schema, and what is made of them."""
 
 import inspect
+import runpy
+from pathlib import Path
 
 import pytest
 
+from ding.config import keys
 from ding.config.check import at
+from ding.config.keys import EnvConfig, MainConfig
 from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
 from ding.config.schema import FRACTION, POSITIVE, SCHEMA, examples, in_range
 from ding.utils.builtin_types import BUILTIN_TYPES
@@ -78,3 +82,18 @@ def test_every_argument_of_a_network_has_a_meaning():
             path = f"policy.model.{argument.name}"
             is_named = argument.kind is not argument.VAR_KEYWORD
             assert path in {*BY_PATH, *ELSEWHERE} or not is_named, (type_, path)
+
+
+def test_the_types_of_configs_are_those_of_the_schema():
+    made = runpy.run_path(str(Path(__file__).parents[2] / "docs/config_stub.py"))
+    assert made["STUB"].read_text() == made["stub"](), "run  python docs/config_stub.py"
+
+
+def test_the_types_of_configs_are_dicts_at_run_time():
+    class Own(EnvConfig, total=False):
+        length: int
+
+    config = MainConfig(env=Own(length=3, stop_value=1))
+    assert config == {"env": {"length": 3, "stop_value": 1}}
+    assert type(config) is dict
+    assert not hasattr(keys, "NoSuchConfig")

@@ -27,8 +27,9 @@ def test_the_picture_shows_what_the_message_graph_says():
 
 
 @pytest.fixture
-def hooks():
+def hooks(monkeypatch):
     pytest.importorskip("mkdocs", reason="the extra 'docs' is not installed")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     from docs import site_hooks
 
     return site_hooks

@@ -1,7 +1,5 @@
 """A user's training loop, and what loads and acts with its result."""
 
-from typing import Any
-
 import numpy as np
 from easydict import EasyDict
 from user_callback import StopAt
@@ -10,6 +8,7 @@ from user_hook import CountUpdates
 
 import ding
 from ding.config import compile_config
+from ding.config.keys import CreateConfig, EnvConfig, MainConfig, ManagerConfig, PolicyConfig
 from ding.data import Columns
 from ding.entry import serial_pipeline
 from ding.envs import BaseEnvManager
@@ -22,26 +21,35 @@ from ding.worker import (
     SampleSerialCollector,
 )
 
-main_config: dict[str, Any] = dict(
-    exp_name="typed",
-    env=dict(collector_env_num=2, evaluator_env_num=2, n_evaluator_episode=2, stop_value=10),
-    policy=dict(
-        model=dict(obs_shape=1, action_shape=2),
-        collect=dict(n_sample=16),
-        learn=dict(batch_size=8, update_per_collect=1),
+
+class WalkConfig(EnvConfig, total=False):
+    """Keys of environments, and those of this one."""
+
+    length: int
+
+
+main_config: MainConfig = {
+    "exp_name": "typed",
+    "env": WalkConfig(
+        collector_env_num=2, evaluator_env_num=2, n_evaluator_episode=2, stop_value=10
     ),
-)
-create_config: dict[str, Any] = dict(
-    env=dict(type="typed_walk", import_names=["user_env"]),
-    env_manager=dict(type="base"),
-    policy=dict(type="typed_dqn", import_names=["user_policy"]),
+    "policy": {
+        "model": {"obs_shape": 1, "action_shape": 2},
+        "collect": {"n_sample": 16},
+        "learn": {"batch_size": 8, "update_per_collect": 1},
+    },
+}
+create_config = CreateConfig(
+    env=EnvConfig(type="typed_walk", import_names=["user_env"]),
+    env_manager=ManagerConfig(type="base"),
+    policy=PolicyConfig(type="typed_dqn", import_names=["user_policy"]),
 )
 
 
 def loop(max_iter: int) -> float:
     """The documented loop by hand."""
     cfg = compile_config(
-        EasyDict(main_config),
+        main_config,
         BaseEnvManager,
         DQNPolicy,
         BaseLearner,
@@ -90,7 +98,7 @@ def loop(max_iter: int) -> float:
 def run() -> str:
     """A run by its pipeline, with a callback."""
     callback = StopAt(10.0)
-    config = {**main_config, "exp_name": "typed_run"}
+    config: MainConfig = {**main_config, "exp_name": "typed_run"}
     serial_pipeline((config, create_config), seed=0, max_env_step=200, callbacks=[callback])
     return callback.status
 

@@ -420,7 +420,9 @@ class BaseEnvManagerV2(BaseEnvManager):
         ]
 
 
-def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable[..., Any]]) -> BaseEnvManager:
+def create_env_manager(
+    manager_cfg: Mapping[str, Any], env_fn: list[Callable[..., Any]]
+) -> BaseEnvManager:
     """Build the env manager that ``manager_cfg.type`` names, not launched yet.
 
     Args:

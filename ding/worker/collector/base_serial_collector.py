@@ -3,13 +3,14 @@
 import copy
 import itertools
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
+from ding.utils.registry_factory import component
 from ding.worker.collector.serial_part import ISerialPart
 from ding.worker.collector.steps import Tree
 
@@ -29,23 +30,21 @@ class ISerialCollector(ISerialPart):
         raise NotImplementedError(f"{type(self).__name__} does not count environment steps")
 
 
-def create_serial_collector(cfg: EasyDict, **kwargs: object) -> ISerialCollector:
+def create_serial_collector(cfg: Mapping[str, Any], **kwargs: object) -> ISerialCollector:
     """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The collector's complete config, with its ``type``.
+        cfg: The collector's ``type``, and those of its keys that are not the defaults.
         kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
 
     Example:
 
-        >>> from easydict import EasyDict
-        >>> from ding.worker import SampleSerialCollector, create_serial_collector
-        >>> cfg = EasyDict(SampleSerialCollector.default_config(), type="sample")
-        >>> type(create_serial_collector(cfg)).__name__
+        >>> from ding.worker import create_serial_collector
+        >>> type(create_serial_collector({"type": "sample"})).__name__
         'SampleSerialCollector'
     """
-    import_module(cfg.get("import_names", []))
-    collector: ISerialCollector = SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    cls, cfg = component(SERIAL_COLLECTOR_REGISTRY, cfg)
+    collector: ISerialCollector = cls(cfg=cfg, **kwargs)
     return collector
 
 

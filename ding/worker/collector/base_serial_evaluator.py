@@ -1,19 +1,20 @@
 """What serial evaluators have in common, and the results of their episodes."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.utils import (
     SERIAL_EVALUATOR_REGISTRY,
     broadcast_object_list,
     get_world_size,
-    import_module,
 )
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
+from ding.utils.registry_factory import component
 from ding.worker.collector.serial_part import ISerialPart, SerialPart
 from ding.worker.collector.steps import Config, Envs, Info, Mode, Result, SaveFn, State, Tree
 
@@ -128,23 +129,21 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         self._load_env_state(state_dict)
 
 
-def create_serial_evaluator(cfg: EasyDict, **kwargs: object) -> ISerialEvaluator:
+def create_serial_evaluator(cfg: Mapping[str, Any], **kwargs: object) -> ISerialEvaluator:
     """Build the registered evaluator ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The evaluator's complete config, with its ``type``.
+        cfg: The evaluator's ``type``, and those of its keys that are not the defaults.
         kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
 
     Example:
 
-        >>> from easydict import EasyDict
-        >>> from ding.worker import InteractionSerialEvaluator, create_serial_evaluator
-        >>> cfg = EasyDict(InteractionSerialEvaluator.default_config(), type="interaction")
-        >>> type(create_serial_evaluator(cfg)).__name__
+        >>> from ding.worker import create_serial_evaluator
+        >>> type(create_serial_evaluator({"type": "interaction"})).__name__
         'InteractionSerialEvaluator'
     """
-    import_module(cfg.get("import_names", []))
-    evaluator: ISerialEvaluator = SERIAL_EVALUATOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    cls, cfg = component(SERIAL_EVALUATOR_REGISTRY, cfg)
+    evaluator: ISerialEvaluator = cls(cfg=cfg, **kwargs)
     return evaluator
 
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from easydict import EasyDict
@@ -12,11 +12,12 @@ from ding.data import Columns
 from ding.policy import Policy
 from ding.policy.modes import learn_function
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
-from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
+from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
+from ding.utils.registry_factory import component
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
@@ -413,19 +414,20 @@ def _identity(data: TrainData) -> LogVars:
     return {}
 
 
-def create_learner(cfg: EasyDict, **kwargs: object) -> BaseLearner:
+def create_learner(cfg: Mapping[str, Any], **kwargs: object) -> BaseLearner:
     """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The learner's complete config.
+        cfg: The learner's ``type`` (``base`` if not given), and its keys that are not the defaults.
         kwargs: Further arguments of `BaseLearner`.
 
     Example:
 
-        >>> from ding.worker import BaseLearner, create_learner
-        >>> type(create_learner(BaseLearner.default_config())).__name__
+        >>> from ding.worker import create_learner
+        >>> type(create_learner({"type": "base"})).__name__
         'BaseLearner'
     """
-    import_module(cfg.get("import_names", []))
-    learner: BaseLearner = LEARNER_REGISTRY.build(cfg.get("type", "base"), cfg=cfg, **kwargs)
+    type_ = "base" if isinstance(cfg, Mapping) and "type" not in cfg else None
+    cls, cfg = component(LEARNER_REGISTRY, cfg, type_)
+    learner: BaseLearner = cls(cfg=cfg, **kwargs)
     return learner

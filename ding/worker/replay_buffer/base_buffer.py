@@ -1,32 +1,35 @@
 """How a config becomes a replay buffer."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from easydict import EasyDict
 
 from ding.data.buffer.deque_buffer_wrapper import DequeBufferWrapper as DequeBufferWrapper
 from ding.data.buffer.ring_buffer import IBuffer as IBuffer
 from ding.utils.import_helper import import_module
-from ding.utils.registry_factory import BUFFER_REGISTRY
+from ding.utils.registry_factory import BUFFER_REGISTRY, component
 
 
-def create_buffer(cfg: EasyDict, *args: object, **kwargs: object) -> IBuffer:
+def create_buffer(cfg: Mapping[str, Any], *args: object, **kwargs: object) -> IBuffer:
     """Build the registered buffer ``cfg.type``; ``cfg.import_names`` are imported first.
 
     With ``cfg.multi_buffer`` there is one of them for each section of ``cfg`` that has a
     ``replay_buffer_size``.
 
     Args:
-        cfg: The buffer's complete config.
+        cfg: The buffer's ``type``, and those of its keys that are not the defaults.
         args: Passed on to the class, as are ``kwargs``: ``tb_logger``, ``exp_name``.
 
     Example:
 
-        >>> from ding.worker import NaiveReplayBuffer, create_buffer
-        >>> type(create_buffer(NaiveReplayBuffer.default_config())).__name__
+        >>> from ding.worker import create_buffer
+        >>> type(create_buffer({"type": "naive", "replay_buffer_size": 1000})).__name__
         'NaiveReplayBuffer'
     """
-    import_module(cfg.get("import_names", []))
-    kind = "multi" if cfg.get("multi_buffer", False) else cfg.type
-    buffer: IBuffer = BUFFER_REGISTRY.build(kind, cfg, *args, **kwargs)
+    several = isinstance(cfg, Mapping) and cfg.get("multi_buffer", False)
+    cls, cfg = component(BUFFER_REGISTRY, cfg, "multi" if several else None)
+    buffer: IBuffer = cls(cfg, *args, **kwargs)
     return buffer
 
 
