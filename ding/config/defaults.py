@@ -149,6 +149,8 @@ def _parameters(model_cls: Any) -> Mapping[str, inspect.Parameter]:
 _EXAMPLES = {
     "obs_shape": "the shape of an observation, such as 4 or [4, 84, 84]",
     "action_shape": "how many actions there are, or how long an action is",
+    "agent_num": "how many agents the environment has: the policy trains a team; for one agent "
+    "choose another (ding -q policy)",
 }
 # Types of collectors whose environments show what each player sees.
 _BATTLES = ("_1v1", "marine")

@@ -136,7 +136,8 @@ class RowJournal:
                     raise DataError("it has no numbers of rows")
             except (OSError, DataError) as error:
                 raise CheckpointError(
-                    f"cannot read the replay buffer's rows from {path}: {error}"
+                    f"cannot read the replay buffer's rows from {path}: {error}; without them, "
+                    "begin a run with a checkpoint (--load-path)"
                 ) from error
             yield raw.pop(_NUMBERS), raw
 

@@ -609,6 +609,10 @@ def test_a_config_file_is_run_once(config):
             "create_config['env']['import_names'] = ['no_such_module']",
             "there is no module 'no_such_module'",
         ),
+        (
+            "create_config['policy']['type'] = 'qtran'; main_config['policy'] = {}",
+            "policy.model.agent_num: how many agents the environment has",
+        ),
         ("create_config['policy'] = 'dqn'", "create_config.policy must be a dict such as"),
     ],
 )
@@ -618,7 +622,7 @@ def test_sections_that_are_no_dicts(config, line, expected):
     status, _, err = run("-c", config, "--dry-run")
     assert status == 1
     assert expected in err
-    assert len(err.splitlines()) == 1
+    assert "Traceback" not in err
 
 
 def test_a_config_that_ends_the_process():
