@@ -221,6 +221,16 @@ class Sectioned(click.Command):
 
     rare: tuple[str, ...] = ()
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            has_settings = any(param.name == "settings" for param in self.params)
+            if error.possibilities or not has_settings:
+                raise
+            cure = "keys of the config: --set PATH=VALUE, such as policy.learn.batch_size=32"
+            raise click.UsageError(f"{error.format_message()} For {cure}", ctx) from error
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {option.name: option for option in self.params if isinstance(option, click.Option)}
         rest = {**own, "help": self.get_help_option(ctx)}

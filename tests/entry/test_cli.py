@@ -592,6 +592,12 @@ def test_a_run_without_checkpoints(checkpoint):
     assert "ding resume" in err
 
 
+def test_a_key_of_the_config_as_an_option():
+    status, _, err = run("train", "CartPole-v1", "dqn", "--learning-rate", "0.1")
+    assert status == 2
+    assert "No such option '--learning-rate'. For keys of the config: --set PATH=VALUE" in err
+
+
 def test_a_config_file_is_run_once(config):
     pathlib.Path("changes.py").write_text(
         "from config import main_config, create_config\nmain_config['exp_name'] += '_2'\n"
