@@ -225,8 +225,9 @@ class BaseCommCollector(CommWorker, CollectorLink):
         return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     @abstractmethod
-    def send_stepdata(self, path: str, stepdata: Any) -> None:
-        """Store samples under a name; waits until there is room.
+    def send_stepdata(self, stepdata: Any, *args: Any) -> None:
+        """Store samples under a name; called, and to be defined, as ``send_stepdata(path,
+        stepdata)``. Waits until there is room.
 
         Args:
             path: Their name.
@@ -237,6 +238,9 @@ class BaseCommCollector(CommWorker, CollectorLink):
             CheckpointWriteError: The store cannot write them.
             DataError: `stepdata` is something else.
         """
+        self._store(stepdata, *args)
+
+    def _store(self, path: str, stepdata: Any) -> None:
         task = self._task
         if isinstance(stepdata, bytes) and task is not None:
             # Learners map files without decompression.

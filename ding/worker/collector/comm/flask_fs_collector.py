@@ -46,7 +46,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
     def get_policy_update_info(self, path: str) -> Any:
         return super().get_policy_update_info(path)
 
-    def send_stepdata(self, path: str, stepdata: Any) -> None:
+    def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
         super().send_stepdata(path, stepdata)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
