@@ -38,6 +38,8 @@ ALONE = sorted(
 
 def shortened(args):
     line = " ".join(args)
+    if "--compare" in args:
+        args = ["compared" if one == "exp" else one for one in args]
     options = next((more for key, more in SHORTER.items() if key in line), [])
     return [*args[1:], *options]
 
@@ -61,6 +63,8 @@ def workplace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run("-m", "serial", "-c", "configs/cartpole/cartpole_dqn_config.py", "--train-iter", "1")
+    # Algorithms can be compared that were run in the same environments.
+    shutil.copytree(folder / "exp/cartpole_dqn", folder / "compared/cartpole_dqn")
     return folder
 
 

@@ -126,7 +126,7 @@ def test_several_seeds():
     assert process.exitcode == 0, text
     assert record("run_seed0")["status"] == record("run_seed1")["status"] == "converged"
     assert read_compiled("run_seed1/total_config.py").system.path_data == "run_seed1/data"
-    assert "last return (mean of 5 evaluations): mean" in text
+    assert "last return (mean of 5 evaluations; converged: the last one): mean" in text
 
 
 def test_a_limit_of_updates():
