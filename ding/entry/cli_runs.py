@@ -191,8 +191,12 @@ def _set_start(configs: _Configs, config: str | None, load_path: str | None, res
     if not resume and not load_path:
         return
     main = configs[0]
-    learn = main.setdefault("policy", {}).setdefault("learn", {})
-    hook = learn.setdefault("learner", {}).setdefault("hook", {})
+    sections = [main]
+    for name in ("policy", "learn", "learner", "hook"):
+        sections.append(sections[-1].setdefault(name, {}))
+        if not isinstance(sections[-1], dict):
+            return  # reported when the config is checked
+    *_, learn, _, hook = sections
     if resume:
         learn["resume_training"] = True
         # The run's own state, not what it began with.

@@ -276,7 +276,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make):
 
 def test_damaged_and_foreign_files(tmp_path):
     (tmp_path / "text").write_text("not a checkpoint at all")
-    with pytest.raises(CheckpointError, match="text is a text file and not a checkpoint"):
+    with pytest.raises(CheckpointError, match="text is a text file, not a checkpoint"):
         read_file(str(tmp_path / "text"))
     with pytest.raises(CheckpointError, match="cannot be unpickled either"):
         read_file(str(tmp_path / "text"), allow_pickle=True)
