@@ -190,14 +190,16 @@ class KeyChecker:
             self._problems.add(f"unknown key {where}: known keys there: {there}")
 
     def _nearest(self, key: str, prefix: str, known: Mapping[str, Any]) -> str:
-        """The key of another place with this name, or the sibling most like it, or else a key of
-        another place one edit away; may be empty."""
+        """The key of another place with this name, or one edit away, or else the sibling most like
+        it; may be empty."""
         places = [] if key in _ANYWHERE else self._places.get(key, [])
-        if not places and (near := difflib.get_close_matches(key, list(known), 1, _NEAR)):
-            return prefix + near[0]
-        if not places and len(key) >= _TELLING:
+        near = difflib.get_close_matches(key, list(known), 1, _NEAR)
+        is_slip_here = bool(near) and one_edit_apart(key, near[0])
+        if not places and not is_slip_here and len(key) >= _TELLING:
             slips = (name for name in self._places if one_edit_apart(key, name))
             places = [place for name in slips for place in self._places[name]]
+        if not places and near:
+            return prefix + near[0]
         return " or ".join(places[:3])
 
     def _index(self, known: Mapping[str, Any], path: str) -> None:

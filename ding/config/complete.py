@@ -226,6 +226,12 @@ def check(draft: Draft, request: Request) -> Draft:
     """Refuse values that cannot be, all in one error."""
     problems = Problems([*draft.problems])
     find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
+    mode = getattr(draft.parts.policy, "pipeline", "")
+    if request.parallel and mode in ("serial_offline", "serial_bc", "serial_dt"):
+        problems.add(
+            f"policy {draft.cfg.policy.type!r} learns from a data set, and parallel mode collects "
+            f"with environments: train it with `ding -m {mode}`"
+        )
     problems.raise_if_any()
     return draft
 

@@ -104,7 +104,13 @@ def complete_system(
     engine.pop("cfg_type", None)
     user = EasyDict(copy.deepcopy(dict(system)))
     opened = {f"system_config.coordinator.{key}" for key in _GONE}
-    checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
+    # Numbers of workers are in the main config: the place to name for these keys.
+    numbers = {
+        "collect": {"collector": {"collector_num": 1}},
+        "learn": {"learner": {"learner_num": 1}},
+    }
+    every = {"system_config": known, "policy": numbers}
+    checker = KeyChecker(every, opened, problems, notes, strict, counts=COUNTS)
     checker.check({"system_config": user})
     problems.raise_if_any()
     for key, reason in _GONE.items():
@@ -134,6 +140,8 @@ def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: 
             f"system_config.coordinator.heartbeat_tolerance={tolerance} must be greater than "
             f"system_config.coordinator.heartbeat_span={span}: every worker would be taken for lost"
         )
+    if (mode := system["communication_mode"]) != "auto":
+        problems.add(f"system_config.communication_mode must be 'auto', got {mode!r}")
     for key in ("max_restart", "learner_gpu_num"):
         if system[key] is None or system[key] < 0:
             problems.add(f"system_config.{key} must be 0 or more, got {system[key]!r}")

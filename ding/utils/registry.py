@@ -51,6 +51,8 @@ class Registry(dict[str, Any]):
         self.label = ""
         #: Types of DI-engine that are not part of this package, and what they are.
         self.left_out: dict[str, str] = {}
+        #: Names that users try, and the setting that does it here.
+        self.hints: dict[str, str] = {}
         self.import_key = "import_names"
         self.gives_way = False
         self._lazy: dict[str, str] = {}
@@ -205,6 +207,8 @@ class Registry(dict[str, Any]):
         known = [str(k) for k in self.query()]
         close = difflib.get_close_matches(str(name), known, n=3)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        if name in self.hints:
+            hint = f"use {self.hints[name]}; "
         return (
             f"no {self.label + ' ' if self.label else ''}type {name!r} is registered; {hint}"
             f"known: {', '.join(sorted(known)) or 'none'}. If it is your own, name the module that "

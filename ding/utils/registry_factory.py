@@ -60,6 +60,7 @@ PARALLEL_COLLECTOR_REGISTRY = _registry("parallel_collector", "collector")
 COMM_COLLECTOR_REGISTRY = _registry("comm_collector")
 SERIAL_EVALUATOR_REGISTRY = _registry("serial_evaluator", "evaluator")
 BUFFER_REGISTRY = _registry("buffer", "replay_buffer")
+BUFFER_REGISTRY.hints["prioritized"] = "'advanced' with policy.priority=True"
 COMMANDER_REGISTRY = _registry("commander")
 REWARD_MODEL_REGISTRY = _registry("reward_model", import_key="reward_model.import_names")
 REWARD_MODEL_REGISTRY.left_out.update({"rnd-ngu": "Never Give Up", "episodic": "Never Give Up"})

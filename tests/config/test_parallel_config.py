@@ -215,7 +215,11 @@ def test_a_slip_at_a_wrong_place_is_reported_with_the_right_one(configs):
     main.policy.learn.nsetp = 3
     main.policy.learn.eval_frq = 10
     notes = Notes()
+    configs[2].update(collector_num=0, colector_num=2)
     compile_joining(*configs, notes=notes)
+    for name in ("collector_num", "colector_num"):
+        place = "policy.collect.collector.collector_num"
+        assert notes.unknown[f"system_config.{name}"] == place
     assert notes.unknown["policy.learn.nsetp"] == "policy.nstep"
     assert "policy.eval.evaluator.eval_freq" in notes.unknown["policy.learn.eval_frq"]
 
@@ -242,6 +246,10 @@ def test_a_league_may_collect_with_one_player(configs):
         (lambda m, c, s: c.commander.update(type="sollo"), "did you mean 'solo'"),
         (lambda m, c, s: c.collector.update(type="sample"), "no parallel collector type 'sample'"),
         (lambda m, c, s: c.comm_learner.update(type="flask"), "no comm learner type 'flask'"),
+        (
+            lambda m, c, s: c.update(replay_buffer=dict(type="prioritized")),
+            "use 'advanced' with policy.priority=True",
+        ),
     ],
 )
 def test_unknown_types(configs, spoil, words):
@@ -276,6 +284,14 @@ def test_unknown_types(configs, spoil, words):
         (
             lambda m, c, s: s.coordinator.update(heartbeat_span=9),
             "heartbeat_tolerance=.* must be greater than .*heartbeat_span=9",
+        ),
+        (
+            lambda m, c, s: s.update(communication_mode="carrier"),
+            "system_config.communication_mode must be 'auto', got 'carrier'",
+        ),
+        (
+            lambda m, c, s: c.update(policy=dict(type="discrete_cql")),
+            r"learns from a data set.*`ding -m serial_offline`",
         ),
         (lambda m, c, s: s.update(max_restart=-1), "system_config.max_restart must be 0 or more"),
         (
