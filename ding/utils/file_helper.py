@@ -354,7 +354,16 @@ def _read(path: str, allow_pickle: bool, columns: bool) -> Any:
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from error
     except DataError as error:
-        raise CheckpointError(f"{path} cannot be loaded: {error}. Use another file") from error
+        folder = os.path.dirname(path) or "."
+        others = sorted(
+            name
+            for name in os.listdir(folder)
+            if name.endswith(".pth.tar") and name[0] != "." and name not in path
+        )
+        cure = "Use another file"
+        if others:
+            cure += f", such as --load-path {os.path.join(folder, others[0])}, in a new run"
+        raise CheckpointError(f"{path} cannot be loaded: {error}. {cure}") from error
     except Exception as error:  # damaged bytes make the parser raise anything
         if allow_pickle:
             return _read_pickled(path)

@@ -584,6 +584,23 @@ def test_wrong_folders_and_addresses(checkpoint, args, expected):
     assert expected in err
 
 
+def test_resume_of_a_saved_config_with_a_list_for_a_section(checkpoint):
+    with open("run/formatted_total_config.py", "a") as file:
+        file.write("\nmain_config['policy']['learn'] = [1]\n")
+    status, _, err = run("resume", "run", "--train-iter", 9)
+    assert status == 1
+    assert "policy.learn must be a dict" in err
+
+
+def test_resume_from_a_state_that_is_cut_short(checkpoint):
+    state = pathlib.Path("run/ckpt/resume.pth.tar")
+    state.write_bytes(state.read_bytes()[:900])
+    status, _, err = run("resume", "run", "--train-iter", 9)
+    assert status == 1
+    assert "--load-path " in err
+    assert ".pth.tar, in a new run" in err
+
+
 def test_a_run_without_checkpoints(checkpoint):
     checkpoint.parent.rename("elsewhere")
     status, _, err = run("eval", "run")

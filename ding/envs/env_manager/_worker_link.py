@@ -179,7 +179,10 @@ class WorkerLink:
             if -code == signal.SIGKILL:
                 how += "; often the system's answer to a lack of memory"
         else:
-            how = f"ended with exit code {code}"
+            how = (
+                f"ended with exit code {code}; its own output may state why, and "
+                "create_config.env_manager.type='base' runs the environments in this process"
+            )
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
     def _too_late(self, doing: str) -> EnvTimeoutError:

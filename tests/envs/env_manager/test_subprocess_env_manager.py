@@ -175,7 +175,7 @@ def test_a_failing_step_carries_the_workers_traceback(launch, columns):
 
 
 @pytest.mark.parametrize(("where", "at"), [("step", 1), ("reset", 1), ("init", 1)])
-@pytest.mark.parametrize(("fault", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3")])
+@pytest.mark.parametrize(("fault", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3; .*'base'")])
 def test_a_worker_that_dies(fault, how, where, at):
     manager = SyncSubprocessEnvManager(
         one_faulty(fault=fault, where=where, at=at), EasyDict(envs_per_worker=2)
