@@ -379,7 +379,8 @@ def _type_of(key: Key, values: Sequence[object]) -> str:
 def _cli_page() -> str:
     lines = ["# Command line", "", "Each command prints its help with `-h`.", ""]
     for name, command in _commands("ding", cli.main):
-        context = click.Context(command, info_name=name)
+        # click keeps a command's help option as the first context names it.
+        context = click.Context(command, info_name=name, **cli.main.context_settings)
         usage = " ".join([name, *command.collect_usage_pieces(context)])
         lines += [f"## {name}", "", f"`{usage}`", "", _help(command.help), ""]
         options = [row for option in command.params if (row := _option_row(name, option, context))]

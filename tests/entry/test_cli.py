@@ -658,6 +658,7 @@ def test_a_config_that_ends_the_process():
 @pytest.mark.parametrize("mode", ["parallel", "dist"])
 def test_commands_of_parallel_runs(mode):
     rare = "--coordinator-host"
+    assert run(mode, "-h")[::2] == (0, "")
     assert rare in run(mode, "-h")[1]
     assert rare not in run("-h")[1]
     path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
