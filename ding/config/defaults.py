@@ -327,6 +327,9 @@ def _fill(
             "agent_state": shapes["obs_shape"],
             "global_state": shapes["global_obs_shape"],
         }
+    for name, other in (("obs_shape", "state_dim"), ("action_shape", "act_dim")):
+        if name in shapes and name not in parameters:  # as DecisionTransformer calls them
+            shapes[other] = shapes[name]
     for name in shapes:
         if name in parameters and at(cfg, f"policy.model.{name}") is None:
             put(cfg, f"policy.model.{name}", shapes[name])

@@ -46,6 +46,14 @@ def test_trains_and_saves_what_it_found_in_the_data(tmp_path):
     assert evaluate(saved, load_path=checkpoint) > 0
 
 
+def test_shapes_are_taken_from_the_environment(tmp_path):
+    main, create = config(tmp_path / "run", rows())
+    del main.policy.model["state_dim"], main.policy.model["act_dim"]
+    policy = serial_pipeline_dt((main, create), max_train_iter=1)
+    assert policy.cfg.model.state_dim in (4, [4])
+    assert policy.cfg.model.act_dim == 2
+
+
 def test_older_configs_and_n_step_settings(tmp_path):
     """Keys outside the model, and ``nstep`` of the policies that share a config."""
     main, create = config(tmp_path / "run", rows(), nstep=3, batch_size=16, context_len=4)
