@@ -98,7 +98,7 @@ def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
         command = [sys.executable, "-m", "ding.entry.cli", "--quiet", "-c", str(path.resolve())]
         command += ["-s", str(seed), "--exp-name", str(exp)]
         command += ["-m", args.mode] if args.mode else []
-        if args.mode not in ("serial_offline", "serial_dt"):
+        if args.mode not in ("serial_offline", "serial_dt", "serial_bc"):
             command += ["--env-step", str(args.env_step)]
         if args.train_iter:
             command += ["--train-iter", str(args.train_iter)]
