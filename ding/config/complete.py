@@ -228,9 +228,10 @@ def check(draft: Draft, request: Request) -> Draft:
     find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
     mode = getattr(draft.parts.policy, "pipeline", "")
     if request.parallel and mode in ("serial_offline", "serial_bc", "serial_dt"):
+        name = draft.cfg.policy.type.removesuffix("_command")
         problems.add(
-            f"policy {draft.cfg.policy.type!r} learns from a data set, and parallel mode collects "
-            f"with environments: train it with `ding -m {mode}`"
+            f"policy {name!r} learns from a data set, and parallel mode collects with "
+            f"environments: train it with `ding -m {mode}`"
         )
     problems.raise_if_any()
     return draft
