@@ -64,8 +64,10 @@ def test_foreign_workers_train_with_a_solo_commander(workers):
         assert status["train_iter"] > 0
         assert status["failures"] == []
         state = coordinator.state_dict()
-        counted = sum(trainee["envstep"] for trainee in state["commander"]["trainees"])
-        assert counted == state["facts"]["envstep"]
+        trainees = state["commander"]["trainees"]
+        # None is left if the learner has reported its end by now.
+        counted = [trainee["envstep"] for trainee in trainees]
+        assert counted in ([], [state["facts"]["envstep"]])
     finally:
         coordinator.close()
     collector, learner = workers["collector0"], workers["learner0"]
