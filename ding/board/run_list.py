@@ -5,7 +5,6 @@ import hashlib
 import logging
 import math
 import os
-import platform
 import re
 import secrets
 import threading
@@ -224,7 +223,7 @@ class Run:
     def status(self) -> str:
         """That of its record, ``killed`` if its process has ended without recording it."""
         record = self.record
-        return "killed" if record.status == "running" and not _may_live(record) else record.status
+        return "killed" if record.status == "running" and not record.may_live else record.status
 
     @property
     def name(self) -> str:
@@ -444,18 +443,6 @@ def _some_with_returns(lines: list[bytes]) -> Iterator[bytes]:
         every = 1 + len(found) // MAX_POINTS
         yield from found[:-LAST:every]
         yield from found[-LAST:]
-
-
-def _may_live(record: RunRecord) -> bool:
-    if record.host != platform.node() or record.pid is None:
-        return True
-    try:
-        os.kill(record.pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _stamp(path: str) -> tuple[int, ...] | None:

@@ -62,7 +62,8 @@ _logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def _warn_of_no_gpu() -> None:
+def warn_of_no_gpu() -> None:
+    """Report, once in a process, that ``policy.cuda`` cannot be had."""
     _logger.warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
 
 
@@ -200,7 +201,7 @@ class Policy(RowAdapter, NetworkOwner):
         self._rank = get_rank() if self._joint else 0
         self._cuda = bool(cfg.cuda) and torch.cuda.is_available()
         if cfg.cuda and not self._cuda:
-            _warn_of_no_gpu()
+            warn_of_no_gpu()
         self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
         self._model = self._create_model(cfg, model)
         # The command mode alone needs no network, and is given a blank one.

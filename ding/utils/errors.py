@@ -194,7 +194,7 @@ def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
 
 
 def mismatch(error: BaseException) -> str:
-    """In one line, how a saved state differs: torch lists each parameter in a line of its own."""
+    """In one line, how a saved state differs: torch lists each parameter in a separate line."""
     differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
     kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
     more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""

@@ -6,6 +6,7 @@ read them here. Links are not followed, and only regular files are read.
 
 import difflib
 import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
@@ -79,6 +80,19 @@ class RunRecord:
     train_iter: float | None = None
     earlier_runs: tuple[Mapping[str, Any], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict, metadata=WHOLE)
+
+    @property
+    def may_live(self) -> bool:
+        """Whether the run's process exists, as far as can be found out from this host."""
+        if self.host != platform.node() or self.pid is None:
+            return True
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:  # a process of another user
+            return True
+        return True
 
 
 def read_record(folder: str) -> RunRecord:

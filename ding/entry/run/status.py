@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import platform
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,22 +62,9 @@ def report(exp_name: str, as_json: bool = False) -> str:
     if record.status == "running":
         if record.facts.get("mode") in (None, "parallel") or problem:
             raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
-        if not _is_alive(record):
+        if not record.may_live:
             raise RunError(f"{where} was killed; continue it with  ding resume {exp_name}")
     return strict_json.dumps(record.facts, indent=2) if as_json else _ended(exp_name, record)
-
-
-def _is_alive(record: RunRecord) -> bool:
-    """Whether the process of a run exists, as far as can be found out from this host."""
-    if record.host != platform.node() or record.pid is None:
-        return True
-    try:
-        os.kill(record.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _ended(exp_name: str, record: RunRecord) -> str:

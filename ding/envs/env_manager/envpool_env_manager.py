@@ -37,7 +37,7 @@ class PoolEnvManager(BaseEnvManager):
     A reset returns when as many batches have answered as the environments fill.
 
     Config keys:
-        env_id: The task that envpool makes, of its own names; ``None`` for that of `env_fn`.
+        env_id: The task as EnvPool names it; ``None`` for that of `env_fn`.
         env_num: Number of environments.
         batch_size: How many answers a step waits for.
         kwargs: Further arguments of ``envpool.make``.

@@ -1,7 +1,6 @@
 """Tools of commanders: tasks made from the main config, notes of open ones, scalars."""
 
 import copy
-import logging
 import math
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,13 +12,13 @@ from easydict import EasyDict
 
 from ding.league.jobs import LeagueJob
 from ding.policy import create_policy
+from ding.policy.base_policy import warn_of_no_gpu
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.tasks import CollectorReport, CollectorTask, LearnerInfo, LearnerTask
 
 from ._types import Config
 from .reported_values import as_count, mean_return
 
-_logger = logging.getLogger(__name__)
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
@@ -94,7 +93,7 @@ def command_settings(cfg: Config) -> tuple[Settings, Settings]:
     if not str(policy_cfg.type).endswith("_command"):
         policy_cfg.type = f"{policy_cfg.type}_command"
     if policy_cfg.get("cuda") and not torch.cuda.is_available():
-        _logger.warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
+        warn_of_no_gpu()
     policy_cfg.cuda = policy_cfg.multi_gpu = False
     # The settings do not depend on a network.
     policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])

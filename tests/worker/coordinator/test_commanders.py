@@ -6,6 +6,7 @@ import torch
 from easydict import EasyDict
 
 from ding.policy import DQNPolicy
+from ding.policy.base_policy import warn_of_no_gpu
 from ding.utils import deep_merge_dicts
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.worker import (
@@ -114,6 +115,7 @@ def test_commanders_are_found_by_their_type():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_missing_is_reported_by_the_coordinator_too(caplog):
+    warn_of_no_gpu.cache_clear()
     made(cuda=True)
     assert [line for line in caplog.messages if "no CUDA device" in line]
 
