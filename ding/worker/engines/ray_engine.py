@@ -139,7 +139,11 @@ class RayCarrier(Carrier[RayHandle]):
         self._nodes = NodeWatch()
         self._head_is_away = False
         self._lost_head: str | None = None
-        self._watcher = ReportingThread(self._watch, "watch-ray", self._lose_head)
+        # Two threads, as a question to Ray may wait for its head.
+        self._watchers = [
+            ReportingThread(self._watch, "watch-ray", self._lose_head),
+            ReportingThread(self._watch_head, "watch-ray-head", self._lose_head),
+        ]
 
     def open(self) -> None:
         tolerance = self.cfg.driver_tolerance
@@ -156,12 +160,15 @@ class RayCarrier(Carrier[RayHandle]):
                 with contextlib.suppress(ValueError):  # it has ended meanwhile
                     actor = ray.get_actor(found["name"], self._namespace)
                     self._left[found["name"].rpartition("-")[0]] = actor
-        self._watcher.start()
+        for watcher in self._watchers:
+            watcher.start()
 
     def close(self) -> None:
         self._closing.set()
-        if self._watcher.ident is not None:
-            self._watcher.join(2 * durations.RAY_LOOK + durations.RAY_PROBE)
+        deadline = time.monotonic() + 2 * durations.RAY_LOOK + durations.RAY_PROBE
+        for watcher in self._watchers:
+            if watcher.ident is not None:
+                watcher.join(max(0.0, deadline - time.monotonic()))
         with self._lock:
             left = [*self._handles.values(), *self._waiting.values()]
         for handle in left:
@@ -392,8 +399,8 @@ class RayCarrier(Carrier[RayHandle]):
     # ------------------------------------------------------------------ ends
 
     def _watch(self) -> None:
-        """Report workers that end, with their nodes or by themselves, and a head that is gone."""
-        seen, beaten = time.monotonic(), 0.0
+        """Report workers that end, with their nodes or by themselves."""
+        beaten = 0.0
         while not self._closing.is_set():
             if time.monotonic() - beaten > durations.RAY_BEAT and not self._cluster.is_own:
                 beaten = time.monotonic()
@@ -415,6 +422,11 @@ class RayCarrier(Carrier[RayHandle]):
                     cause = death_of(error)
                 self._end_of(watched[ref], cause)
             self._look_at_nodes(watched.values())
+
+    def _watch_head(self) -> None:
+        """Report a head that is gone."""
+        seen = time.monotonic()
+        while not self._closing.wait(durations.RAY_LOOK):
             now = time.monotonic()
             self._head_is_away = not self._cluster.answers()
             if not self._head_is_away:
