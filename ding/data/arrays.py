@@ -90,17 +90,13 @@ class IndexedColumn(Generic[Array]):
     Args:
         source: Array or tensor ``[M, ...]``; not to be written to any more.
         index: int64 ``[N]``, in ``[0, M)``.
-        names: int64 ``[M]``, a number for rows of ``source`` that may come again in another
-            source, as an observation in which one trajectory is cut and the next one begins; equal
-            ones have one number, -1 is none. A buffer looks there for big observations that it has.
     """
 
-    __slots__ = ("index", "names", "source")
+    __slots__ = ("index", "source")
 
-    def __init__(self, source: Array, index: np.ndarray, names: np.ndarray | None = None) -> None:
+    def __init__(self, source: Array, index: np.ndarray) -> None:
         self.source: Array = source
         self.index = index
-        self.names = names
 
     def __len__(self) -> int:
         return len(self.index)
@@ -116,7 +112,7 @@ class IndexedColumn(Generic[Array]):
         return self.source.dtype
 
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
-        return IndexedColumn(self.source, self.index[rows], self.names)
+        return IndexedColumn(self.source, self.index[rows])
 
     def gathered(self) -> Array:
         """The array that this represents, a copy."""
@@ -205,7 +201,7 @@ def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
         array = as_array(source)
         if array is None or array.dtype.hasobject:
             return None
-        leaves[key] = IndexedColumn(array, leaf.index, leaf.names) if is_indexed else array
+        leaves[key] = IndexedColumn(array, leaf.index) if is_indexed else array
         if isinstance(source, IdColumn):
             forms[key] = source.prefix
         else:

@@ -1,7 +1,6 @@
 """Big observations stored once, although two rows refer to each of them."""
 
 import math
-from collections import deque
 
 import numpy as np
 
@@ -12,8 +11,10 @@ from ding.data.memory import Recycler, allocate
 MIN_FRAME_BYTES = 1024
 #: Most rows between an observation and the one that follows it (n-step returns).
 _FARTHEST = 8
-#: Bytes between those that are compared first.
+#: Bytes between those by which equal frames are looked up.
 _SPARSE = 97
+#: Ends of trajectories that are remembered.
+_MOST_ENDS = 1024
 
 Indexed = IndexedColumn[np.ndarray]
 
@@ -22,9 +23,9 @@ class FramePair:
     """`obs` and `next_obs` of a ring of rows, over one store of frames.
 
     Rows that are written together refer to one array of frames, by the indices that collectors
-    give or, for users' arrays, where following rows have equal frames. A frame that an earlier row
-    ended with is found by its name (`IndexedColumn.names`) or, without one, among the last few of
-    them; it is compared before it is shared. A frame that no row refers to is overwritten.
+    give or, for users' arrays, where following rows have equal frames. Where a trajectory is cut,
+    its last frame is found again by some of its bytes when the next piece begins with it; it is
+    compared before it is shared. A frame that no row refers to is overwritten.
 
     Args:
         capacity: Number of rows.
@@ -38,14 +39,13 @@ class FramePair:
         self, capacity: int, dtype: np.dtype, shape: tuple[int, ...], name: str, folder: str | None
     ) -> None:
         self._dtype, self._shape, self._name, self._folder = dtype, shape, name, folder
-        #: By row and by frame: slots of the two frames; number of references, and name.
+        #: By row: slots of its two frames. By frame: number of references.
         self._first, self._second = np.full((2, capacity), -1)
-        self._users = self._names = np.zeros(0, np.int64)
+        self._users = np.zeros(0, np.int64)
         self._frames = np.zeros((0, *shape), dtype)
         self._recycler = Recycler()
-        self._named: dict[int, int] = {}
-        #: Slots of frames without names that rows ended with.
-        self._ends: deque[int] = deque(maxlen=_FARTHEST)
+        #: By some of their bytes: slots of the frames that rows ended with, the oldest first.
+        self._ends: dict[bytes, int] = {}
         self._free: list[int] = []
         self._used = 0
         # One frame per row, and some for the ends of trajectories.
@@ -55,11 +55,11 @@ class FramePair:
         """Make room for frames, more where trajectories are so short that rows share few of them;
         those that are stored stay."""
         frames = allocate((room, *self._shape), self._dtype, self._name, self._folder)
-        users, names = np.zeros(room, np.int64), np.full(room, -1)
+        users = np.zeros(room, np.int64)
         kept = len(self._frames)
-        frames[:kept], users[:kept], names[:kept] = self._frames, self._users, self._names
+        frames[:kept], users[:kept] = self._frames, self._users
         # Not before all rows are written: another thread may be reading.
-        self._frames, self._users, self._names = frames, users, names
+        self._frames, self._users = frames, users
 
     @property
     def frame_count(self) -> int:
@@ -87,50 +87,32 @@ class FramePair:
         first, second = _over_one_source(first, second)
         named, place = np.unique(np.concatenate([first.index, second.index]), return_inverse=True)
         places = place.reshape(2, -1)
+        begins, ends = np.ones((2, len(named)), bool)
+        begins[places[1]] = ends[places[0]] = False
         slots = np.full(len(named), -1)
-        if first.names is not None:
-            self._find_names(first, named, slots)
-        self._find_ends(first.source, named, slots, without=places[1])
+        self._find_ends(first.source, named, np.flatnonzero(begins), slots)
         fresh = np.flatnonzero(slots < 0)
         slots[fresh] = self._store(first.source, named[fresh])
-        if first.names is None:
-            is_end = np.ones(len(named), bool)
-            is_end[places[0]] = False
-            self._ends.extend(slots[is_end][-_FARTHEST:].tolist())
+        at = np.flatnonzero(ends)[-_MOST_ENDS:]
+        self._ends.update(zip(_prints(first.source, named[at]), slots[at].tolist()))
+        for print_ in list(self._ends)[: len(self._ends) - _MOST_ENDS]:
+            del self._ends[print_]
         np.add.at(self._users, slots[places.reshape(-1)], 1)
         self._first[where], self._second[where] = slots[places]
 
-    def _find_names(self, column: Indexed, named: np.ndarray, slots: np.ndarray) -> None:
-        """Set the slots of frames that have names, which are stored if they are not yet."""
-        assert column.names is not None
-        names = column.names[named]
-        for i in np.flatnonzero(names >= 0).tolist():
-            name, frame = int(names[i]), column.source[named[i]]
-            slot = self._named.get(name)
-            if slot is None or not (bytes_of(self._frames[slot]) == bytes_of(frame)).all():
-                slot = int(self._store(column.source, named[i : i + 1])[0])
-                self._named[name], self._names[slot] = slot, name
-            slots[i] = slot
-
     def _find_ends(
-        self, source: np.ndarray, named: np.ndarray, slots: np.ndarray, without: np.ndarray
+        self, source: np.ndarray, named: np.ndarray, at: np.ndarray, slots: np.ndarray
     ) -> None:
-        """Set the slots of frames that earlier rows ended with, except for those at `without`."""
-        ends = np.array([slot for slot in self._ends if self._users[slot]], np.int64)
-        begins = slots < 0
-        begins[without] = False
-        at = np.flatnonzero(begins)
-        if not len(ends) or not len(at):
-            return
-        # A few bytes of each show almost all pairs that differ.
-        stored, given = bytes_of(self._frames), bytes_of(source[named[at]])
-        likely = (given[:, None, ::_SPARSE] == stored[:, ::_SPARSE][ends]).all(-1)
-        for i, j in np.argwhere(likely).tolist():
-            if slots[at[i]] < 0 and (stored[ends[j]] == given[i]).all():
-                slots[at[i]] = ends[j]
+        """Set the slots of those of the frames `at` that earlier rows ended with."""
+        for i, print_ in zip(at.tolist(), _prints(source, named[at])):
+            slot = self._ends.get(print_, -1)
+            # Another frame may have been written there since, or one that differs elsewhere.
+            is_stored = slot >= 0 and self._users[slot] > 0
+            if is_stored and (bytes_of(self._frames[slot]) == bytes_of(source[named[i]])).all():
+                slots[i] = slot
 
     def _store(self, source: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Copy frames of an array to slots, which are returned; they have no names yet."""
+        """Copy frames of an array to slots, which are returned."""
         n = len(index)
         kept = max(len(self._free) - n, 0)
         free, self._free = self._free[kept:], self._free[:kept]
@@ -139,7 +121,6 @@ class FramePair:
             self._allocate_frames(len(self._frames) * 3 // 2)
         slots = np.array([*free, *range(first, self._used)], np.int64)
         self._frames[slots] = source if n == len(source) else source[index]
-        self._names[slots] = -1
         return slots
 
     def _release(self, where: slice | np.ndarray) -> None:
@@ -147,17 +128,18 @@ class FramePair:
         gone = gone[gone >= 0]
         self._first[where] = self._second[where] = -1
         np.subtract.at(self._users, gone, 1)
-        for slot in np.unique(gone[self._users[gone] == 0]).tolist():
-            name = int(self._names[slot])
-            if self._named.get(name) == slot:
-                del self._named[name]
-            self._free.append(slot)
+        self._free.extend(np.unique(gone[self._users[gone] == 0]).tolist())
 
     def rows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each frame that some rows refer to once, and to which the rows refer, twice int64 [n]."""
         first, second = self._first[slots], self._second[slots]
         live = np.unique(np.concatenate([first, second]))
         return self._frames[live], np.searchsorted(live, first), np.searchsorted(live, second)
+
+
+def _prints(source: np.ndarray, index: np.ndarray) -> list[bytes]:
+    """A few bytes of each of these frames of an array, which almost all frames differ in."""
+    return [row.tobytes() for row in bytes_of(source)[:, ::_SPARSE][index]]
 
 
 def _over_one_source(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed]:

@@ -100,43 +100,27 @@ def test_frames_that_differ_in_one_byte(rng):
     assert np.array_equal(out["obs"].numpy(), frames[:-1])
 
 
-def cut_in_pieces(rng, env_num, pieces, length):
-    """Samples of environments whose trajectories go on in the next piece, as a log gives them."""
-    frames = rng.integers(0, 255, (pieces * length + 1, env_num, *SHAPE), dtype=np.uint8)
-    for piece in range(pieces):
-        rows = frames[piece * length : (piece + 1) * length + 1]
-        source = rows.reshape(-1, *SHAPE)
-        names = np.full(len(source), -1)
-        names[:env_num] = 100 * (piece - 1) + np.arange(env_num) if piece else -1
-        names[-env_num:] = 100 * piece + np.arange(env_num)
-        at = np.arange(length * env_num)
-        yield (
-            Columns(
-                {
-                    "obs": IndexedColumn(source, at, names),
-                    "next_obs": IndexedColumn(source, at + env_num, names),
-                }
-            ),
-            rows,
-        )
-
-
 @pytest.mark.parametrize("length", [1, 5])
-def test_pieces_of_trajectories_by_the_names_of_a_log(rng, length):
-    ring = Ring(100)
-    for data, _ in cut_in_pieces(rng, 3, 20 // length, length):
-        push(ring, data)
-    assert frame_count(ring) == 3 * 21
+def test_pieces_of_trajectories_over_a_log(rng, length):
+    """Trajectories of many environments are cut, and go on in the next push."""
+    envs, ring = 70, Ring(2000)
+    frames = rng.integers(0, 255, (21, envs, *SHAPE), dtype=np.uint8)
+    for at in range(0, 20, length):
+        source = frames[at : at + length + 1].reshape(-1, *SHAPE)
+        index = np.arange(length * envs)
+        obs, next_obs = IndexedColumn(source, index), IndexedColumn(source, index + envs)
+        push(ring, Columns({"obs": obs, "next_obs": next_obs}))
+    assert frame_count(ring) == envs * 21
 
 
-def test_a_name_of_another_frame_is_not_believed(rng):
+def test_a_frame_that_almost_equals_the_end_of_a_trajectory_is_kept_apart(rng):
     ring = Ring(100)
-    obs, next_obs = trajectory(rng, 40)
+    obs, next_obs = map(np.copy, trajectory(rng, 40))
     for at in range(0, 40, 4):
-        source = np.concatenate([obs[at : at + 4], next_obs[at + 3 : at + 4]])
-        index, names = np.arange(4), np.array([7, -1, -1, -1, 7])
-        pair = IndexedColumn(source, index, names), IndexedColumn(source, index + 1, names)
-        push(ring, Columns(dict(zip(("obs", "next_obs"), pair))))
+        begin = obs[at : at + 4].copy()
+        begin[0, 0, 0, 1] ^= 1
+        push(ring, batch(begin, next_obs[at : at + 4]))
+        obs[at : at + 4] = begin
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"], obs)
     assert np.array_equal(out["next_obs"], next_obs)

@@ -187,7 +187,7 @@ class Rollout:
             self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            self._complete(ids, tree_take(step.obs, complete), ~done[complete])
+            self._complete(ids, tree_take(step.obs, complete))
         if are_long:
             self._longest = int(self._traj_lengths.max())
         if not step.infos:
@@ -200,10 +200,10 @@ class Rollout:
         self._reset_policies(ended)
         return episodes
 
-    def _complete(self, env_ids: np.ndarray, obs: Tree, goes_on: np.ndarray) -> None:
-        """End trajectories with these observations; ``goes_on`` [n]: where the episode does not."""
+    def _complete(self, env_ids: np.ndarray, obs: Tree) -> None:
+        """End trajectories with these observations."""
         if self._log is not None:
-            self._log.end(env_ids, self._of_players(obs), goes_on)
+            self._log.end(env_ids, self._of_players(obs))
             self.waiting[env_ids] += self._sample_counts(self._traj_lengths[env_ids])
         self._traj_lengths[env_ids] = 0
 
@@ -240,7 +240,7 @@ class Rollout:
             ready, shown = self._envs.ready_columns()
             runs = np.isin(ready, ids)
             ids, obs = ready[runs], tree_take(shown, runs)
-        self._complete(ids, obs, np.ones(len(ids), bool))
+        self._complete(ids, obs)
         self._longest = 0
 
     def _sample_counts(self, lengths: np.ndarray) -> np.ndarray:

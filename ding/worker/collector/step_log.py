@@ -1,6 +1,5 @@
 """What environments did, step by step, in preallocated columns."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import methodcaller
@@ -14,9 +13,6 @@ from ding.worker.collector.steps import Tree
 
 #: Steps of all environments that are kept before their room is needed.
 _MIN_ROWS = 24
-#: Names of observations start with the number of the log that gave them.
-_LOG_BITS = 40
-_logs = itertools.count()
 
 
 class Ended(NamedTuple):
@@ -27,15 +23,12 @@ class Ended(NamedTuple):
         following: Those of the next observations, int64 ``[N]``.
         lengths: Transitions of each trajectory, int64 ``[M]``.
         env_ids: Environment of each trajectory, int64 ``[M]``.
-        names: Of the observations that each trajectory began and ended with, int64 ``[2, M]``: one
-            that continues another one begins with the observation of that name; -1 is none.
     """
 
     cells: np.ndarray
     following: np.ndarray
     lengths: np.ndarray
     env_ids: np.ndarray
-    names: np.ndarray
 
 
 class StepLog:
@@ -57,10 +50,8 @@ class StepLog:
         self._numbers = np.zeros(0, np.int64)  # of each cell's trajectory; 0: of none
         self._running = np.arange(env_num) + 1  # number of each environment's trajectory
         self._next_number = env_num + 1
-        # Ended trajectories, in order: their environments, numbers, final cells and names.
-        self._ended: list[tuple[np.ndarray, ...]] = []
-        self._begun = np.full(env_num, -1)  # names of what running trajectories began with
-        self._next_name = next(_logs) << _LOG_BITS
+        # Ended trajectories, in order: their environments, numbers and final cells.
+        self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._given: set[int] = set()  # players whose observations others have
 
     def append(self, env_ids: np.ndarray, columns: Sequence[Mapping[str, Tree]]) -> None:
@@ -81,28 +72,21 @@ class StepLog:
             for name, values in given.items():
                 _write(stored, name, cells, values)
 
-    def end(self, env_ids: np.ndarray, obs: Sequence[Tree], goes_on: np.ndarray) -> None:
-        """End the trajectories of environments with the step that was appended last.
-
-        ``goes_on`` [n]: whether the next trajectory begins with these observations (per player).
-        """
+    def end(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
+        """End the trajectories of environments with the step that was appended last, and with
+        these observations of each player."""
         cells = self._new_cells(np.zeros_like(env_ids))
         for stored, values in zip(self._players, obs):
             _write(stored, "obs", cells, values)
         finals = np.arange(cells.start, cells.stop)
-        names = np.arange(self._next_name, self._next_name + len(env_ids))
-        self._next_name += len(env_ids)
-        ended = (env_ids, self._running[env_ids], finals, self._begun[env_ids], names)
-        self._ended.append(ended)
+        self._ended.append((env_ids, self._running[env_ids], finals))
         self.forget(env_ids)
-        self._begun[env_ids] = np.where(goes_on, names, -1)
 
     def forget(self, env_ids: np.ndarray | slice) -> None:
         """Forget the running trajectories of environments, and begin others."""
         count = len(self._running[env_ids])
         self._running[env_ids] = np.arange(self._next_number, self._next_number + count)
         self._next_number += count
-        self._begun[env_ids] = -1
 
     def add_missing(self, name: str, like: np.ndarray, value: float) -> None:
         """Add a column of the dtype of `like`; the cells so far get `value`."""
@@ -122,7 +106,7 @@ class StepLog:
         """The trajectories that ended since `drop_ended`; ``None`` if there are none."""
         if not self._ended:
             return None
-        env_ids, numbers, finals, *names = map(np.concatenate, zip(*self._ended))
+        env_ids, numbers, finals = map(np.concatenate, zip(*self._ended))
         # Trajectories that have not ended sort last. Few bits sort faster.
         count = len(numbers)
         places = np.full(self._next_number, count, np.min_scalar_type(-count - 1))
@@ -134,7 +118,7 @@ class StepLog:
         following = np.empty_like(cells)
         following[:-1] = cells[1:]
         following[ends - 1] = finals
-        return Ended(cells, following, lengths, env_ids, np.stack(names))
+        return Ended(cells, following, lengths, env_ids)
 
     def transitions(self, player: int, ended: Ended, indexed: bool = False) -> dict[str, Tree]:
         """A player's columns of trajectories that ended, ``[N, ...]``, with ``next_obs``.
@@ -150,12 +134,9 @@ class StepLog:
             for name, cells in places.items():
                 columns[name] = tree_map(methodcaller("take", cells, axis=0), obs)
             return columns
-        names = np.full(self._used, -1)  # of the cells' observations
-        ends = ended.lengths.cumsum()
-        names[ended.cells[ends - ended.lengths]], names[ended.following[ends - 1]] = ended.names
         whole = tree_map(lambda leaf: leaf[: self._used], obs)
         for name, cells in places.items():
-            columns[name] = tree_map(partial(IndexedColumn, index=cells, names=names), whole)
+            columns[name] = tree_map(partial(IndexedColumn, index=cells), whole)
         self._given.add(player)
         return columns
 

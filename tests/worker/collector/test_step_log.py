@@ -18,7 +18,7 @@ def ended(log, player=0, **kwargs):
 
 
 def end(log, *finals, env_ids=EVERYONE):
-    log.end(env_ids, finals or [np.zeros(len(env_ids))], np.zeros(len(env_ids), bool))
+    log.end(env_ids, finals or [np.zeros(len(env_ids))])
 
 
 @pytest.mark.parametrize(
@@ -91,33 +91,12 @@ def test_observations_that_were_given_away_stay_as_they_are():
     assert log.ended().lengths.tolist() == [100]
 
 
-def test_an_observation_in_which_a_trajectory_is_cut_is_known_again():
-    log, names = StepLog(2), []
-    for goes_on in ([True, False], [True, True], [False, True]):
-        put(log, {})
-        log.end(EVERYONE, [np.zeros(2)], np.array(goes_on))
-        column = ended(log, indexed=True)["next_obs"]
-        obs = ended(log, indexed=True)["obs"]
-        names.append((obs.names[obs.index].tolist(), column.names[column.index].tolist()))
-        log.drop_ended()
-    (first, cut), (second, cut_again), (third, _) = names
-    assert first == [-1, -1]
-    assert second == [cut[0], -1]
-    assert third == cut_again
-    assert len({*cut, *cut_again}) == 4
-    log.forget(EVERYONE)  # environments were reset
-    put(log, {})
-    end(log)
-    obs = ended(log, indexed=True)["obs"]
-    assert obs.names[obs.index].tolist() == [-1, -1]
-
-
 def test_there_is_room_for_no_more_than_what_runs():
     """One environment plays on and on while the others' episodes are short."""
     log = StepLog(8)
     for _ in range(1000):
         log.append(np.arange(8), [{"obs": np.zeros((8, 100))}])
-        log.end(np.arange(1, 8), [np.zeros((7, 100))], np.zeros(7, bool))
+        log.end(np.arange(1, 8), [np.zeros((7, 100))])
         source = ended(log, indexed=True)["obs"].source
         log.drop_ended()
     assert source.base.nbytes < 8 * 1000 * 100 * 8 * 3 / 4
@@ -155,7 +134,7 @@ def test_trajectories_are_whole_in_any_order_of_steps_and_ends(data, env_num, st
             expected.running[i] = []
         ends = np.setdiff1d(ids[data.draw(subsets)[ids]], lost)
         if len(ends):
-            log.end(ends, [np.array(expected.obs)[ends]], np.zeros(len(ends), bool))
+            log.end(ends, [np.array(expected.obs)[ends]])
             expected.ended += [expected.running[i] for i in ends]
         for i in [*ends, *lost]:
             expected.running[i] = []
