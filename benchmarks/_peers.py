@@ -18,7 +18,7 @@ _TORCH = "torch==2.13.0"
 #: Name of the environment to what is installed into it, one pip call each.
 ENVIRONMENTS: dict[str, list[list[str]]] = {
     "peers": [
-        [_TORCH, "gymnasium==1.4.0"],
+        [_TORCH, "gymnasium[box2d,mujoco]==1.4.0"],
         ["stable-baselines3"],
         ["cpprb"],
         ["torchrl"],

@@ -3,12 +3,15 @@
     python benchmarks/returns.py configs/cartpole/cartpole_c51_config.py --seeds 0-4
     python benchmarks/returns.py --draw                # pictures and the two pages, of all files
     python benchmarks/returns.py --zoo                 # train the policies of the zoo, and its page
+    python benchmarks/returns.py configs/mujoco/hopper_sac_config.py --peer sb3 --env-step 100000
 
 Each run is the command ``ding`` in a separate process. It ends where the config's ``stop_value``
 is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluation; a seed that is
 run again replaces the stored one; ``--from FOLDER`` stores an existing run, even one
 that has not ended. The first paragraph of a config's docstring should name the published return and
-its source: it becomes the table's last column. Drawing needs matplotlib (``pip install .[bench]``).
+its source: it becomes the table's last column. ``--peer sb3`` trains SB3 with the config's
+hyperparameters (PPO, SAC and TD3) in an environment of its own, and stores
+``docs/returns/sb3_<config>.json``. Drawing needs matplotlib (``pip install .[bench]``).
 ``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo if none are named.
 """
 
@@ -28,6 +31,7 @@ from statistics import median
 from typing import Any
 
 import zoo
+from _peers import peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
 _writing = threading.Lock()
@@ -45,7 +49,7 @@ def main() -> None:
             result = done.result()
             print(f"{path.stem}, seed {seed}: {_words(result)}", flush=True)
             if "failed" not in result:
-                store(args.out, path, result)
+                store(args.out, path, result, args.peer)
     if args.zoo or args.draw:
         args.out.with_name("zoo.md").write_text(zoo.page(args.out))
     if args.draw:
@@ -67,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--mode", help="of ding -m: serial_offline for data sets")
     parser.add_argument("--set", action="append", default=[], help="as that of ding")
     parser.add_argument("--from", dest="folder", type=Path, help="folder of the run to store")
+    parser.add_argument("--peer", choices=["sb3"], help="train this library instead")
     parser.add_argument("--zoo", action="store_true", help="keep the best checkpoints")
     parser.add_argument("--draw", action="store_true", help="draw pictures and the table")
     args = parser.parse_args()
@@ -93,6 +98,8 @@ def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """Train once; returns what is stored of it, or ``{'failed': reason}``."""
     if args.folder is not None:
         return _read_run(args.folder, seed, args.set)
+    if args.peer is not None:
+        return _run_sb3(path, seed, args)
     with tempfile.TemporaryDirectory() as folder:
         exp = Path(folder) / "run"
         command = [sys.executable, "-m", "ding.entry.cli", "--quiet", "-c", str(path.resolve())]
@@ -113,6 +120,48 @@ def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
             with _writing:  # runs that are done at the same time
                 print(f"{path.stem}, seed {seed}: {zoo.keep(exp, path, seed)}", flush=True)
         return _read_run(exp, seed, args.set)
+
+
+def _run_sb3(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
+    from ding.config import compile_config, read_config
+
+    main_config, create_config = read_config(str(path))
+    cfg = compile_config(
+        main_config, create_cfg=create_config, seed=seed, auto=True, save_cfg=False
+    )
+    learn, collect, model = cfg.policy.learn, cfg.policy.collect, cfg.policy.model
+    evaluator = cfg.policy.eval.evaluator
+    # Evaluations are counted in updates there, in env steps here.
+    on_policy = "epoch_per_collect" in learn
+    updates = learn.epoch_per_collect / learn.batch_size if on_policy else learn.update_per_collect
+    sizes = model.get("encoder_hidden_size_list") or [model.actor_head_hidden_size]
+    job = {
+        "policy": create_config.policy.type,
+        "seed": seed,
+        "env": cfg.env,
+        "learn": learn,
+        "collect": collect,
+        "hidden": [sizes[0], model.actor_head_hidden_size],
+        "random_collect_size": cfg.policy.get("random_collect_size", 0),
+        "buffer_size": cfg.policy.other.get("replay_buffer", {}).get("replay_buffer_size"),
+        "eval_every": round(evaluator.eval_freq / updates),
+        "episodes": cfg.env.n_evaluator_episode,
+        "env_step": args.env_step,
+    }
+    command = [peer_python("peers"), str(ROOT / "benchmarks" / "_sb3_returns.py")]
+    done = subprocess.run(
+        command,
+        input=json.dumps(job, default=str),
+        env={"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        return {"failed": done.stderr.strip()[-2000:] or f"status {done.returncode}"}
+    result = json.loads(done.stdout.splitlines()[-1])
+    returns = result["evaluations"]["return"]
+    facts = {"best_return": max(returns), "last_return": returns[-1]}
+    return {"seed": seed, "status": "finished", "settings": [], "commit": None, **facts, **result}
 
 
 def _read_run(exp: Path, seed: int, settings: list[str]) -> dict[str, Any]:
@@ -146,12 +195,13 @@ def _evaluations(metrics: Path) -> dict[str, list[float]]:
     return columns
 
 
-def store(out: Path, path: Path, result: dict[str, Any]) -> None:
+def store(out: Path, path: Path, result: dict[str, Any], peer: str | None = None) -> None:
     """Put a run into its config's file, in place of one of the same seed."""
     from ding.config import read_config
 
     main_config, create_config = read_config(str(path))
-    file = out / f"{path.stem.removesuffix('_config')}.json"
+    prefix = "" if peer is None else f"{peer}_"
+    file = out / f"{prefix}{path.stem.removesuffix('_config')}.json"
     runs = json.loads(file.read_text())["runs"] if file.exists() else []
     runs = [*(other for other in runs if other["seed"] != result["seed"]), result]
     facts = {
@@ -159,6 +209,7 @@ def store(out: Path, path: Path, result: dict[str, Any]) -> None:
         "policy": create_config.policy.type,
         "env": main_config.env.get("env_id") or create_config.env.type,
         "goal": main_config.env.get("stop_value"),
+        "peer": peer,
     }
     head = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in facts.items())
     rows = [json.dumps(other) for other in sorted(runs, key=lambda other: other["seed"])]
@@ -190,7 +241,9 @@ def draw(results: list[dict[str, Any]], out: Path) -> dict[str, str]:
         figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
         for config in configs:
             steps, middle, low, high = band(config["runs"])
-            (line,) = axes.plot(steps, middle, linewidth=1.3, label=_label(config, configs))
+            style = "--" if config.get("peer") else "-"
+            label = _label(config, configs)
+            (line,) = axes.plot(steps, middle, style, linewidth=1.3, label=label)
             axes.fill_between(steps, low, high, alpha=0.15, color=line.get_color(), linewidth=0)
         for goal in {config["goal"] for config in configs if config["goal"] is not None}:
             axes.axhline(goal, color="grey", linestyle=":", linewidth=1)
@@ -225,8 +278,10 @@ def _axis(runs: list[dict[str, Any]]) -> str:
 
 def _label(config: dict[str, Any], others: list[dict[str, Any]]) -> str:
     """The policy, or the config's name where others have the same policy."""
-    alone = sum(other["policy"] == config["policy"] for other in others) == 1
-    return config["policy"] if alone else Path(config["config"]).stem.removesuffix("_config")
+    kind = config["policy"], config.get("peer")
+    alone = sum((other["policy"], other.get("peer")) == kind for other in others) == 1
+    name = config["policy"] if alone else Path(config["config"]).stem.removesuffix("_config")
+    return f"SB3: {name}" if config.get("peer") else name
 
 
 HEADER = """\
@@ -243,7 +298,8 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "goal; where a seed misses it, its steps to the goal count as those of the whole run (≥). "
         "Seconds are of one core that others share. Offline runs go through their whole data, "
         "whatever they return. With a † are runs from before environments of gymnasium were seeded "
-        "as they are now: the same seeds make other runs today.",
+        "as they are now: the same seeds make other runs today. Dashed curves are SB3's, with the "
+        "hyperparameters of the config that is named.",
     ]
     for env, file in pictures.items():
         rows = [_row(result) for result in results if result["env"] == env]
@@ -259,8 +315,11 @@ def _row(result: dict[str, Any]) -> str:
     best = [run["best_return"] for run in runs]
     seconds = [run["seconds"] for run in runs if run["seconds"] is not None]
     sign = "" if all(reached) else "≥ "
+    peer = result.get("peer")
+    versions = sorted({f"SB3 {run['versions']['stable-baselines3']}" for run in runs if peer})
+    name = f"[{Path(result['config']).stem.removesuffix('_config')}](../{result['config']})"
     cells = [
-        f"[{Path(result['config']).stem.removesuffix('_config')}](../{result['config']})",
+        f"SB3 on {name}" if peer else name,
         result["policy"],
         "-" if result["goal"] is None else f"{result['goal']:g}",
         f"{sum(reached)} of {len(runs)}",
@@ -268,9 +327,9 @@ def _row(result: dict[str, Any]) -> str:
         f"{median(best):.4g} [{min(best):.4g} .. {max(best):.4g}]",
         f"{median(run['last_return'] for run in runs):.4g}",
         f"{median(seconds):.0f}" if seconds else "-",
-        zoo.commits([run["commit"] for run in runs]),
+        ", ".join(versions) if peer else zoo.commits([run["commit"] for run in runs]),
         _paper(result["policy"]),
-        _about(ROOT / result["config"]),
+        "the config's hyperparameters" if peer else _about(ROOT / result["config"]),
     ]
     return "| " + " | ".join(cells) + " |"
 
