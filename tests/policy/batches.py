@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import tree_map
+from ding.data import Columns, tree_map
 from ding.policy import get_policy_cls
 from ding.utils import deep_merge_dicts, set_pkg_seed
 
@@ -74,7 +74,7 @@ def build(name, kind="", **more):
     cls = get_policy_cls(EasyDict(type=name))
     cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides(name, kind)))
     torch.manual_seed(0)
-    return cls(deep_merge_dicts(cfg, EasyDict(more)), enable_field=["learn", "collect"])
+    return cls(deep_merge_dicts(cfg, EasyDict(more)))
 
 
 def observations(name, kind, n, rng):
@@ -98,7 +98,7 @@ def samples(policy, name, kind="", lengths=LENGTHS, seed=0):
     set_pkg_seed(seed, use_cuda=False)
     obs, next_obs = (observations(name, kind, n, rng) for _ in range(2))
     batched = policy.collect_mode.batched
-    eps = {"eps": 0.2} if _explores_by_eps(name) else {}
+    eps = {"eps": 0.2} if explores_by_eps(name) else {}
     ids = {"env_ids": list(range(n))} if batched.recurrent else {}
     output = tree_map(np.asarray, batched.forward(obs, **eps, **ids))
     columns = {name: output[name] for name in ("action", *batched.transition_outputs)}
@@ -112,7 +112,56 @@ def samples(policy, name, kind="", lengths=LENGTHS, seed=0):
     return made
 
 
-def _explores_by_eps(name):
+def explores_by_eps(name):
+    """Whether the collect mode takes ``eps``."""
     greedy = ("discrete_sac", "pdqn", "sql", "sqn", "bdq", "mdqn", "dqfd", "discrete_cql")
     values = ("dqn", "c51", "qrdqn", "iqn", "fqf", "rainbow", "r2d2", "r2d3")
     return name in (*greedy, *values, *TEAMS)
+
+
+def make(cls, network=None, seed=0, **overrides):
+    """A policy for three numbers and two actions; ``overrides`` go over the config of its class."""
+    model = overrides.pop("model", {})
+    if "agent_obs_shape" not in model:
+        model = {"obs_shape": 3, "action_shape": 2, **model}
+    cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides, model=model))
+    set_pkg_seed(seed, use_cuda=False)
+    return cls(cfg, model=network)
+
+
+def steps(obs, next_obs, action, reward, done, **more):
+    """Samples of single steps, whose observations are one number each."""
+    columns = {
+        name: torch.tensor(part)[:, None]
+        for name, part in zip(("obs", "next_obs"), (obs, next_obs))
+    }
+    columns |= {"action": torch.tensor(action), "reward": torch.tensor(reward)}
+    return Columns({**columns, "done": np.array(done), **more})
+
+
+def rollout(obs, action, adv, **more):
+    """Samples of an actor-critic; the values are the observations, of one number each."""
+    zeros = torch.zeros(len(obs), 1)
+    columns = {
+        name: torch.tensor(part)[:, None]
+        for name, part in zip(("obs", "action", "adv"), (obs, action, adv))
+    }
+    columns |= {"next_obs": zeros, "reward": zeros, "value": columns["obs"]}
+    return Columns({**columns, "done": np.zeros(len(obs), bool), **more})
+
+
+def random_steps(n, numbers=None, obs=3, nstep=1, seed=0, **more):
+    """Samples of random steps, with actions of some numbers, or of two choices if that is None."""
+    rng = np.random.default_rng(seed)
+    action = rng.integers(2, size=n) if numbers is None else rng.uniform(-1, 1, (n, numbers))
+    columns = {
+        "obs": rng.normal(size=(n, obs)),
+        "next_obs": rng.normal(size=(n, obs)),
+        "action": action,
+        "reward": rng.normal(size=(n, nstep)),
+    }
+    columns = {
+        name: torch.from_numpy(part if part.dtype == np.int64 else part.astype(np.float32))
+        for name, part in columns.items()
+    }
+    return Columns({**columns, "done": rng.random(n) < 0.3, **more})

@@ -8,14 +8,13 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.data import Columns
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
 from ding.policy.advantage_actor_critic import CountedSteps
 from ding.rl_utils import ppo_value_error
-from ding.utils import deep_merge_dicts, set_pkg_seed
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, optimizer_of
+from tests.policy.batches import make as build, rollout as samples
 
 
 class FixedActorCritic(nn.Module):
@@ -28,28 +27,6 @@ class FixedActorCritic(nn.Module):
 
     def forward(self, x, mode):
         return {"logit": self.logit.expand(len(x), 2), "value": x[:, 0] * self.scale}
-
-
-def build(cls, network=None, **overrides):
-    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    set_pkg_seed(0, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
-
-
-def samples(obs, action, adv, **more):
-    n = len(obs)
-    return Columns(
-        {
-            "obs": torch.tensor(obs)[:, None],
-            "next_obs": torch.zeros(n, 1),
-            "action": torch.tensor(action)[:, None],
-            "value": torch.tensor(obs)[:, None],
-            "adv": torch.tensor(adv)[:, None],
-            "reward": torch.zeros(n, 1),
-            "done": np.zeros(n, bool),
-            **more,
-        }
-    )
 
 
 def test_a2c_by_hand():
@@ -192,29 +169,6 @@ def test_counted_steps_are_forgotten_when_no_buffer_can_have_them():
 
 @pytest.mark.parametrize("cls", [A2CPolicy, PPOOffPolicy])
 class TestFamily:
-    def test_continuous_actions(self, cls):
-        policy = build(
-            cls,
-            action_space="continuous",
-            model=dict(obs_shape=3, action_shape=2, action_space="continuous"),
-        )
-        rng = np.random.default_rng(0)
-        obs = rng.normal(size=(6, 3)).astype(np.float32)
-        output = policy.collect_mode.batched.forward(obs)
-        columns = {"obs": obs, "next_obs": obs, "action": output["action"].numpy()}
-        columns["logit"] = {name: leaf.numpy() for name, leaf in output["logit"].items()}
-        columns["value"] = output["value"].numpy()
-        columns["reward"], columns["done"] = np.ones(6, np.float32), np.zeros(6, bool)
-        data = Columns(policy.collect_mode.batched.get_train_columns(columns, np.array([6])))
-        logs = policy.learn_mode.forward(data)
-        assert math.isfinite((logs[0] if isinstance(logs, list) else logs)["total_loss"])
-
-    def test_nan_is_refused(self, cls):
-        policy = build(cls, FixedActorCritic())
-        data = samples([1.0, 2.0], [1, 0], [math.nan, 1.0], logit=torch.zeros(2, 2))
-        with pytest.raises(DataError, match="adv"):
-            policy.learn_mode.forward(data)
-
     def test_unknown_action_space(self, cls):
         with pytest.raises(ConfigError, match="'general'"):
             build(cls, action_space="general")

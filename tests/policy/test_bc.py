@@ -173,30 +173,6 @@ class TestEachKind:
         else:
             learned.at_most(losses[-1] / losses[0], 1 / 3)
 
-    def test_reloaded_policy_learns_and_acts_the_same(self, kind):
-        policy, data = learner(kind)
-        other, _ = learner(kind)
-        for _ in range(3):
-            policy.learn_mode.forward(data)
-        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-        logs = [each.learn_mode.forward(data) for each in (policy, other)]
-        assert logs[0]["total_loss"] == logs[1]["total_loss"]
-        obs = {i: torch.randn(3) for i in range(4)}
-        ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
-        assert all(torch.equal(ours[i]["action"], theirs[i]["action"]) for i in obs)
-
-    def test_actions(self, kind):
-        policy, _ = learner(kind)
-        obs = {i: torch.randn(3) * 5 for i in range(4)}
-        for mode in (policy.collect_mode, policy.eval_mode):
-            for output in mode.forward(obs).values():
-                action = output["action"]
-                if KINDS[kind].get("continuous"):
-                    assert action.dtype == torch.float32
-                    assert bool((action.abs() <= 1).all())
-                else:
-                    assert action.dtype == torch.int64
-
 
 class TestExploration:
     def test_noise_falls_with_the_steps(self):

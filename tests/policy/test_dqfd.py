@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
 from ding.policy import DQFDPolicy
-from ding.utils import deep_merge_dicts, set_pkg_seed
+from tests.policy.batches import make
 
 TABLE = [[1.0, 2.0, 0.0], [3.0, 4.0, -1.0], [0.5, 6.0, 2.0]]
 
@@ -23,11 +22,8 @@ class TableQ(nn.Module):
 
 
 def build(network=None, **overrides):
-    set_pkg_seed(0, use_cuda=False)
-    overrides.setdefault("model", {"obs_shape": 1, "action_shape": 3})
-    defaults = dict(nstep=2, discount_factor=0.5)
-    cfg = deep_merge_dicts(DQFDPolicy.default_config(), EasyDict({**defaults, **overrides}))
-    return DQFDPolicy(cfg, model=network)
+    defaults = dict(nstep=2, discount_factor=0.5, model={"obs_shape": 1, "action_shape": 3})
+    return make(DQFDPolicy, network, **{**defaults, **overrides})
 
 
 def samples():

@@ -12,6 +12,7 @@ from ding.policy import DQNPolicy
 from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 from tests.policy.attributes import model_of, target_of
+from tests.policy.batches import random_steps as random_samples, steps as samples
 
 
 class LinearQ(nn.Module):
@@ -23,32 +24,6 @@ class LinearQ(nn.Module):
 
     def forward(self, x):
         return {"logit": x * self.weight}
-
-
-def samples(obs, next_obs, action, reward, done, **more):
-    return Columns(
-        {
-            "obs": torch.tensor(obs)[:, None],
-            "next_obs": torch.tensor(next_obs)[:, None],
-            "action": torch.tensor(action),
-            "reward": torch.tensor(reward),
-            "done": np.array(done),
-            **more,
-        }
-    )
-
-
-def random_samples(n, seed=0, obs_dim=3, nstep=1):
-    rng = np.random.default_rng(seed)
-    return Columns(
-        {
-            "obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
-            "next_obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
-            "action": torch.from_numpy(rng.integers(2, size=n)),
-            "reward": torch.from_numpy(rng.normal(size=(n, nstep)).astype(np.float32)),
-            "done": rng.random(n) < 0.3,
-        }
-    )
 
 
 @pytest.fixture
@@ -154,7 +129,7 @@ def test_target_is_assigned_every_freq_updates(make_dqn):
     assert same_weights(policy)
     equal = []
     for i in range(7):
-        policy.learn_mode.forward(random_samples(8, i))
+        policy.learn_mode.forward(random_samples(8, seed=i))
         equal.append(same_weights(policy))
     assert equal == [False, False, True, False, False, True, False]
 
@@ -256,14 +231,14 @@ def test_dict_observations(make_dqn):
 def test_resumed_training_is_bit_for_bit_the_same(make_dqn, target):
     straight = make_dqn(learn=target)
     for i in range(4):
-        straight.learn_mode.forward(random_samples(16, i))
+        straight.learn_mode.forward(random_samples(16, seed=i))
     saved = copy.deepcopy(straight.learn_mode.state_dict())
     assert {"model", "target_model", "optimizer"} <= saved.keys()
     resumed = make_dqn(learn=target)
-    resumed.learn_mode.forward(random_samples(16, 99))
+    resumed.learn_mode.forward(random_samples(16, seed=99))
     resumed.learn_mode.load_state_dict(saved)
     for i in range(4, 9):
-        logs = [p.learn_mode.forward(random_samples(16, i)) for p in (straight, resumed)]
+        logs = [p.learn_mode.forward(random_samples(16, seed=i)) for p in (straight, resumed)]
         assert logs[0]["total_loss"] == logs[1]["total_loss"]
         assert same_state(straight, resumed)
 
@@ -309,11 +284,6 @@ def test_infinite_loss_of_a_finite_batch_blames_the_network(make_dqn):
     policy = make_dqn(LinearQ([1e30, 1e30]))
     with pytest.raises(DataError, match=r"the loss is inf; its batch is finite.*learning_rate"):
         policy.learn_mode.forward(samples([1.0], [1.0], [0], [[0.0]], [False]))
-
-
-def test_monitored_values_are_in_the_log(make_dqn):
-    mode = make_dqn().learn_mode
-    assert set(mode.monitor_vars()) <= mode.forward(random_samples(4)).keys()
 
 
 def test_solves_a_chain(make_dqn, learned):

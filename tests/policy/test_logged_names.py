@@ -1,147 +1,70 @@
 """Names under which policies log, which dashboards and scripts of users look for."""
 
 import pytest
-import torch
 from easydict import EasyDict
 
 from ding.policy import get_policy_cls
+from tests.policy import batches
+from tests.policy.batches import CASES
 
 #: By policy type.
 NAMES = {
-    "a2c": """
-        cur_lr total_loss policy_loss value_loss entropy_loss adv_abs_max grad_norm
-    """,
-    "acer": """
-        actor_loss bc_loss policy_loss critic_loss entropy_loss kl_div
-    """,
-    "bc": """
-        cur_lr total_loss forward_time backward_time sync_time
-    """,
-    "bcq": """
-        td_error target_q_value critic_loss twin_critic_loss actor_loss recons_loss kld_loss
-        vae_loss
-    """,
-    "bdq": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "c51": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "collaq": """
-        cur_lr total_loss colla_loss td_loss grad_norm
-    """,
-    "coma": """
-        cur_lr total_loss policy_loss value_loss entropy_loss
-    """,
-    "cql": """
-        policy_loss critic_loss cur_lr_q cur_lr_p target_q_value alpha td_error
-        transformed_log_prob twin_critic_loss alpha_loss
-    """,
-    "d4pg": """
-        cur_lr_actor cur_lr_critic critic_loss actor_loss total_loss q_value action
-    """,
-    "ddpg": """
-        cur_lr_actor cur_lr_critic critic_loss actor_loss total_loss q_value q_value_twin
-        action td_error critic_twin_loss
-    """,
-    "discrete_cql": """
-        cur_lr total_loss q_target q_value
-    """,
-    "discrete_sac": """
-        cur_lr total_loss alpha_loss policy_loss critic_loss cur_lr_q cur_lr_p target_q_value
-        q_value_1 q_value_2 alpha td_error target_value entropy twin_critic_loss
-    """,
-    "dqfd": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "dqn": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "edac": """
-        policy_loss critic_loss cur_lr_q cur_lr_p target_q_value alpha td_error
-        transformed_log_prob twin_critic_loss alpha_loss
-    """,
-    "fqf": """
-        cur_lr_fraction_loss cur_lr_quantile_loss logit fraction_loss quantile_loss
-        total_norm_quantiles_proposal total_norm_Q total_norm_fqf_fc total_norm_encoder
-    """,
-    "impala": """
-        cur_lr total_loss policy_loss value_loss entropy_loss
-    """,
-    "iqn": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "madqn": """
-        cur_lr total_loss total_q target_total_q grad_norm target_reward_total_q
-        cooperation_grad_norm cooperation_loss
-    """,
-    "mdqn": """
-        cur_lr total_loss q_value action_gap clip_frac
-    """,
-    "pdqn": """
-        cur_lr total_loss q_loss continuous_loss q_value reward target_q_value
-    """,
-    "pg": """
-        cur_lr total_loss policy_loss entropy_loss return_abs_max grad_norm
-    """,
-    "ppg": """
-        policy_cur_lr value_cur_lr policy_loss value_loss entropy_loss policy_adv_abs_max
-        approx_kl clipfrac aux_value_loss auxiliary_loss behavioral_cloning_loss
-    """,
-    "ppg_offpolicy": """
-        policy_cur_lr value_cur_lr policy_loss value_loss entropy_loss policy_adv_abs_max
-        approx_kl clipfrac aux_value_loss auxiliary_loss behavioral_cloning_loss
-    """,
-    "ppo": """
-        cur_lr total_loss policy_loss value_loss entropy_loss adv_max adv_mean approx_kl
-        clipfrac value_max value_mean
-    """,
-    "ppo_offpolicy": """
-        cur_lr total_loss policy_loss value value_loss entropy_loss adv_abs_max approx_kl
-        clipfrac
-    """,
-    "ppo_pg": """
-        cur_lr total_loss policy_loss entropy_loss approx_kl clipfrac
-    """,
-    "qmix": """
-        cur_lr total_loss total_q target_total_q grad_norm target_reward_total_q
-    """,
-    "qrdqn": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "qtran": """
-        cur_lr total_loss td_loss opt_loss nopt_loss grad_norm
-    """,
-    "r2d2": """
-        cur_lr total_loss priority q_s_taken-a_t0 target_q_s_max-a_t0 q_s_a-mean_t0
-    """,
-    "r2d3": """
-        cur_lr total_loss nstep_loss 1step_loss sl_loss priority q_s_taken-a_t0
-        target_q_s_max-a_t0 q_s_a-mean_t0
-    """,
-    "rainbow": """
-        cur_lr total_loss q_value target_q_value
-    """,
-    "sac": """
-        policy_loss critic_loss cur_lr_q cur_lr_p target_q_value alpha td_error
-        transformed_log_prob twin_critic_loss alpha_loss
-    """,
-    "sql": """
-        cur_lr total_loss record_value_function
-    """,
-    "sqn": """
-        alpha_loss alpha entropy q_loss q_value
-    """,
-    "td3": """
-        q_value loss lr entropy target_q_value td_error
-    """,
-    "td3_bc": """
-        cur_lr_actor cur_lr_critic critic_loss actor_loss total_loss q_value q_value_twin
-        action td_error critic_twin_loss
-    """,
-    "wqmix": """
-        cur_lr total_loss total_q target_total_q grad_norm target_reward_total_q
-    """,
+    "a2c": "cur_lr total_loss policy_loss value_loss entropy_loss adv_abs_max grad_norm",
+    "acer": "actor_loss bc_loss policy_loss critic_loss entropy_loss kl_div",
+    "bc": "cur_lr total_loss forward_time backward_time sync_time",
+    "bcq": "td_error target_q_value critic_loss twin_critic_loss actor_loss recons_loss kld_loss "
+    "vae_loss",
+    **dict.fromkeys(
+        ("bdq", "c51", "dqfd", "dqn", "iqn", "qrdqn", "rainbow"),
+        "cur_lr total_loss q_value target_q_value",
+    ),
+    "collaq": "cur_lr total_loss colla_loss td_loss grad_norm",
+    **dict.fromkeys(
+        ("coma", "impala"),
+        "cur_lr total_loss policy_loss value_loss entropy_loss",
+    ),
+    **dict.fromkeys(
+        ("cql", "edac", "sac"),
+        "policy_loss critic_loss cur_lr_q cur_lr_p target_q_value alpha td_error "
+        "transformed_log_prob twin_critic_loss alpha_loss",
+    ),
+    "d4pg": "cur_lr_actor cur_lr_critic critic_loss actor_loss total_loss q_value action",
+    **dict.fromkeys(
+        ("ddpg", "td3_bc"),
+        "cur_lr_actor cur_lr_critic critic_loss actor_loss total_loss q_value q_value_twin "
+        "action td_error critic_twin_loss",
+    ),
+    "discrete_cql": "cur_lr total_loss q_target q_value",
+    "discrete_sac": "cur_lr total_loss alpha_loss policy_loss critic_loss cur_lr_q cur_lr_p "
+    "target_q_value q_value_1 q_value_2 alpha td_error target_value entropy twin_critic_loss",
+    "fqf": "cur_lr_fraction_loss cur_lr_quantile_loss logit fraction_loss quantile_loss "
+    "total_norm_quantiles_proposal total_norm_Q total_norm_fqf_fc total_norm_encoder",
+    "madqn": "cur_lr total_loss total_q target_total_q grad_norm target_reward_total_q "
+    "cooperation_grad_norm cooperation_loss",
+    "mdqn": "cur_lr total_loss q_value action_gap clip_frac",
+    "pdqn": "cur_lr total_loss q_loss continuous_loss q_value reward target_q_value",
+    "pg": "cur_lr total_loss policy_loss entropy_loss return_abs_max grad_norm",
+    **dict.fromkeys(
+        ("ppg", "ppg_offpolicy"),
+        "policy_cur_lr value_cur_lr policy_loss value_loss entropy_loss policy_adv_abs_max "
+        "approx_kl clipfrac aux_value_loss auxiliary_loss behavioral_cloning_loss",
+    ),
+    "ppo": "cur_lr total_loss policy_loss value_loss entropy_loss adv_max adv_mean approx_kl "
+    "clipfrac value_max value_mean",
+    "ppo_offpolicy": "cur_lr total_loss policy_loss value value_loss entropy_loss adv_abs_max "
+    "approx_kl clipfrac",
+    "ppo_pg": "cur_lr total_loss policy_loss entropy_loss approx_kl clipfrac",
+    **dict.fromkeys(
+        ("qmix", "wqmix"),
+        "cur_lr total_loss total_q target_total_q grad_norm target_reward_total_q",
+    ),
+    "qtran": "cur_lr total_loss td_loss opt_loss nopt_loss grad_norm",
+    "r2d2": "cur_lr total_loss priority q_s_taken-a_t0 target_q_s_max-a_t0 q_s_a-mean_t0",
+    "r2d3": "cur_lr total_loss nstep_loss 1step_loss sl_loss priority q_s_taken-a_t0 "
+    "target_q_s_max-a_t0 q_s_a-mean_t0",
+    "sql": "cur_lr total_loss record_value_function",
+    "sqn": "alpha_loss alpha entropy q_loss q_value",
+    "td3": "q_value loss lr entropy target_q_value td_error",
 }
 #: What is not logged, see docs/differences.md.
 LEFT_OUT = {
@@ -217,42 +140,14 @@ def test_agents_of_happo_have_names_of_their_own():
     assert all(name.startswith("agent") for name in names)
 
 
-def test_what_a_policy_returns_has_these_names():
-    batch = [
-        {
-            "obs": torch.randn(4),
-            "next_obs": torch.randn(4),
-            "done": False,
-            "action": torch.rand(2) * 2 - 1,
-            "reward": torch.ones(1),
-        }
-        for _ in range(4)
-    ]
-    for kind in ("sac", "td3_bc", "cql", "edac", "d4pg", "bcq", "ddpg", "td3"):
-        policy = build(kind)
-        policy._priority = policy._priority_IS_weight = False
-        rows = batch
-        if kind == "d4pg":
-            rows = [{**row, "reward": torch.ones(3)} for row in batch]
-        logs = [policy.learn_mode.forward(rows) for _ in range(2)]
-        named = set(NAMES[kind].split()) - LEFT_OUT.get(kind, set())
-        single = {"critic_twin_loss", "q_value_twin"} if kind == "ddpg" else set()
-        assert named - single <= logs[1].keys() | {"alpha_loss"}, kind
-        assert logs[0].keys() & {"cur_lr_dis", "conservative"} == set()
-
-
-def test_names_of_discrete_policies():
-    batch = [
-        {
-            "obs": torch.randn(4),
-            "next_obs": torch.randn(4),
-            "done": False,
-            "action": torch.tensor([i % 2]),
-            "reward": torch.ones(1),
-        }
-        for i in range(4)
-    ]
-    for kind in ("dqn", "mdqn", "sql", "sqn", "fqf", "discrete_cql", "discrete_sac", "iqn"):
-        policy = build(kind, nstep=1)
-        log = policy.learn_mode.forward(batch)
-        assert set(NAMES[kind].split()) - LEFT_OUT.get(kind, set()) <= log.keys(), kind
+@pytest.mark.parametrize("kind", [name for name in NAMES if (name, "") in CASES])
+def test_what_a_policy_returns_has_these_names(kind):
+    learn = {"aux_freq": 1} if kind.startswith("ppg") else {}
+    policy = batches.build(kind, learn=learn)
+    data = batches.samples(policy, kind)
+    logs = [policy.learn_mode.forward(dict(data)) for _ in range(2)]
+    log = {
+        name for one in logs for part in (one if isinstance(one, list) else [one]) for name in part
+    }
+    named = set(NAMES[kind].split()) - LEFT_OUT.get(kind, set())
+    assert named - ({"critic_twin_loss", "q_value_twin"} if kind == "ddpg" else set()) <= log

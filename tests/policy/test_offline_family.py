@@ -1,13 +1,11 @@
 """EDAC, implicit Q-learning and batch-constrained Q-learning against numbers worked out by hand."""
 
-import copy
 import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
@@ -15,9 +13,9 @@ from ding.policy.bcq import BCQPolicy
 from ding.policy.cql import CQLPolicy, EDACPolicy
 from ding.policy.ddpg import TD3BCPolicy
 from ding.policy.iql import IQLPolicy
-from ding.utils import deep_merge_dicts, set_pkg_seed
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, target_of
+from tests.policy.batches import make, random_steps
 
 SMALL = dict(actor_head_hidden_size=16, critic_head_hidden_size=16)
 MODELS = {
@@ -33,26 +31,8 @@ STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, discount_factor=0.5)
 
 
 def build(cls, network=None, seed=0, **overrides):
-    model = {"obs_shape": 3, "action_shape": 2, **MODELS[cls]}
-    overrides["model"] = {**model, **overrides.get("model", {})}
-    set_pkg_seed(seed, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
-
-
-def random_samples(n=16, nan=False):
-    rng = np.random.default_rng(0)
-    obs = rng.normal(size=(2, n, 3)).astype(np.float32)
-    if nan:
-        obs[0, 0, 0] = np.nan
-    return Columns(
-        {
-            "obs": torch.from_numpy(obs[0]),
-            "next_obs": torch.from_numpy(obs[1]),
-            "action": torch.from_numpy(rng.uniform(-1, 1, (n, 2)).astype(np.float32)),
-            "reward": torch.from_numpy(rng.normal(size=(n, 1)).astype(np.float32)),
-            "done": rng.random(n) < 0.3,
-        }
-    )
+    overrides["model"] = {**MODELS[cls], **overrides.get("model", {})}
+    return make(cls, network, seed, **overrides)
 
 
 @pytest.mark.parametrize("cls", MODELS)
@@ -61,44 +41,9 @@ class TestFamily:
         rate = "learning_rate_critic" if cls is TD3BCPolicy else "learning_rate_q"
         learn = {"discount_factor": 0.0, rate: 0.01}
         policy = build(cls, seed=learned.seed, learn=learn)
-        data = random_samples(64)
+        data = random_steps(64, 2)
         errors = [policy.learn_mode.forward(data)["td_error"] for _ in range(250)]
         learned.lowered(errors, 0.9)
-
-    def test_reloaded_policy_learns_and_acts_the_same(self, cls):
-        policy, other = build(cls), build(cls)
-        data = random_samples()
-        for _ in range(3):
-            policy.learn_mode.forward(data)
-        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-        logs, actions = [], []
-        obs = {i: torch.randn(3) for i in range(4)}
-        for each in (policy, other):
-            torch.manual_seed(5)
-            logs.append([each.learn_mode.forward(data) for _ in range(2)][-1])
-            actions.append([out["action"] for out in each.eval_mode.forward(obs).values()])
-        assert logs[0].keys() == logs[1].keys()
-        for key, value in logs[0].items():
-            assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
-        assert all(torch.equal(*pair) for pair in zip(*actions))
-
-    def test_actions(self, cls):
-        policy = build(cls)
-        obs = {i: torch.randn(3) * 5 for i in range(4)}
-        for mode in (policy.collect_mode, policy.eval_mode):
-            for output in mode.forward(obs).values():
-                assert output["action"].shape == (2,)
-                assert bool((output["action"].abs() <= 1).all())
-
-    def test_what_is_not_finite_is_refused(self, cls):
-        with pytest.raises(DataError, match="obs"):
-            build(cls).learn_mode.forward(random_samples(8, nan=True))
-
-    def test_logs_what_it_announces(self, cls):
-        policy = build(cls)
-        data, names = random_samples(), set(policy.learn_mode.monitor_vars())
-        logs = [policy.learn_mode.forward(data) for _ in range(2)]
-        assert names <= set().union(*logs)
 
 
 # ---------------------------------------------------------------------- EDAC
@@ -122,7 +67,7 @@ def single_critics(policy, obs, action):
 
 def test_edac_penalises_critics_whose_gradients_agree():
     # Targets do not count: the learning rates are 0 and the two differ by the penalty alone.
-    data, losses = random_samples(8), []
+    data, losses = random_steps(8, 2), []
     for eta in (0.0, 2.0):
         policy = build(EDACPolicy, learn=dict(STILL, eta=eta))
         torch.manual_seed(1)
@@ -140,7 +85,7 @@ def test_edac_penalises_critics_whose_gradients_agree():
 
 
 def test_edac_takes_the_least_of_its_critics():
-    policy, data = build(EDACPolicy, learn=dict(STILL, eta=0.0)), random_samples(8)
+    policy, data = build(EDACPolicy, learn=dict(STILL, eta=0.0)), random_steps(8, 2)
     batch = {name: data.columns[name] for name in ("next_obs", "obs", "action")}
     torch.manual_seed(1)
     with torch.no_grad():

@@ -8,19 +8,13 @@ from torch.nn.utils import parametrize
 from ding.policy import DQNPolicy
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
 from tests.policy.attributes import model_of
+from tests.policy.batches import random_steps
 
 OBS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 
 
-def samples(size=16, seed=0):
-    rng = np.random.default_rng(seed)
-    return {
-        "obs": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32)),
-        "next_obs": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32)),
-        "action": torch.from_numpy(rng.integers(0, 2, size)),
-        "reward": torch.from_numpy(rng.normal(size=(size, 1)).astype(np.float32)),
-        "done": torch.from_numpy(rng.random(size) < 0.3),
-    }
+def samples():
+    return dict(random_steps(16).collated())
 
 
 def learn(policy):

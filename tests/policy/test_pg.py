@@ -1,6 +1,5 @@
 """REINFORCE and PPO without a critic against numbers worked out by hand, and on small tasks."""
 
-import copy
 import math
 
 import gymnasium
@@ -15,8 +14,8 @@ from ding.data import Columns
 from ding.entry import serial_pipeline_onpolicy
 from ding.envs import DingEnvWrapper
 from ding.policy import PGPolicy, PPOPGPolicy
-from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.batches import make as build
 
 BOTH = [PGPolicy, PPOPGPolicy]
 
@@ -30,12 +29,6 @@ class Fixed(nn.Module):
 
     def forward(self, x):
         return {"logit": self.logit.expand(len(x), 2)}
-
-
-def build(cls, network=None, **overrides):
-    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    set_pkg_seed(0, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
 
 
 def episodes(policy, lengths, rewards, obs_dim=3, done=True):
@@ -143,21 +136,6 @@ def test_action_spaces(cls, kind):
     assert set(policy.learn_mode.monitor_vars()) <= set(logs[0])
     action = policy.eval_mode.forward({1: torch.zeros(3)})[1]["action"]
     assert action.shape == ((1,) if kind == "discrete" else (2,))
-
-
-@pytest.mark.parametrize("cls", BOTH)
-def test_reloaded_policy_goes_on_the_same(cls):
-    policy, other = build(cls), build(cls)
-    data = episodes(policy, [20, 12], list(range(32)))
-    policy.learn_mode.forward(data)
-    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-    logs = []
-    for each in (policy, other):
-        torch.manual_seed(3)
-        logs.append(each.learn_mode.forward(data))
-    assert logs[0] == logs[1]
-    obs = {0: torch.ones(3)}
-    assert torch.equal(*(each.eval_mode.forward(obs)[0]["logit"] for each in (policy, other)))
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -15,11 +15,15 @@ from ding.entry import serial_pipeline, serial_pipeline_onpolicy_ppg
 from ding.model import PPG
 from ding.policy import PPGOffPolicy, PPGPolicy
 from ding.rl_utils.log_prob_utils import kl
-from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 from tests.policy.attributes import model_of
+from tests.policy.batches import make as build, rollout
 
 BOTH = [PPGPolicy, PPGOffPolicy]
+
+
+def samples(obs, *args):
+    return rollout(obs, *args, logit=torch.zeros(len(obs), 2))
 
 
 class Number(nn.Module):
@@ -55,29 +59,6 @@ class Fixed(nn.Module):
         if mode == "compute_actor_critic":
             output["value"] = self.actor_critic.critic_head(x)
         return output
-
-
-def build(cls, network=None, **overrides):
-    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    set_pkg_seed(0, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
-
-
-def samples(obs, action, adv, **more):
-    n = len(obs)
-    return Columns(
-        {
-            "obs": torch.tensor(obs)[:, None],
-            "next_obs": torch.zeros(n, 1),
-            "action": torch.tensor(action)[:, None],
-            "logit": torch.zeros(n, 2),
-            "value": torch.tensor(obs)[:, None],
-            "adv": torch.tensor(adv)[:, None],
-            "reward": torch.zeros(n, 1),
-            "done": np.zeros(n, bool),
-            **more,
-        }
-    )
 
 
 def collected(policy, n=32, obs=None):

@@ -136,11 +136,6 @@ def test_one_log_for_each_minibatch(make_ppo):
     assert len(policy.learn_mode.forward(collect(policy, [40, 25]))) == 3 * 5
 
 
-def test_single_sample(make_ppo):
-    policy = make_ppo()
-    assert len(policy.learn_mode.forward(collect(policy, [1]))) == 10
-
-
 def test_rows_learn_like_columns(make_ppo):
     for config in ({}, {**CONTINUOUS, "model": dict(obs_shape=3, action_shape=1)}):
         one, other = make_ppo(**config), make_ppo(**config)

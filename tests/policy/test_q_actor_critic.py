@@ -1,6 +1,5 @@
 """DDPG, TD3, SAC and discrete SAC against numbers worked out by hand."""
 
-import copy
 import math
 
 import numpy as np
@@ -10,11 +9,12 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.ddpg import DDPGPolicy, TD3Policy
+from ding.policy.ddpg import DDPGPolicy, TD3BCPolicy, TD3Policy
 from ding.policy.sac import DiscreteSACPolicy, SACPolicy, squashed
 from ding.utils import deep_merge_dicts, set_pkg_seed
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError
 from tests.policy.attributes import target_of
+from tests.policy.batches import make, random_steps, steps
 
 CONTINUOUS = {
     DDPGPolicy: {"action_space": "regression"},
@@ -25,10 +25,8 @@ ALL = [*CONTINUOUS, DiscreteSACPolicy]
 
 
 def build(cls, network=None, seed=0, **overrides):
-    model = {"obs_shape": 3, "action_shape": 2, **CONTINUOUS.get(cls, {})}
-    overrides["model"] = {**model, **overrides.get("model", {})}
-    set_pkg_seed(seed, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
+    overrides["model"] = {**CONTINUOUS.get(cls, {}), **overrides.get("model", {})}
+    return make(cls, network, seed, **overrides)
 
 
 class Linear(nn.Module):
@@ -53,16 +51,8 @@ class Linear(nn.Module):
 
 
 def samples(obs, action, reward, next_obs, done, **more):
-    return Columns(
-        {
-            "obs": torch.tensor(obs)[:, None],
-            "next_obs": torch.tensor(next_obs)[:, None],
-            "action": torch.tensor(action)[:, None],
-            "reward": torch.tensor(reward)[:, None],
-            "done": np.array(done),
-            **more,
-        }
-    )
+    action, reward = ([[number] for number in column] for column in (action, reward))
+    return steps(obs, next_obs, action, reward, done, **more)
 
 
 STILL = dict(learning_rate_actor=0.0, learning_rate_critic=0.0, discount_factor=0.5)
@@ -126,6 +116,21 @@ def test_td3_smooths_its_targets_within_bounds():
     assert error.max().item() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_td3_bc_by_hand():
+    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)))
+    learn = dict(learning_rate_actor=0.0, learning_rate_critic=0.0, actor_update_freq=1, alpha=3.0)
+    policy = build(TD3BCPolicy, network, learn=learn)
+    data = samples([1.0, -3.0], [0.3, 0.0], [1.0, 1.0], [2.0, 2.0], [True, True])
+    log = policy.learn_mode.forward(data)
+    # Actions 0.5 and -1.5, Q of the first critic 2 and -6: λ = 3 / 4, mean Q -2.
+    bc_loss = (0.2**2 + 1.5**2) / 2
+    assert log["bc_loss"] == pytest.approx(bc_loss)
+    assert log["actor_loss"] == pytest.approx(bc_loss + 0.75 * 2)
+    # d/dw: of the data's part 2 (a - a') s, of the critic's -λ d s; λ carries no gradient.
+    gradient = (2 * 0.2 * 1 + 2 * -1.5 * -3) / 2 - 0.75 * (2 * 1 + 2 * -3) / 2
+    assert network.w.grad.item() == pytest.approx(gradient, rel=1e-5)
+
+
 def test_squashed_log_prob():
     torch.manual_seed(0)
     mu, sigma = torch.randn(50, 3) * 2, torch.rand(50, 3) + 0.1
@@ -174,7 +179,7 @@ def test_temperature_follows_the_entropy(log_space, target_entropy, rises):
             log_space=log_space, target_entropy=target_entropy, learning_rate_alpha=0.01, alpha=0.2
         ),
     )
-    alphas = [policy.learn_mode.forward(random_samples(16, 2))["alpha"] for _ in range(10)]
+    alphas = [policy.learn_mode.forward(random_steps(16, 2))["alpha"] for _ in range(10)]
     assert (alphas[-1] > 0.21) if rises else (alphas[-1] < 0.19)
     assert min(alphas) >= 0
 
@@ -226,66 +231,13 @@ def test_usual_entropies():
     assert build(DiscreteSACPolicy)._target_entropy == pytest.approx(0.98 * math.log(2))
 
 
-def random_samples(n, action_dim=None, nan=False):
-    rng = np.random.default_rng(0)
-    action = rng.integers(2, size=n) if action_dim is None else rng.uniform(-1, 1, (n, action_dim))
-    obs = rng.normal(size=(2, n, 3)).astype(np.float32)
-    if nan:
-        obs[0, 0, 0] = np.nan
-    return Columns(
-        {
-            "obs": torch.from_numpy(obs[0]),
-            "next_obs": torch.from_numpy(obs[1]),
-            "action": torch.from_numpy(action if action_dim is None else action.astype(np.float32)),
-            "reward": torch.from_numpy(rng.normal(size=(n, 1)).astype(np.float32)),
-            "done": rng.random(n) < 0.3,
-        }
-    )
-
-
 @pytest.mark.parametrize("cls", ALL)
 class TestFamily:
-    def _samples(self, cls, n, **more):
-        return random_samples(n, None if cls is DiscreteSACPolicy else 2, **more)
-
     def test_critics_learn(self, cls, learned):
         policy = build(cls, seed=learned.seed, learn=dict(discount_factor=0.0))
-        data = self._samples(cls, 64)
+        data = random_steps(64, None if cls is DiscreteSACPolicy else 2)
         losses = [policy.learn_mode.forward(data)["critic_loss"] for _ in range(200)]
         learned.lowered(losses, 0.7)
-
-    def test_reloaded_policy_learns_and_acts_the_same(self, cls):
-        policy, other = build(cls), build(cls)
-        data = self._samples(cls, 32)
-        for _ in range(3):
-            policy.learn_mode.forward(data)
-        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-        logs = []
-        for each in (policy, other):
-            torch.manual_seed(5)
-            logs.append(each.learn_mode.forward(data))
-        assert logs[0].keys() == logs[1].keys()
-        for key, value in logs[0].items():
-            assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
-        obs = {i: torch.randn(3) for i in range(4)}
-        ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
-        assert all(torch.equal(ours[i]["action"], theirs[i]["action"]) for i in obs)
-
-    def test_actions(self, cls):
-        policy = build(cls)
-        obs = {i: torch.randn(3) * 5 for i in range(4)}
-        for mode in (policy.collect_mode, policy.eval_mode):
-            for output in mode.forward(obs).values():
-                action = output["action"]
-                if cls is DiscreteSACPolicy:
-                    assert action.dtype == torch.int64
-                else:
-                    assert action.shape == (2,)
-                    assert bool((action.abs() <= 1).all())
-
-    def test_what_is_not_finite_is_refused(self, cls):
-        with pytest.raises(DataError, match="obs"):
-            build(cls).learn_mode.forward(self._samples(cls, 8, nan=True))
 
     def test_a_network_of_another_kind_is_refused(self, cls):
         with pytest.raises(ConfigError, match="compute_actor"):

@@ -6,13 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 
-from ding.data import Columns
 from ding.policy.sql import SQNPolicy
-from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
+from tests.policy.batches import make, steps
 
 TABLES = [[[1.0, 2.0], [3.0, 4.0]], [[0.5, 3.0], [5.0, 1.0]]]
 
@@ -28,23 +26,11 @@ class TwoTables(nn.Module):
 
 
 def build(network=None, **overrides):
-    set_pkg_seed(0, use_cuda=False)
-    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    return SQNPolicy(
-        deep_merge_dicts(SQNPolicy.default_config(), EasyDict(overrides)), model=network
-    )
+    return make(SQNPolicy, network, **overrides)
 
 
 def samples():
-    return Columns(
-        {
-            "obs": torch.tensor([[0.0], [0.0]]),
-            "next_obs": torch.tensor([[1.0], [1.0]]),
-            "action": torch.tensor([0, 1]),
-            "reward": torch.tensor([[1.0], [1.0]]),
-            "done": np.array([False, True]),
-        }
-    )
+    return steps([0.0, 0.0], [1.0, 1.0], [0, 1], [[1.0], [1.0]], [False, True])
 
 
 def test_loss_by_hand():

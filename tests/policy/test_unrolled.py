@@ -6,15 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 
 from ding.data import Columns, tree_map, tree_take
 from ding.policy import ACERPolicy, IMPALAPolicy
 from ding.policy.unrolled import with_last_values
 from ding.rl_utils import get_train_sample
-from ding.utils import deep_merge_dicts, set_pkg_seed
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, target_of
+from tests.policy.batches import make
 
 T = 4
 #: Trajectories: terminated and shorter than a piece, cut and shorter, two pieces.
@@ -24,7 +23,7 @@ KINDS = ["discrete", "choices", "continuous", "acer"]
 
 
 def build(kind, seed=0, **overrides):
-    model = {"obs_shape": 3, "action_shape": 2, "encoder_hidden_size_list": [8]}
+    model = {"encoder_hidden_size_list": [8]}
     cls = IMPALAPolicy
     if kind == "acer":
         cls = ACERPolicy
@@ -34,8 +33,7 @@ def build(kind, seed=0, **overrides):
         overrides["action_space"] = "continuous"
     overrides["model"] = {**model, **overrides.get("model", {})}
     overrides.setdefault("unroll_len", T)
-    set_pkg_seed(seed, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)))
+    return make(cls, None, seed, **overrides)
 
 
 def transitions(kind):
@@ -215,16 +213,6 @@ def test_padding_has_the_value_of_what_came_last():
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestFamily:
-    def test_acting(self, kind):
-        policy = build(kind)
-        obs = {i: torch.randn(3) for i in range(3)}
-        for mode in (policy.collect_mode, policy.eval_mode):
-            output = mode.forward(obs)
-            assert set(output) == {0, 1, 2}
-            action = output[0]["action"]
-            assert action.dtype == (torch.float32 if kind == "continuous" else torch.int64)
-            assert "logit" in output[0]
-
     def test_rows_make_the_same_samples(self, kind):
         policy = build(kind)
         whole = pieces(policy, kind)
@@ -273,18 +261,6 @@ class TestFamily:
         expected = other.learn_mode.forward(Columns(made))
         assert log["total_loss"] == pytest.approx(expected["total_loss"], rel=1e-5)
 
-    def test_reloaded_policy_learns_and_acts_the_same(self, kind):
-        policy, other = build(kind), build(kind)
-        data = pieces(policy, kind)
-        for _ in range(3):
-            policy.learn_mode.forward(data)
-        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-        logs = [each.learn_mode.forward(data) for each in (policy, other)]
-        assert logs[0] == logs[1]
-        obs = {i: torch.randn(3) for i in range(4)}
-        ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
-        assert all(torch.equal(ours[i]["action"], theirs[i]["action"]) for i in obs)
-
     def test_the_critic_learns(self, kind, learned):
         policy = build(kind, seed=learned.seed, learn=dict(discount_factor=0.0))
         name = "critic_loss" if kind == "acer" else "value_loss"
@@ -302,13 +278,6 @@ class TestFamily:
         plain = build(kind).learn_mode.forward(pieces(policy, kind))
         assert log["total_loss"] == pytest.approx(plain["total_loss"])
         assert "priority" not in plain
-
-    def test_what_is_not_finite_is_refused(self, kind):
-        policy = build(kind)
-        columns = pieces(policy, kind).columns
-        columns["reward"] = np.full_like(columns["reward"], math.nan)
-        with pytest.raises(DataError, match="reward"):
-            policy.learn_mode.forward(Columns(columns))
 
 
 def test_other_spaces_are_refused():

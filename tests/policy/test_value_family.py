@@ -1,43 +1,21 @@
 """C51, QR-DQN, Rainbow, soft Q-learning and Munchausen DQN against numbers worked out by hand."""
 
-import copy
 import math
 
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 
-from ding.data import Columns
 from ding.model import FQF
 from ding.policy.dqn import C51Policy, RainbowDQNPolicy
 from ding.policy.qrdqn import FQFPolicy, IQNPolicy, QRDQNPolicy
 from ding.policy.sql import MDQNPolicy, SQLPolicy
-from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, optimizer_of, target_of
+from tests.policy.batches import make as build, random_steps, steps as samples
 
 FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
-
-
-def build(cls, network=None, seed=0, **overrides):
-    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
-    set_pkg_seed(seed, use_cuda=False)
-    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
-
-
-def samples(obs, next_obs, action, reward, done, **more):
-    return Columns(
-        {
-            "obs": torch.tensor(obs)[:, None],
-            "next_obs": torch.tensor(next_obs)[:, None],
-            "action": torch.tensor(action),
-            "reward": torch.tensor(reward),
-            "done": np.array(done),
-            **more,
-        }
-    )
 
 
 class TableQ(nn.Module):
@@ -215,18 +193,6 @@ def test_fqf_learns_shares_and_values_apart():
     assert {"cur_lr_fraction_loss", "fraction_loss", "quantile_loss"} <= log.keys()
 
 
-def test_fqf_resumes_both_optimisers():
-    policy, other = (
-        build(FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.01)) for _ in range(2)
-    )
-    for _ in range(3):
-        policy.learn_mode.forward(random_samples(16))
-    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-    logs = [each.learn_mode.forward(random_samples(16)) for each in (policy, other) for _ in "12"]
-    assert logs[1]["total_loss"] == logs[3]["total_loss"]
-    assert logs[1]["fraction_loss"] == logs[3]["fraction_loss"]
-
-
 def test_fqf_needs_a_network_that_proposes():
     with pytest.raises(ConfigError, match=r"it lacks .*fractions"):
         build(FQFPolicy, TableQ([[0.0, 1.0]]))
@@ -276,20 +242,8 @@ def test_mdqn_bounds_its_bonus_and_gives_it_to_the_first_reward():
     assert log["priority"].tolist() == pytest.approx([1 - 0.9 + 0.5 * 4])
 
 
-def random_samples(n, n_action=2, obs_dim=3, nstep=1, parts=None):
-    rng = np.random.default_rng(0)
-    action = rng.integers(n_action, size=n if parts is None else (n, parts))
-    return Columns(
-        {
-            "obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
-            "next_obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
-            "action": torch.from_numpy(action),
-            "reward": torch.from_numpy(rng.normal(size=(n, nstep)).astype(np.float32)),
-            "done": rng.random(n) < 0.3,
-            "value_gamma": torch.full((n,), 0.9),
-            "IS": torch.ones(n),
-        }
-    )
+def random_samples(n, **more):
+    return random_steps(n, value_gamma=torch.full((n,), 0.9), IS=torch.ones(n), **more)
 
 
 @pytest.mark.parametrize("cls", FAMILY)
@@ -303,32 +257,16 @@ class TestFamily:
         losses = [log["total_loss"] - log.get("fraction_loss", 0) for log in logs]
         learned.lowered(losses, 1.0)
 
-    def test_priorities(self, cls):
-        log = build(cls, nstep=1).learn_mode.forward(random_samples(16))
-        priority = log["priority"]
-        assert priority.shape == (16,)
-        assert not priority.requires_grad
-        assert bool((priority >= 0).all())
-
     def test_several_action_parts(self, cls):
         policy = build(cls, nstep=1, model=dict(obs_shape=3, action_shape=[2, 2, 2]))
-        log = policy.learn_mode.forward(random_samples(8, parts=3))
+        log = policy.learn_mode.forward(
+            random_samples(8).with_columns(action=torch.randint(2, (8, 3)))
+        )
         assert math.isfinite(log["total_loss"])
         assert log["priority"].shape == (8,)
         out = policy.collect_mode.forward({0: torch.zeros(3), 4: torch.ones(3)}, eps=0.5)
         assert set(out) == {0, 4}
         assert out[0]["action"].shape == (3,)
-
-    def test_reloaded_policy_acts_the_same(self, cls):
-        policy = build(cls, nstep=1)
-        policy.learn_mode.forward(random_samples(32))
-        other = build(cls, nstep=1)
-        other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
-        obs = {i: torch.randn(3) for i in range(5)}
-        ours, theirs = (p.eval_mode.forward(obs) for p in (policy, other))
-        for i in obs:
-            assert torch.equal(ours[i]["logit"], theirs[i]["logit"])
-            assert torch.equal(ours[i]["action"], theirs[i]["action"])
 
 
 def test_unusable_atoms_are_refused():

@@ -1,0 +1,105 @@
+"""What holds for every policy: states resume it bit for bit, its log, its actions, bad numbers."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from ding.data import tree_map
+from ding.data.tree import tree_leaves
+from ding.utils.errors import DataError
+from tests.policy.attributes import model_of
+from tests.policy.batches import (
+    CASES,
+    CONTINUOUS,
+    IDS,
+    build,
+    explores_by_eps,
+    observations,
+    samples,
+)
+
+EACH = pytest.mark.parametrize("case", CASES, ids=IDS)
+#: So that a few updates have all parts: phases of PPG, and turns of PDQN.
+LEARN = {"pdqn": dict(update_circle=2)}
+LEARN |= {name: dict(aux_freq=2, aux_train_epoch=2) for name in ("ppg", "ppg_offpolicy")}
+
+
+def make(case):
+    return build(*case, learn=LEARN.get(case[0], {}))
+
+
+def learn(policy, data):
+    torch.manual_seed(5)
+    log = policy.learn_mode.forward(tree_map(torch.clone, data))
+    return log if isinstance(log, list) else [log]
+
+
+def act(policy, case, mode="eval_mode", **kwargs):
+    """For four environments, with large observations."""
+    batched = getattr(policy, mode).batched
+    if batched.recurrent:
+        kwargs["env_ids"] = list(range(4))
+    torch.manual_seed(5)
+    obs = observations(*case, 4, np.random.default_rng(1))
+    return batched.forward(
+        {name: 5 * part if "state" in name else part for name, part in obs.items()}
+        if isinstance(obs, dict)
+        else 5 * obs,
+        **kwargs,
+    )
+
+
+@EACH
+def test_a_reloaded_policy_learns_and_acts_the_same(case):
+    policy, other = make(case), make(case)
+    data = samples(policy, *case)
+    for _ in range(3):
+        learn(policy, data)
+    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+    for _ in range(2):
+        logs = [learn(one, data) for one in (policy, other)]
+        torch.testing.assert_close(*logs, rtol=0, atol=0)
+    states = [dict(model_of(one).state_dict()) for one in (policy, other)]
+    torch.testing.assert_close(*states, rtol=0, atol=0)
+    torch.testing.assert_close(act(policy, case), act(other, case), rtol=0, atol=0)
+
+
+@EACH
+def test_what_is_not_finite_is_refused_and_changes_nothing(case):
+    policy = make(case)
+    data = samples(policy, *case)
+    for leaf in tree_leaves(data["obs"]):
+        leaf.view(-1)[0] = float("nan")
+    before = copy.deepcopy(dict(model_of(policy).state_dict()))
+    with pytest.raises(DataError, match="obs"):
+        learn(policy, data)
+    torch.testing.assert_close(dict(model_of(policy).state_dict()), before, rtol=0, atol=0)
+
+
+@EACH
+def test_logs_what_it_announces(case):
+    policy = make(case)
+    data = samples(policy, *case)
+    logs = [log for _ in range(2) for log in learn(policy, data)]
+    single = {"critic_twin_loss", "q_value_twin"} if case[0] in ("ddpg", "d4pg") else set()
+    assert set(policy.learn_mode.monitor_vars()) - single <= set().union(*logs)
+    for log in logs:
+        priority = log.pop("priority", torch.zeros(len(data["done"])))
+        assert priority.shape == (len(data["done"]),)
+        assert bool((priority >= 0).all())
+        assert not priority.requires_grad
+        assert all(np.isfinite(value) for value in log.values())
+
+
+@EACH
+def test_actions_are_indices_or_within_their_bounds(case):
+    bounded = case[0] in (*CONTINUOUS, "pdqn", "bc")
+    policy = make(case)
+    for mode in ("collect_mode", "eval_mode"):
+        eps = {"eps": 0.5} if mode == "collect_mode" and explores_by_eps(case[0]) else {}
+        for part in tree_leaves(act(policy, case, mode, **eps)["action"]):
+            assert len(part) == 4
+            assert part.dtype == torch.int64 or not bounded or bool((part.abs() <= 1).all())
+            assert part.dtype == (torch.float32 if part.is_floating_point() else torch.int64)
