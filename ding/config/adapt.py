@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.config.check import Notes, Problems, at, is_int, is_number, put
+from ding.config.check import Notes, Problems, at, check_ranges, is_int, is_number, put
 from ding.config.parts import PARALLEL_COMPONENTS
-from ding.config.schema import AT_LEAST_ONE, FRACTION, OLD_NAMES, POSITIVE, TWINS, in_range
+from ding.config.schema import OLD_NAMES, TWINS
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
@@ -156,7 +156,8 @@ def find_contradictions(
             in it.
         parallel: Whether it is the main config of a parallel run.
     """
-    _check_ranges(cfg, problems)
+    check_ranges(cfg, problems)
+    _check_values(cfg, problems)
     if parallel:
         _check_parallel(cfg, problems)
         return
@@ -187,15 +188,6 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
             f"policy.other.commander.type={commander!r} needs policy.collect.collector.type="
             f"{' or '.join(map(repr, playable))}, got {collector!r}"
         )
-    for key in in_range(AT_LEAST_ONE):
-        value = at(cfg, key.path)
-        if value is not None and value < 1:
-            problems.add(f"{key.path} must be {AT_LEAST_ONE}, got {value!r}")
-    space = at(cfg, "policy.other.commander.collector_task_space")
-    if space is not None and space < 0:
-        problems.add(
-            f"policy.other.commander.collector_task_space must be 0 or more, got {space!r}"
-        )
 
 
 def _check_parallel_rewards(cfg: Mapping[str, Any], problems: Problems) -> None:
@@ -218,18 +210,7 @@ def _check_parallel_rewards(cfg: Mapping[str, Any], problems: Problems) -> None:
         )
 
 
-def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
-    for key in in_range(POSITIVE):
-        section, _, name = key.path.rpartition(".")
-        value = at(cfg, key.path)
-        if value is None and not key.may_be_none and name in (at(cfg, section) or {}):
-            problems.add(f"{key.path} must be {POSITIVE}, got None")
-        elif isinstance(value, int | float) and not value > 0:
-            problems.add(f"{key.path} must be {POSITIVE}, got {value!r}")
-    for key in in_range(FRACTION):
-        value = at(cfg, key.path)
-        if isinstance(value, int | float) and not 0 <= value <= 1:
-            problems.add(f"{key.path} must be {FRACTION}, got {value!r}")
+def _check_values(cfg: Mapping[str, Any], problems: Problems) -> None:
     goal = at(cfg, "env.stop_value")
     goals = goal if isinstance(goal, list | tuple | np.ndarray) and len(goal) else [goal]
     if goal is not None and not all(is_number(one) for one in goals):

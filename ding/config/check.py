@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from ding.config.schema import RANGES, SCHEMA
 from ding.utils.errors import ConfigError
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
@@ -271,3 +272,18 @@ def require(config: Mapping[str, Any], path: str, what: str, problems: Problems)
     """Report a key that has no default and is missing."""
     if at(config, path) is None:
         problems.add(f"missing key {path}: {what}")
+
+
+def check_ranges(config: Mapping[str, Any], problems: Problems) -> None:
+    """Report numbers that are out of the range that the schema has for their key."""
+    for key in SCHEMA:
+        section, _, name = key.path.rpartition(".")
+        if not key.range or name not in (at(config, section) or {}):
+            continue
+        value = at(config, key.path)
+        if value is None:
+            is_wrong = not key.may_be_none
+        else:  # a wrong type is reported as such
+            is_wrong = isinstance(value, int | float) and not RANGES[key.range](value)
+        if is_wrong:
+            problems.add(f"{key.path} must be {key.range}, got {value!r}")

@@ -12,14 +12,9 @@ from easydict import EasyDict
 from ding.config.check import Notes, at
 from ding.config.compile import CompiledConfig, new_folder
 from ding.config.complete import Request, Strict, complete, copied, read, unshared
-from ding.config.hosts import (
-    fill_tables,
-    parallel_transform,
-    place_joining,
-    set_system_cfg,
-)
 from ding.config.save import save_run_config
 from ding.config.system import complete_system, kind_of, settle_engine
+from ding.config.utils import fill_tables, set_host_port, set_system_cfg
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -106,10 +101,8 @@ def place_parts(
         names = [name for name in config.system if kind_of(name) == kind != name]
         for offset, name in enumerate(names if first is not None else []):
             config.system[name].port = first + offset if first else first
-    if joining:
-        place_joining(config, *hosts)
-    else:
-        parallel_transform(config, *hosts)
+    set_host_port(config, *hosts, joining=joining)
+    fill_tables(config)
 
 
 def compile_joining(

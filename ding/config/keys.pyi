@@ -953,7 +953,7 @@ class CommanderConfig(TypedDict, total=False):
     import_names: Sequence[str]
     """Modules to import, which register the type."""
     collector_task_space: int
-    """Collection tasks at the same time. Unit: tasks."""
+    """Collection tasks at the same time. 0 or more. Unit: tasks."""
     learner_task_space: int
     """Learner tasks at the same time. At least 1. Unit: tasks."""
     eval_interval: float

@@ -52,9 +52,16 @@ def save_config_yaml(config_: dict[str, Any], path: str) -> None:
     """Save as YAML; tuples become lists.
 
     Raises:
-        ConfigError: Something that YAML cannot hold, with its path.
+        ConfigError: Something that YAML cannot hold.
     """
-    _save_text(path, yaml.safe_dump(without_objects(config_), sort_keys=False))
+    try:
+        text = yaml.safe_dump(plain(config_), sort_keys=False)
+    except yaml.YAMLError as error:
+        what = _named(error.args[-1])
+        raise ConfigError(
+            f"YAML cannot hold {what}: save the config as Python (type_='py')"
+        ) from error
+    _save_text(path, text)
 
 
 def save_config_py(config_: dict[str, Any], path: str) -> None:
@@ -237,24 +244,6 @@ def plain(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     return value
-
-
-def without_objects(value: Any, path: str = "config") -> Any:
-    """Only what YAML can hold; tuples as lists.
-
-    Raises:
-        ConfigError: Something else, with its path.
-    """
-    value = plain(value)
-    if isinstance(value, dict):
-        return {key: without_objects(item, f"{path}.{key}") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_objects(item, f"{path}[{i}]") for i, item in enumerate(value)]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise ConfigError(
-        f"{path} is {_named(value)}, which YAML cannot hold: save the config as Python (type_='py')"
-    )
 
 
 def _importable(value: Any) -> str | None:

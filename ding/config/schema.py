@@ -10,13 +10,18 @@ key that only configs of classes with a default for it may hold, or the attribut
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Ranges that a number may have.
-POSITIVE, FRACTION, AT_LEAST_ONE = "greater than 0", "between 0 and 1", "at least 1"
+#: Ranges that a number may have, by what messages and docs call them.
+RANGES: dict[str, Callable[[float], bool]] = {
+    "greater than 0": lambda number: number > 0,
+    "between 0 and 1": lambda number: 0 <= number <= 1,
+    "at least 1": lambda number: number >= 1,
+    "0 or more": lambda number: number >= 0,
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Key:
             number unless `whole`.
         known: Whether every config may hold it; otherwise only those of classes that have it.
         unit: What a number counts or measures.
-        range: The numbers that it may be, one of the constants above.
+        range: The numbers that it may be, one of `RANGES`.
         may_be_none: Whether ``None`` is in the range.
         whole: Whether it is a number of things, of which there is no fraction.
         twins: Other places of the same setting. What a user wrote counts; if several places were
@@ -109,8 +114,3 @@ def examples() -> dict[str, Any]:
             section[name] = section = below if isinstance(below, dict) else {}
         section[last] = dict(key.like) if isinstance(key.like, dict) else key.like
     return tree
-
-
-def in_range(range_: str) -> list[Key]:
-    """The keys whose numbers have this range."""
-    return [key for key in SCHEMA if key.range == range_]

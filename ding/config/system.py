@@ -7,7 +7,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import KeyChecker, Notes, Problems, at
+from ding.config.check import KeyChecker, Notes, Problems, at, check_ranges
 from ding.config.parts import default_config, import_names
 from ding.config.schema import COUNTS
 from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
@@ -46,10 +46,6 @@ _GONE = {
     "operator_server": "workers in Kubernetes join by the coordinator's address, as on any host",
     "buffer": "the replay buffer is in the learner's process",
 }
-_POSITIVE = (
-    *("collector_task_timeout", "learner_task_timeout"),
-    *("heartbeat_span", "heartbeat_tolerance", "path_data_limit"),
-)
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
@@ -129,11 +125,7 @@ def complete_system(
 
 def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: Problems) -> None:
     coordinator = system["coordinator"]
-    for key in _POSITIVE:
-        if coordinator[key] is None or not coordinator[key] > 0:
-            problems.add(
-                f"system_config.coordinator.{key} must be greater than 0, got {coordinator[key]!r}"
-            )
+    check_ranges({"system_config": system}, problems)
     span, tolerance = coordinator["heartbeat_span"], coordinator["heartbeat_tolerance"]
     if span and tolerance and 0 < tolerance <= span:
         problems.add(
@@ -142,9 +134,6 @@ def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: 
         )
     if (mode := system["communication_mode"]) != "auto":
         problems.add(f"system_config.communication_mode must be 'auto', got {mode!r}")
-    for key in ("max_restart", "learner_gpu_num"):
-        if system[key] is None or system[key] < 0:
-            problems.add(f"system_config.{key} must be 0 or more, got {system[key]!r}")
     for name, section in system.items():
         port = section.get("port") if isinstance(section, Mapping) else None
         number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16

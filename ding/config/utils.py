@@ -1,15 +1,17 @@
-"""Helpers around configs that scripts import from here."""
+"""Where the processes of a parallel run listen, and a parallel config for tests; scripts import
+these names from here."""
+
+import itertools
+import socket
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from easydict import EasyDict
 
-from ding.config.hosts import (
-    parallel_transform,
-    set_collector_interaction_for_coordinator,
-    set_host_port,
-    set_learner_interaction_for_coordinator,
-    set_system_cfg,
-)
 from ding.config.save import save_config_formatted
+from ding.config.system import kind_of, worker_entry, worker_names
+from ding.utils import find_free_port
+from ding.utils.cluster_helper import DEFAULT_K8S_COORDINATOR_PORT
 from ding.utils.errors import ConfigError
 
 __all__ = [
@@ -28,48 +30,154 @@ __all__ = [
     "set_system_cfg",
 ]
 
-_NO_HOST_LISTS = (
-    "host lists for Slurm and Kubernetes are not made any more: workers join by the coordinator's "
-    "address, `srun ding worker --join HOST:PORT` (docs/parallel.md)"
-)
+LOOPBACK = "127.0.0.1"
+_EVERYWHERE = "0.0.0.0"
+_LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
+#: Ports that are chosen when a part starts.
+OPEN_PORTS = ("auto", 0, None)
+
+#: A list, or separated by commas.
+Hosts = str | Sequence[str] | None
 
 
-def set_host_port_slurm(
-    cfg: EasyDict, coordinator_host: str, learner_node: list[str], collector_node: list[str]
+def set_system_cfg(cfg: EasyDict) -> EasyDict:
+    """Add an entry for each learner and collector to ``cfg.system``; no addresses yet.
+
+    Args:
+        cfg: ``main`` (with ``create_config``) and ``system``; changed in place.
+    """
+    for name in worker_names(cfg.main, cfg.system):
+        cfg.system[name] = worker_entry(name, cfg.main, cfg.system, cfg.main.create_config)
+    return cfg
+
+
+def set_host_port(
+    cfg: EasyDict,
+    coordinator_host: Hosts,
+    learner_host: Hosts,
+    collector_host: Hosts,
+    joining: bool = False,
 ) -> EasyDict:
-    """Gone, as are the next three: start workers with ``ding worker --join HOST:PORT``.
+    """Give every part its host and port; free ports where the host is this machine.
+
+    A part whose port is set in the config keeps it; on other machines one without stays on
+    ``'auto'``, and takes a free port when it starts.
+
+    Args:
+        cfg: ``main`` and ``system``; changed in place.
+        coordinator_host: The coordinator's host; the loopback address if not given.
+        learner_host: Those of the learners, in turn: a list, or separated by commas.
+        collector_host: Those of the collectors, likewise.
+        joining: Let workers without a port choose one when they start, and join by themselves:
+            only the coordinator gets a port, since others have to know it.
+    """
+
+    def place(entry: EasyDict, host: str | None, here: bool, elsewhere: int | str) -> None:
+        entry.host = host or entry.get("host") or LOOPBACK
+        if entry.get("port", "auto") in OPEN_PORTS:
+            is_free_known = here and is_local(entry.host)
+            entry.port = find_free_port(entry.host) if is_free_known else elsewhere
+
+    coordinator = next(iter(_listed(coordinator_host)), None)
+    place(
+        *(cfg.system.coordinator, coordinator, True),
+        DEFAULT_K8S_COORDINATOR_PORT if joining else "auto",
+    )
+    for kind, hosts in (("learner", learner_host), ("collector", collector_host)):
+        turn = itertools.cycle(_listed(hosts) or [None])
+        for name in _workers(cfg, kind):
+            place(cfg.system[name], next(turn), not joining, "auto")
+    return cfg
+
+
+def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
+    """Fill the coordinator's table of learners: name to ``[name, host, port]``.
+
+    It holds those with a known port; the others join by themselves.
+    """
+    cfg.system.coordinator.learner = _table(cfg, "learner")
+    return cfg
+
+
+def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
+    """Fill the coordinator's table of collectors: name to ``[name, host, port]``."""
+    cfg.system.coordinator.collector = _table(cfg, "collector")
+    return cfg
+
+
+def parallel_transform(
+    cfg: dict[str, Any],
+    coordinator_host: str | None = None,
+    learner_host: list[str] | None = None,
+    collector_host: list[str] | None = None,
+) -> EasyDict:
+    """Complete ``cfg`` (``main`` and ``system``) for local or named hosts, in place; returns it."""
+    done = set_system_cfg(EasyDict(cfg))
+    set_host_port(done, coordinator_host, learner_host, collector_host)
+    fill_tables(done)
+    cfg.update(done)
+    return done
+
+
+def set_host_port_slurm(*_: object, **__: object) -> NoReturn:
+    """Gone, as are the other three for clusters: workers join, ``ding worker --join HOST:PORT``.
 
     Raises:
         ConfigError: Always.
     """
-    raise ConfigError(_NO_HOST_LISTS)
+    raise ConfigError(
+        "host lists for Slurm and Kubernetes are not made any more: workers join by the "
+        "coordinator's address, `srun ding worker --join HOST:PORT` (docs/parallel.md)"
+    )
 
 
-def set_host_port_k8s(
-    cfg: EasyDict, coordinator_port: int, learner_port: int, collector_port: int
-) -> EasyDict:
-    """See `set_host_port_slurm`."""
-    raise ConfigError(_NO_HOST_LISTS)
+set_host_port_k8s = parallel_transform_slurm = parallel_transform_k8s = set_host_port_slurm
 
 
-def parallel_transform_slurm(
-    cfg: EasyDict,
-    coordinator_host: str | None = None,
-    learner_node: list[str] | None = None,
-    collector_node: list[str] | None = None,
-) -> None:
-    """See `set_host_port_slurm`."""
-    raise ConfigError(_NO_HOST_LISTS)
+def is_local(host: str | None) -> bool:
+    """Whether a host is this machine: then free ports can be looked for."""
+    if host is None or host in _LOCAL:
+        return True
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
-def parallel_transform_k8s(
-    cfg: EasyDict,
-    coordinator_port: int | None = None,
-    learner_port: int | None = None,
-    collector_port: int | None = None,
-) -> None:
-    """See `set_host_port_slurm`."""
-    raise ConfigError(_NO_HOST_LISTS)
+def reachable(host: str | None) -> str:
+    """Where a server on this machine can be reached that listens at ``host``."""
+    return LOOPBACK if host is None or host in _LOCAL else host
+
+
+def fill_tables(cfg: EasyDict) -> None:
+    """Fill the coordinator's tables, in place, and the addresses that workers join."""
+    system = cfg.system
+    host, port = system.coordinator.get("host"), system.coordinator.get("port")
+    for name in worker_names(cfg.main, system):
+        if system[name].port in OPEN_PORTS and port not in OPEN_PORTS:
+            system[name].coordinator = [reachable(host), port]
+    set_learner_interaction_for_coordinator(cfg)
+    set_collector_interaction_for_coordinator(cfg)
+
+
+def _table(cfg: EasyDict, kind: str) -> EasyDict:
+    table = EasyDict()
+    for name in _workers(cfg, kind):
+        entry = cfg.system[name]
+        if entry.port not in OPEN_PORTS and entry.host != _EVERYWHERE:
+            table[name] = [name, entry.host or LOOPBACK, entry.port]
+    return table
+
+
+def _workers(cfg: EasyDict, kind: str) -> list[str]:
+    return [name for name in worker_names(cfg.main, cfg.system) if kind_of(name) == kind]
+
+
+def _listed(hosts: Hosts) -> list[str]:
+    parts = hosts.split(",") if isinstance(hosts, str) else hosts or []
+    return [part.strip() for part in parts if part.strip()]
 
 
 # A parallel config that compiles in no time, for tests of what coordinates workers.

@@ -10,10 +10,10 @@ from easydict import EasyDict
 
 from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel, place_parts
-from ding.config.hosts import is_local
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names
+from ding.config.utils import is_local
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker

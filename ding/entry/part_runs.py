@@ -8,7 +8,6 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import at
-from ding.config.hosts import LOOPBACK
 from ding.config.parts import import_names
 from ding.config.system import (
     DEFAULT_ENGINE,
@@ -18,6 +17,7 @@ from ding.config.system import (
     team_of,
     worker_names,
 )
+from ding.config.utils import LOOPBACK
 from ding.entry.part_process import PartHandle, Up, run_part
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopSignal, heard_at_once

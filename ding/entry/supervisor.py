@@ -8,8 +8,8 @@ from functools import partial
 
 from easydict import EasyDict
 
-from ding.config.hosts import LOOPBACK, OPEN_PORTS, reachable
 from ding.config.system import kind_of, rank_of, team_of, worker_names
+from ding.config.utils import LOOPBACK, OPEN_PORTS, reachable
 from ding.entry.part_process import Ensure, Kill, Up, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.processes import Died, Event, Processes

@@ -115,7 +115,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
     save_config_formatted(dict(env=dict(wrapper=lambda env: env, size=3)), path)
     with pytest.raises(ConfigError, match=r"main_config.env.wrapper was <function"):
         read_config(path)
-    with pytest.raises(ConfigError, match=r"config.env.wrapper is <function.*YAML cannot hold"):
+    with pytest.raises(ConfigError, match=r"YAML cannot hold <function"):
         save_config(dict(env=dict(wrapper=lambda env: env)), path, type_="yaml")
 
 
