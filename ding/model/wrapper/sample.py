@@ -248,8 +248,9 @@ def _raise_nan(value: Tensor) -> NoReturn:
     rows = value.isnan().flatten(1).any(1) if value.dim() > 1 else value.isnan()
     raise DataError(
         f"the policy's network gave NaN in {int(rows.sum())} of {rows.numel()} rows of its output "
-        f"(shape {list(value.shape)}), so there is no action to take. Usual causes: NaN in the "
-        "observation, or a training that diverged (lower learn.learning_rate, clip gradients)"
+        f"(shape {list(value.shape)}), so there is no action to take. Usual causes: NaN or "
+        "infinity in the observation, or a training that diverged (lower learn.learning_rate, clip "
+        "gradients)"
     )
 
 
