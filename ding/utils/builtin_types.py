@@ -5,7 +5,6 @@ One line per module: a registry imports it when the name of a type is first aske
 
 from collections.abc import Mapping
 
-_PRESETS = "ding.envs.presets"
 _WRAPPERS = "ding.envs.env_wrappers"
 _MANAGERS = "ding.envs.env_manager"
 _MODELS = "ding.model.template"
@@ -54,13 +53,13 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         f"{_MODELS}.qmix": "qmix wqmix qtran madqn",
     },
     "env": {
-        **_each("ding.envs.games", "gym_hybrid coin_race"),
-        "ding.envs.games.tasks": "bitflip deep_sea",
+        "ding.envs.games.coin_race": "coin_race",
+        "ding.envs.games.tasks": "bitflip deep_sea gym_hybrid",
         "ding.envs.games.cooperative": "grid_spread matrix_game",
         "ding.envs.env.gymnasium_env": "gymnasium",
-        f"{_PRESETS}.gymnasium_tasks": "cartpole pendulum acrobot mountain_car lunarlander "
+        "ding.envs.petting_zoo": "petting_zoo",
+        "ding.envs.presets": "cartpole pendulum acrobot mountain_car lunarlander "
         "bipedalwalker carracing taxi frozen_lake cliffwalking mujoco d4rl minigrid atari",
-        f"{_PRESETS}.petting_zoo": "petting_zoo",
     },
     "env_wrapper": {
         f"{_WRAPPERS}.atari": "noop_reset max_and_skip episodic_life fire_reset warp_frame",

@@ -1,12 +1,15 @@
-"""Small functions that environments' features and actions are made with."""
+"""Small functions that environments' features, actions and pictures are made with."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 
-from ding.envs.common.video import save_frames_as_gif
 from ding.torch_utils import one_hot
+from ding.utils.errors import DingError
+from ding.utils.file_helper import put_in_place, temporary_name
 
 __all__ = ["affine_transform", "div_func", "div_one_hot", "save_frames_as_gif"]
 
@@ -64,3 +67,42 @@ def div_one_hot(v: torch.Tensor, max_val: float, ratio: float) -> torch.Tensor:
     steps = torch.div(v.clamp(max=max_val), ratio, rounding_mode="floor").long()
     hot = one_hot(cast(torch.LongTensor, steps), num=int(max_val // ratio) + 1)
     return hot.float()
+
+
+def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: float = 20) -> None:
+    """Write frames, each ``[H, W, 3]`` uint8, as a GIF that repeats.
+
+    Raises:
+        DingError: pillow is not installed.
+        ValueError: There are no frames.
+    """
+    if not len(frames):
+        raise ValueError(f"no frames to save as {path}")
+    image = pillow()
+    write_gif([image.fromarray(np.asarray(f, np.uint8)) for f in frames], Path(path), fps)
+
+
+def write_gif(images: list[Any], path: Path, fps: float) -> None:
+    """Write pictures of pillow as a GIF that repeats; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = temporary_name(str(path))
+    images[0].save(
+        part,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=round(1000 / fps),
+        loop=0,
+    )
+    put_in_place(part, str(path), durable=False)
+
+
+def pillow() -> Any:
+    """Pillow's module of images."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise DingError(
+            'saving videos needs moviepy or pillow: pip install "ding[video]"'
+        ) from error
+    return Image

@@ -17,7 +17,7 @@ from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._runner import GroupStep
-from ding.envs.env_manager._wire import UNLIMITED, SharedBlock, received, send
+from ding.envs.env_manager._worker import UNLIMITED, SharedBlock, received, send
 from ding.envs.vector_step import State
 from ding.utils import durations
 from ding.utils.errors import EnvDiedError, EnvTimeoutError

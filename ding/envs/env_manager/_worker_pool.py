@@ -14,7 +14,7 @@ import numpy as np
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
 from ding.envs.env_manager._runner import EnvRunner, GroupStep
-from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
+from ding.envs.env_manager._worker import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.vector_step import Actions, Config, Obs, State
 from ding.utils import durations

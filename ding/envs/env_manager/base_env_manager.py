@@ -21,8 +21,13 @@ from ding.envs.env_manager._env_types import (
     offers,
 )
 from ding.envs.env_manager._requests import EnvRequests
-from ding.envs.env_manager._runner import EnvRunner, GroupStep
-from ding.envs.env_manager._steps import check_step, timesteps, vector_step
+from ding.envs.env_manager._runner import (
+    EnvRunner,
+    GroupStep,
+    check_step,
+    timesteps,
+    vector_step,
+)
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import Action, Actions, Config, Obs, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module

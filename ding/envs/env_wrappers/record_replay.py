@@ -1,5 +1,8 @@
-"""Videos of episodes."""
+"""Videos of episodes: MP4 with moviepy, else GIF with pillow, written frame by frame."""
 
+import fcntl
+import os
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -7,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ding.envs.common.video import VideoWriter, name_episode
+from ding.envs.common.common_function import pillow, write_gif
 from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, Reward
 from ding.utils.errors import EnvError
 
@@ -15,6 +18,7 @@ from .gym_to_gymnasium import GymToGymnasiumWrapper
 from .rewards import RawRewards, raw_rewards
 
 _DEFAULT_FPS = 30
+_GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
 
 
 class RecordReplayWrapper(gymnasium.Wrapper):
@@ -97,3 +101,64 @@ class RecordReplayWrapper(gymnasium.Wrapper):
                 np.sum({"eval_episode_return": own, **info}["eval_episode_return"])
             )
             name_episode(writer.close(), self._file_name, episode_return, is_cut)
+
+
+class VideoWriter:
+    """A video file of frames ``[H, W, 3]`` uint8; its folder is made.
+
+    Args:
+        stem: Path without the ending, of the file until it gets its name.
+        size: Height and width of the frames.
+        fps: Frames per second.
+
+    Raises:
+        DingError: Neither moviepy nor pillow is installed.
+    """
+
+    def __init__(self, stem: str | Path, size: tuple[int, int], fps: float) -> None:
+        Path(stem).parent.mkdir(parents=True, exist_ok=True)
+        self._fps = fps
+        self._frames: list[Any] = []
+        self._mp4: Any = None
+        try:
+            import moviepy.video.io.ffmpeg_writer as moviepy
+        except ImportError:
+            self._image, self._path = pillow(), Path(f"{stem}.gif")
+        else:
+            self._path = Path(f"{stem}.mp4")
+            self._mp4 = moviepy.FFMPEG_VideoWriter(str(self._path), size[::-1], fps)
+
+    def add(self, frame: np.ndarray) -> None:
+        if self._mp4 is not None:
+            self._mp4.write_frame(frame)
+            return
+        image = self._image.fromarray(frame)
+        image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
+        self._frames.append(image.convert("P", palette=self._image.Palette.ADAPTIVE))
+
+    def close(self) -> Path:
+        """Finish the file; returns its path."""
+        if self._mp4 is not None:
+            self._mp4.close()
+        else:
+            write_gif(self._frames, self._path, self._fps)
+        return self._path
+
+
+def name_episode(video: Path, name: str, episode_return: float, is_cut: bool) -> Path:
+    """Rename a finished video to ``<name>_episode_<number>_return_<return>``; its new path.
+
+    Numbers follow those in the folder, which other processes may write to as well.
+    """
+    shown = f"{episode_return:.4g}" if abs(episode_return) < 10_000 else f"{episode_return:.0f}"
+    numbered = re.compile(rf"{re.escape(name)}_episode_(\d+)_")
+    folder = os.open(video.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # other environments finish their videos, too
+        found = (numbered.match(other.name) for other in video.parent.iterdir())
+        number = max((int(match[1]) for match in found if match), default=0) + 1
+        cut = "_cut" if is_cut else ""
+        stem = f"{name}_episode_{number:04d}_return_{shown}{cut}"
+        return video.replace(video.with_name(stem + video.suffix))
+    finally:
+        os.close(folder)

@@ -2,7 +2,6 @@
 
 from ding.envs.games.coin_race import CoinRaceEnv
 from ding.envs.games.cooperative import GridSpreadEnv, MatrixGameEnv
-from ding.envs.games.gym_hybrid import GymHybridEnv
-from ding.envs.games.tasks import BitFlipEnv
+from ding.envs.games.tasks import BitFlipEnv, GymHybridEnv
 
 __all__ = ["BitFlipEnv", "CoinRaceEnv", "GridSpreadEnv", "GymHybridEnv", "MatrixGameEnv"]

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.wrappers import TransformReward
 
 from ding.envs import DingEnvWrapper
-from ding.envs.common.video import name_episode
+from ding.envs.env_wrappers.record_replay import name_episode
 from ding.utils.errors import DingError, EnvError
 from tests.envs.small_envs import CountEnv, OldEnv
 

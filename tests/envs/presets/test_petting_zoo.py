@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from ding.envs.presets.petting_zoo import PettingZooEnv
+from ding.envs.petting_zoo import PettingZooEnv
 from ding.utils.errors import ActionError, ConfigError, EnvError
 
 AGENTS = 3

@@ -1,1 +1,0 @@
-"""Environment types over gymnasium and its family, one module per family."""
