@@ -1,5 +1,4 @@
 """Moments of what environments see, which all of a run's environments share.
-from ding.envs.vector_step import (Settings)
 
 A wrapper that normalises has a `RunningStatistics`. Those of one process share one, and a
 collector adds up what the processes have seen (``take``, `merged`) and sends it to all of them
@@ -37,8 +36,9 @@ class Moments:
         self.mean = np.zeros(shape)
         self.m2 = np.zeros(shape)
 
-    def add(self, item: np.ndarray) -> None:
+    def add(self, item: ArrayLike) -> None:
         """Take in one item."""
+        item = np.asarray(item, np.float64)
         self.count += 1.0
         shift = item - self.mean
         # Not in place: states that were handed out share these arrays.
@@ -60,7 +60,7 @@ class Moments:
         return {"count": self.count, "mean": self.mean, "m2": self.m2}
 
 
-class RunningStatistics:
+class RunningStatistics(Moments):
     """The moments by which a wrapper normalises, and the part of them that is news to the run.
 
     Attributes:
@@ -68,31 +68,22 @@ class RunningStatistics:
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape)
         self.frozen = False
-        self._shape = shape
-        self._all, self._news = Moments(shape), Moments(shape)
+        self._news = Moments(shape)
 
     def add(self, item: ArrayLike) -> None:
         """Take in one item of the shape, unless frozen."""
         if not self.frozen:
-            item = np.asarray(item, np.float64)
-            self._all.add(item)
+            super().add(item)
             self._news.add(item)
-
-    @property
-    def count(self) -> float:
-        return self._all.count
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self._all.mean
 
     @property
     def var(self) -> np.ndarray:
         """Never below 1e-8; 1 before there are two items."""
-        if self._all.count < 2:
-            return np.ones(self._shape)
-        return np.maximum(self._all.m2 / self._all.count, _LEAST_VARIANCE)
+        if self.count < 2:
+            return np.ones_like(self.mean)
+        return np.maximum(self.m2 / self.count, _LEAST_VARIANCE)
 
     @property
     def std(self) -> np.ndarray:
@@ -106,12 +97,12 @@ class RunningStatistics:
     def merge(self, state: Settings) -> None:
         """Take in what others have taken, unless frozen."""
         if not self.frozen:
-            self._all.merge(state)
+            super().merge(state)
             self._news.merge(state)
 
     def take(self) -> State:
         """What was taken in since the last call."""
-        news, self._news = self._news, Moments(self._shape)
+        news, self._news = self._news, Moments(np.shape(self.mean))
         return news.state_dict()
 
     def load(self, state: Settings | None, frozen: bool = False) -> None:
@@ -121,18 +112,15 @@ class RunningStatistics:
         """
         self.frozen = frozen
         if frozen:
-            self._news = Moments(self._shape)
-        self._all = Moments(self._shape)
-        if state is not None:
-            self._all.merge(state)
-        self._all.merge(self._news.state_dict())
-
-    def state_dict(self) -> State:
-        return self._all.state_dict()
+            self.take()
+        Moments.__init__(self, np.shape(self.mean))
+        for part in (state, self._news.state_dict()):
+            if part is not None:
+                super().merge(part)
 
     def load_state_dict(self, state: Settings) -> None:
         """Restore a saved state; what was seen so far is forgotten."""
-        self._news = Moments(self._shape)
+        self.take()
         self.load(state, self.frozen)
 
 

@@ -76,16 +76,11 @@ class _QuickDiscrete(spaces.Discrete):
 
 def env_name(env: Any) -> str:
     """An environment's name in messages: its id, else the class at its core."""
-    while env is not None:
-        spec = getattr(env, "spec", None)
-        spec_id = getattr(spec, "id", None)
-        if spec_id:
-            return str(spec_id)
-        inner = getattr(env, "env", None)
-        if inner is None or inner is env:
-            break
-        env = inner
-    return type(env).__name__
+    spec_id = getattr(getattr(env, "spec", None), "id", None)
+    inner = getattr(env, "env", None)
+    if spec_id or inner is None or inner is env:
+        return str(spec_id or type(env).__name__)
+    return env_name(inner)
 
 
 @functools.cache
@@ -112,12 +107,9 @@ def _explained(env_id: str, error: BaseException) -> Exception:
             "correct env.env_id"
         )
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
-        # gymnasium suggests a name itself where one is close.
-        own = (
-            ""
-            if "mean" in str(error)
-            else (f" For one of your own, name the module that registers it: my_module:{env_id}")
-        )
+        own = f" For one of your own, name the module that registers it: my_module:{env_id}"
+        if "mean" in str(error):  # gymnasium suggests a name itself where one is close
+            own = ""
         return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}{own}")
     if isinstance(error, TypeError) and "argument 'render_mode'" in str(error):
         return EnvError(
@@ -237,11 +229,8 @@ def newest_id(name: str) -> str:
 
 def _newer(name: str, version: int) -> str | None:
     """The newest id of a name, if it has a higher version."""
-    versions = [
-        int(match[2])
-        for match in map(_VERSION.fullmatch, gymnasium.registry)
-        if match is not None and match[1] == name
-    ]
+    known = map(_VERSION.fullmatch, gymnasium.registry)
+    versions = [int(match[2]) for match in known if match is not None and match[1] == name]
     return f"{name}-v{max(versions)}" if max(versions, default=0) > version else None
 
 

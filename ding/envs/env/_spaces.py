@@ -68,13 +68,9 @@ def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
     if isinstance(space, spaces.Box):
         if space.dtype in (_FLOAT32, _UINT8) and space.shape:
             return space
-        biggest = np.finfo(np.float32).max
-        low = np.atleast_1d(space.low).astype(np.float64)  # networks take no 0-d observations
-        high = np.atleast_1d(space.high).astype(np.float64)
-        # A finite float64 bound beyond float32 must not turn into infinity with a warning.
-        low = np.where(np.isfinite(low), np.clip(low, -biggest, biggest), low)
-        high = np.where(np.isfinite(high), np.clip(high, -biggest, biggest), high)
-        return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        # Networks take no 0-d observations.
+        low, high = (_float32(np.atleast_1d(bound)) for bound in (space.low, space.high))
+        return spaces.Box(low, high, dtype=np.float32)
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
         return spaces.Box(start, start + int(space.n) - 1, shape=(1,), dtype=np.float32)
@@ -84,6 +80,13 @@ def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
     if isinstance(space, spaces.MultiBinary):
         return spaces.Box(0, 1, shape=space.shape, dtype=np.float32)
     return None
+
+
+def _float32(bound: np.ndarray) -> np.ndarray:
+    """A finite float64 bound beyond float32 must not turn into infinity with a warning."""
+    biggest = np.finfo(np.float32).max
+    clipped = np.clip(bound.astype(np.float64), -biggest, biggest)
+    return np.where(np.isfinite(bound), clipped, bound).astype(np.float32)
 
 
 # ---- actions -------------------------------------------------------------------------------------
@@ -139,10 +142,9 @@ class _Other:
         return action
 
     def refuse(self, action: Action, why: str, cure: str = "") -> ActionError:
-        got = repr(action)
+        got, kind = repr(action), type(action).__name__
         if len(got) > 200:
             got = got[:200] + "..."
-        kind = type(action).__name__
         if isinstance(action, np.ndarray):
             kind = f"{action.dtype} array of shape {action.shape}"
         return ActionError(
@@ -162,11 +164,12 @@ class _Discrete(_Other):
     def __call__(self, action: Action) -> int:
         value = action
         if type(value) is not int:
-            if isinstance(value, (np.ndarray, np.integer)) or hasattr(value, "item"):
-                try:
-                    value = value.item()
-                except (ValueError, RuntimeError):
-                    raise self.refuse(action, "expected one integer") from None
+            try:
+                value = value.item()
+            except (ValueError, RuntimeError):
+                raise self.refuse(action, "expected one integer") from None
+            except AttributeError:
+                pass
             if type(value) is not int:
                 raise self.refuse(action, "expected an integer")
         if self.low <= value < self.end:

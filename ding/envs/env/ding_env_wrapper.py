@@ -153,13 +153,10 @@ class DingEnvWrapper(BaseEnv):
         """Start an episode; `options` are passed on to the environment's own ``reset``."""
         env = self._built()
         kwargs: Config = {} if options is None else {"options": options}
-        if self._seed is not None and self._seed_api:
-            goes_on = self._dynamic_seed and self._has_one_stream
-            if self._seed_is_due or not goes_on:
-                kwargs["seed"] = self._seed
-                if self._seed_rng is not None:
-                    kwargs["seed"] = int(self._seed_rng.integers(_SEED_LIMIT))
-                self._seed_is_due = False
+        goes_on = self._dynamic_seed and self._has_one_stream and not self._seed_is_due
+        if self._seed is not None and self._seed_api and not goes_on:
+            rng, self._seed_is_due = self._seed_rng, False
+            kwargs["seed"] = self._seed if rng is None else int(rng.integers(_SEED_LIMIT))
         try:
             result = env.reset(**kwargs)
         except TypeError as error:
@@ -286,17 +283,15 @@ class DingEnvWrapper(BaseEnv):
     def enable_save_replay(self, replay_path: str | None = None) -> None:
         """Save a video of every episode from the next ``reset`` on in a folder, or ``./video``."""
         self._replay_path = "./video" if replay_path is None else str(replay_path)
-        if self._env is not None:
-            if self._given_env is None:
-                self.close()
-            else:
-                env = self._env
-                if isinstance(env, RecordReplayWrapper):
-                    env.finish()
-                    env = env.env
-                name = env_name(self._given_env)
-                self._env = RecordReplayWrapper(env, self._replay_path, name)
-                self._step_env = self._step_before_reset
+        env = self._env
+        if env is not None and self._given_env is None:
+            self.close()
+        elif env is not None:
+            if isinstance(env, RecordReplayWrapper):
+                env.finish()
+                env = env.env
+            self._env = RecordReplayWrapper(env, self._replay_path, env_name(self._given_env))
+            self._step_env = self._step_before_reset
 
     def clone(self, caller: str = "collector") -> BaseEnv:
         """Another environment like this one, not started and without its seeds."""
@@ -316,14 +311,12 @@ class DingEnvWrapper(BaseEnv):
     def vector_spec(self) -> tuple[str, dict[str, Any]] | None:
         """Id and arguments for gymnasium's own vector version, if that does the same."""
         cfg = self._cfg
-        wrappers = config_wrappers(cfg, self._caller)
-        changes = self._act_scale or self._clips_actions or wrappers
+        changes = self._act_scale or self._clips_actions or config_wrappers(cfg, self._caller)
         if self._given_env is not None or self._replay_path or changes:
             return None
-        core = self._built().unwrapped
-        if self.observation_space is not self._built().observation_space:
-            return None
-        if counts_otherwise(core.action_space):
+        env = self._built()
+        is_adapted = self.observation_space is not env.observation_space
+        if is_adapted or counts_otherwise(env.unwrapped.action_space):
             return None
         env_id, own = current_id(cfg["env_id"])
         kwargs = {**own, **(cfg.get("kwargs") or {})}

@@ -16,7 +16,6 @@ from ding.utils.errors import ConfigError, DingError, EnvError, described
 
 _logger = logging.getLogger(__name__)
 
-
 #: A seed and its ``dynamic_seed``: whether every episode has another one, ``None`` for what the
 #: environment does by default; or `PER_EPISODE`.
 Seed = tuple[int, bool | str | None]
@@ -24,6 +23,7 @@ Seed = tuple[int, bool | str | None]
 PER_EPISODE = "per episode"
 
 _LIMITS = ("step_timeout", "reset_timeout")
+_LEAST = {"max_retry": 1, "episode_num": 1, "retry_waiting_time": 0, **dict.fromkeys(_LIMITS, 0)}
 
 SPACES = ("observation_space", "action_space", "reward_space")
 
@@ -144,12 +144,14 @@ def merged_config(defaults: EasyDict, cfg: Settings | None, env_fn: Any) -> Easy
         raise ConfigError(
             f"env.manager.retry_type is {merged.retry_type!r}; expected 'reset' or 'renew'"
         )
-    _require_number(merged, "max_retry", 1)
-    _require_number(merged, "episode_num", 1)
-    _require_number(merged, "retry_waiting_time", 0)
-    for key in _LIMITS:
-        if merged.get(key) is not None:
-            _require_number(merged, key, 0)
+    for key, least in _LEAST.items():
+        value = merged.get(key, least)
+        if value is None and key in _LIMITS:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise ConfigError(
+                f"env.manager.{key} is {value!r}; expected a number of at least {least}"
+            )
     return merged
 
 
@@ -181,9 +183,3 @@ def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
 def fn_name(fn: Callable[..., Any]) -> str:
     inner = getattr(fn, "func", fn)  # functools.partial
     return getattr(inner, "__name__", type(inner).__name__)
-
-
-def _require_number(cfg: Settings, key: str, least: float) -> None:
-    value = cfg.get(key, least)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise ConfigError(f"env.manager.{key} is {value!r}; expected a number of at least {least}")

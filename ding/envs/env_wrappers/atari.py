@@ -116,10 +116,8 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def _count_lives(self, info: dict[str, Any]) -> int:
-        if "lives" in info:
-            return info["lives"]
         game: Any = self.env.unwrapped
-        return game.ale.lives()
+        return info["lives"] if "lives" in info else game.ale.lives()
 
 
 @ENV_WRAPPER_REGISTRY.register("fire_reset")
@@ -155,12 +153,8 @@ class WarpFrameWrapper(gymnasium.ObservationWrapper):
 
     def __init__(self, env: gymnasium.Env, size: int = 84) -> None:
         super().__init__(as_gymnasium(env))
-        shape = self.env.observation_space.shape
-        if (
-            shape is None
-            or len(shape) not in (2, 3)
-            or (len(shape) == 3 and shape[2] not in (1, 3))
-        ):
+        shape = self.env.observation_space.shape or ()
+        if len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
             raise ValueError(
                 f"warp_frame expects frames [H, W], [H, W, 1] or [H, W, 3], got {shape}"
             )

@@ -155,8 +155,7 @@ def _asked_for(cfg: Settings, caller: str) -> list[Config]:
         add("obs_norm")
     reward = cfg.get("norm_reward") or {}
     if reward.get("use_norm") and caller == "collector":
-        given = {name: reward[name] for name in ("reward_discount",) if name in reward}
-        add("reward_norm", **given)
+        add("reward_norm", reward_discount=reward.get("reward_discount", 0.99))
     if cfg.get("frame_stack"):
         add("frame_stack", n_frames=cfg["frame_stack"])
     if cfg.get("obs_plus_prev_action_reward"):

@@ -30,9 +30,8 @@ def convert_space(space: Any) -> spaces.Space[Any]:
             return spaces.Dict({name: convert_space(s) for name, s in space.spaces.items()})
         return spaces.Tuple([convert_space(s) for s in space.spaces])
     if hasattr(space, "low") and hasattr(space, "high"):
-        return spaces.Box(
-            np.asarray(space.low), np.asarray(space.high), shape=space.shape, dtype=space.dtype
-        )
+        low, high = np.asarray(space.low), np.asarray(space.high)
+        return spaces.Box(low, high, shape=space.shape, dtype=space.dtype)
     if hasattr(space, "nvec"):
         return spaces.MultiDiscrete(np.asarray(space.nvec))
     if hasattr(space, "n"):

@@ -98,9 +98,9 @@ class ObsNormWrapper(Normaliser, gymnasium.ObservationWrapper):
     def __init__(self, env: gymnasium.Env, clip_range: tuple[float, float] = (-3.0, 3.0)) -> None:
         super().__init__(as_gymnasium(env))
         self._clip = clip_range
-        space = _box_observations(self)
-        self.statistics = RunningStatistics(space.shape)
-        self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
+        shape = _box_observations(self).shape
+        self.statistics = RunningStatistics(shape)
+        self.observation_space = _unbounded(shape)
 
     def observation(self, obs: Obs) -> np.ndarray:
         statistics = self.statistics
@@ -124,10 +124,8 @@ class StaticObsNormWrapper(gymnasium.ObservationWrapper):
         super().__init__(as_gymnasium(env))
         if not np.all(std):
             raise ValueError(f"static_obs_norm got std={std!r}; expected numbers other than 0")
-        self.mean = np.asarray(mean)
-        self.std = np.asarray(std)
-        space = _box_observations(self)
-        self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
+        self.mean, self.std = np.asarray(mean), np.asarray(std)
+        self.observation_space = _unbounded(_box_observations(self).shape)
 
     def observation(self, obs: Obs) -> np.ndarray:
         return np.asarray((obs - self.mean) / self.std, np.float32)
@@ -146,8 +144,7 @@ class RamWrapper(gymnasium.ObservationWrapper):
         space = _box_observations(self)
         self._render = render
         self._shape = (int(np.prod(space.shape)), 1, 1)
-        low = space.low.astype(np.float32).reshape(self._shape)
-        high = space.high.astype(np.float32).reshape(self._shape)
+        low, high = (np.float32(bound).reshape(self._shape) for bound in (space.low, space.high))
         self.observation_space = spaces.Box(low, high, dtype=np.float32)
 
     def observation(self, obs: Obs) -> np.ndarray:
@@ -217,10 +214,17 @@ class TaxiObsWrapper(gymnasium.ObservationWrapper):
         return features
 
 
-class _WithPast(gymnasium.Wrapper):
-    """Observations are dicts with facts about the step that led to them."""
+@ENV_WRAPPER_REGISTRY.register("allin_obs")
+class AllinObsWrapper(gymnasium.Wrapper):
+    """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
 
     keeps_return = True
+    _reward = "reward"
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        self._parts = {"obs": self.env.observation_space, self._reward: _unbounded((1,))}
+        self.observation_space = spaces.Dict(self._parts)
 
     def reset(self, **kwargs: Any) -> EnvReset:
         obs, info = self.env.reset(**kwargs)
@@ -231,49 +235,27 @@ class _WithPast(gymnasium.Wrapper):
         return self._joined(obs, action, reward), reward, terminated, truncated, info
 
     def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
-        raise NotImplementedError
-
-
-@ENV_WRAPPER_REGISTRY.register("allin_obs")
-class AllinObsWrapper(_WithPast):
-    """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
-
-    def __init__(self, env: gymnasium.Env) -> None:
-        super().__init__(as_gymnasium(env))
-        self.observation_space = spaces.Dict(
-            {"obs": self.env.observation_space, "reward": _unbounded()}
-        )
-
-    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
-        return {"obs": obs, "reward": np.array([reward], np.float32)}
+        return {"obs": obs, self._reward: np.array([reward], np.float32)}
 
 
 @ENV_WRAPPER_REGISTRY.register("obs_plus_prev_action_reward")
-class ObsPlusPrevActRewWrapper(_WithPast):
+class ObsPlusPrevActRewWrapper(AllinObsWrapper):
     """Observations ``{'obs', 'prev_action', 'prev_reward_extrinsic' [1]}``.
 
     At an episode's start the previous action is -1 in every entry and the reward 0.
     """
 
+    _reward = "prev_reward_extrinsic"
+
     def __init__(self, env: gymnasium.Env) -> None:
-        super().__init__(as_gymnasium(env))
+        super().__init__(env)
         self._past_actions = _with_null(self.env.action_space)
-        self.observation_space = spaces.Dict(
-            {
-                "obs": self.env.observation_space,
-                "prev_action": self._past_actions,
-                "prev_reward_extrinsic": _unbounded(),
-            }
-        )
+        self._parts["prev_action"] = self._past_actions
+        self.observation_space = spaces.Dict(self._parts)
 
     def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
-        previous = np.empty(self._past_actions.shape, self._past_actions.dtype)
-        previous[...] = action
-        return {
-            "obs": obs,
-            "prev_action": previous,
-            "prev_reward_extrinsic": np.array([reward], np.float32),
-        }
+        previous = np.full(self._past_actions.shape, action, self._past_actions.dtype)
+        return {**super()._joined(obs, action, reward), "prev_action": previous}
 
 
 def _box_observations(wrapper: gymnasium.Wrapper) -> spaces.Box:
@@ -283,8 +265,8 @@ def _box_observations(wrapper: gymnasium.Wrapper) -> spaces.Box:
     return space
 
 
-def _unbounded() -> spaces.Box:
-    return spaces.Box(-np.inf, np.inf, shape=(1,), dtype=np.float32)
+def _unbounded(shape: tuple[int, ...]) -> spaces.Box:
+    return spaces.Box(-np.inf, np.inf, shape=shape, dtype=np.float32)
 
 
 def _with_null(space: spaces.Space[Any]) -> spaces.Box:
