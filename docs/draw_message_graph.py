@@ -13,7 +13,6 @@ PLACES = {
     "CommCoordinator": (400, 480),
     "Core": (400, 170),
     "Buffers": (730, 60),
-    "WorkerThread": (730, 230),
     "Control": (730, 520),
     "BaseCommCollector": (1060, 170),
     "BaseCommLearner": (1060, 420),

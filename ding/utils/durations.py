@@ -131,8 +131,6 @@ DATA_RATE_SPAN = 5.0
 #: How long an evaluation waits for an idle collector, and after a failed evaluation.
 EVAL_GRACE = 0.5
 EVAL_RETRY = 1.0
-#: Before a request to the Kubernetes operator is repeated.
-OPERATOR_RETRY = 0.5
 #: Timeout of ``ding status``.
 STATUS_TIMEOUT = 5.0
 

@@ -58,7 +58,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "Core": ("coordinator.core", "coordinator.worker_session", "coordinator.worker_jobs"),
-    "WorkerThread": ("coordinator.worker_thread",),
     "Control": ("engines.control", "engines.http_door"),
     "BaseCommCollector": ("collector",),
     "BaseCommLearner": ("learner",),
@@ -83,15 +82,14 @@ GRAPH = (
         "Core",
         (Core.came, Core.next, Core.lost, Core.end, Core.left, Core.close_tasks),
     ),
-    # The core decides, a worker's thread asks, its worker answers.
-    Arrow("WorkerThread", "CommCoordinator", (CommCoordinator.next, CommCoordinator.fatal)),
+    # The core decides, a thread for each worker asks, its worker answers.
     Arrow(
-        "WorkerThread",
+        "CommCoordinator",
         "BaseCommCollector",
         (ResourceRequest, StartTask, SamplesRequest, CloseTask),
     ),
     Arrow(
-        "WorkerThread",
+        "CommCoordinator",
         "BaseCommLearner",
         (ResourceRequest, StartTask, DemandRequest, TrainRequest, CloseTask),
     ),

@@ -3,6 +3,7 @@
 import functools
 import runpy
 import sys
+import threading
 from typing import get_args
 
 import pytest
@@ -88,8 +89,8 @@ def heard(monkeypatch):
     def call(self, handle, request, timeout):
         kind = "BaseCommCollector" if handle.name.startswith("collector") else "BaseCommLearner"
         # A worker's thread asks through a peer, which is of the control.
-        is_thread = "WorkerThread" in map(part_of, callers())
-        said.add(("WorkerThread" if is_thread else "Control", kind, type(request)))
+        is_thread = threading.current_thread().name.startswith("worker-")
+        said.add(("CommCoordinator" if is_thread else "Control", kind, type(request)))
         return real_call(self, handle, request, timeout)
 
     monkeypatch.setattr(LocalCarrier, "call", call)

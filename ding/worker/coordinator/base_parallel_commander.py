@@ -9,12 +9,10 @@ from easydict import EasyDict
 
 from ding.utils import COMMANDER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
-from ding.worker.tasks import CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.tasks import CollectorReport, Config, LearnerInfo, LearnerNews, StateDict
 
-from ._base_commander import BaseCommander
-from ._commander_tasks import OpenTask, Trainee, section
-from ._policy_commander import PolicyCommander
-from ._types import Config, StateDict
+from ._commander_tasks import BaseCommander, OpenTask, Trainee, section
+from .solo_parallel_commander import PolicyCommander
 
 __all__ = [
     "BaseCommander",

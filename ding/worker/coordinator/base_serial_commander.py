@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ding.utils.default_helper import Configurable
-
-from ._types import Config
+from ding.worker.tasks import Config
 
 
 class _Learner(Protocol):

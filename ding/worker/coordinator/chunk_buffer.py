@@ -15,8 +15,8 @@ from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
 from ding.worker.seams import SampleStore
+from ding.worker.tasks import Config, StateDict
 
-from ._types import Config, StateDict
 from .buffer_pace import BufferPace, SpaceQuota
 from .chunk_store import Chunk, ChunkStore, parse_meta
 from .row_server import RowServer

@@ -10,8 +10,8 @@ import numpy as np
 from ding.utils.errors import CheckpointWriteError, DataError
 from ding.worker.messages import Json
 from ding.worker.seams import SampleStore
+from ding.worker.tasks import StateDict
 
-from ._types import StateDict
 from .turn import Turn
 
 _logger = logging.getLogger(__name__)

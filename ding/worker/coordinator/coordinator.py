@@ -21,17 +21,16 @@ from ding.utils.usage import UsageMeter, process_name
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.seams import Engine
+from ding.worker.tasks import Config, StateDict
 
-from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
 from .buffer_pace import SpaceQuota
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
-from .reported_values import as_number, error_line, usage_figures
 from .run_events import RunEvents
+from .run_facts import as_number, error_line, usage_figures
 from .run_files import CoordinatorState, RunFiles
-from .run_status import RunStatus, buffer_status, who_waits, worker_status
-from .run_view import RunView, write_address
+from .run_status import RunStatus, RunView, buffer_status, who_waits, worker_status, write_address
 from .task_scheduler import TaskScheduler
 from .task_table import TaskState
 from .turn import Turn, in_turn

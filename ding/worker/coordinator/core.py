@@ -15,9 +15,9 @@ from ding.worker.seams import (
     WorkerLost,
 )
 
-from .reported_values import error_line
 from .resource_manager import NaiveResourceManager
 from .run_events import RunEvents
+from .run_facts import error_line
 from .worker_jobs import CollectorJob, Job, LearnerJob
 from .worker_session import FOREVER, Leave, Move, Steps, Wait, WorkerSession
 

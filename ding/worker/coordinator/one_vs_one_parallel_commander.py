@@ -10,11 +10,10 @@ from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.league.jobs import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
-from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
+from ding.worker.tasks import CollectorReport, CollectorTask, Config, LearnerNews, StateDict
 
 from ._commander_tasks import OpenTask, Trainee, section, task_env
-from ._policy_commander import PolicyCommander
-from ._types import Config, StateDict
+from .solo_parallel_commander import PolicyCommander
 
 _logger = logging.getLogger(__name__)
 

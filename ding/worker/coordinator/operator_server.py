@@ -6,14 +6,13 @@ from typing import Any
 import requests
 
 from ding.interaction.base import HttpEngine, get_values_from_response, split_http_address
-from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
 
-_RETRIES = 2
 _WORKER_TYPES = ("coordinator", "aggregator")
 
 #: ``(success, code, message, data)``
 Answer = tuple[bool, int | None, str | None, Any]
+Fields = Mapping[str, Any] | None
 
 
 class OperatorServerError(InteractionError, ConnectionError):
@@ -23,9 +22,8 @@ class OperatorServerError(InteractionError, ConnectionError):
 class OperatorServer:
     """Asks a cluster's operator which workers there are, and for others.
 
-    Requests are repeated a few times when the operator cannot be reached. All methods return
-    whether it worked, the operator's code and message, and its data; they raise
-    `OperatorServerError` without an answer.
+    All methods return whether it worked, the operator's code and message, and its data; they
+    raise `OperatorServerError` without an answer.
 
     Args:
         host: The operator's host or address: ``[http[s]://]host[:port]``.
@@ -79,33 +77,25 @@ class OperatorServer:
         return self._request("DELETE", "replicas", {**unused, **self._asker()})
 
     def close(self) -> None:
-        """Close the connection; a request that is being tried again gives up."""
+        """Close the connection."""
         self._engine.close()
 
     def _asker(self, name: str | None = None) -> dict[str, str | None]:
         return {"namespace": self._namespace, self._worker_type: name or self._name}
 
     def _request(
-        self,
-        method: str,
-        path: str,
-        data: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
+        self, method: str, path: str, data: Fields = None, params: Fields = None
     ) -> Answer:
         where = f"the operator, asked for {method} {self._engine.get_url(path)},"
-        pause = durations.OPERATOR_RETRY
         try:
             response = self._engine.request(
-                method, path, data, params=params, retries=_RETRIES, retry_waiting=pause
+                method, path, data, params=params, raise_for_status=False, retries=0
             )
-        except requests.HTTPError as error:
-            response = error.response
+            status, success, code, message, answer = get_values_from_response(response)
         except requests.RequestException as error:
             raise OperatorServerError(
                 f"{where} cannot be reached: {error}; check operator_server.system_addr"
             ) from error
-        try:
-            status, success, code, message, answer = get_values_from_response(response)
         except ValueError as error:
             raise OperatorServerError(
                 f"{where} answered with status {response.status_code} and no JSON object: {error}"

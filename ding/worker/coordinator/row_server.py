@@ -12,8 +12,8 @@ from ding.data.columns import Columns
 from ding.utils.errors import ChunkError, DataError
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews
+from ding.worker.tasks import Config
 
-from ._types import Config
 from .chunk_store import Chunk, ChunkStore, parse_meta
 
 #: What the buffer says of rows that learners have no need of: it is in the data, or for the buffer.

@@ -11,15 +11,13 @@ from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError
 from ding.utils.run_log import RunLog
 from ding.worker.messages import Kind, Task
-from ding.worker.tasks import FailedTask
+from ding.worker.tasks import Config, FailedTask
 
-from ._types import Config
 from .base_parallel_commander import BaseCommander
 from .chunk_buffer import ChunkBuffer
-from .reported_values import error_line, one_line
-from .run_facts import RetryLimit, RunFacts
+from .run_facts import RetryLimit, RunFacts, error_line, one_line
 from .run_files import RunFiles
-from .run_view import RunView
+from .run_status import RunView
 from .task_table import TaskTable
 from .turn import Turn
 

@@ -22,8 +22,8 @@ from ding.worker.tasks import (
 )
 
 from .chunk_buffer import ChunkBuffer
-from .reported_values import as_count, as_number, mean_return
 from .run import Run
+from .run_facts import as_count, as_number, mean_return
 from .run_files import BEST_NAME
 from .task_table import LIVE, TaskState
 from .turn import in_turn

@@ -12,10 +12,9 @@ from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DingErro
 from ding.utils.run_claims import RunMark
 from ding.utils.state_saver import StateSaver
 from ding.worker.seams import Artifacts, SampleStore, State, WeightStore
-from ding.worker.tasks import CollectorReport
+from ding.worker.tasks import CollectorReport, Config, StateDict
 
-from ._types import Config, StateDict
-from .reported_values import as_count
+from .run_facts import as_count
 
 BEST_NAME = "ckpt_best.pth.tar"
 STATE_NAME = "coordinator_state.pth.tar"

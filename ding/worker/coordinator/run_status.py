@@ -1,16 +1,33 @@
-"""The facts of a parallel run, for `GET /status` and those who show them."""
+"""What the operator sees of a parallel run: facts of `GET /status`, console, lines of failures."""
 
-from collections import Counter
-from collections.abc import Mapping
+import contextlib
+import logging
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from typing import TypedDict
 
+from ding.utils import durations
+from ding.utils.console import Console
+from ding.utils.errors import CheckpointWriteError
+from ding.utils.file_helper import write_facts
+from ding.utils.log_helper import RepeatCounter
+from ding.utils.processes import process_identity
 from ding.worker.messages import Kind
-from ding.worker.seams import Awaited
+from ding.worker.seams import Awaited, TaskFailure
 
 from .buffer_pace import RatioStatus
 from .chunk_buffer import ChunkBuffer
-from .reported_values import as_number, usage_figures
-from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
+from .run_facts import (
+    DataRate,
+    FailureStatus,
+    PolicyStatus,
+    RunFacts,
+    as_number,
+    one_line,
+    usage_figures,
+)
 from .worker_session import WorkerSession
 
 #: Smaller shares of the time are not shown.
@@ -154,3 +171,140 @@ _WHAT = {
 def _rounded(value: object) -> float | None:
     number = as_number(value)
     return None if number is None else round(number, 1)
+
+
+#: Lines for workers that the live display has room for.
+MAX_LINES = 12
+
+
+def brief_facts(status: RunStatus) -> list[str]:
+    """The facts that serial mode does not have, each a few words."""
+    rate = status["data_rate"]
+    out = [f"{rate['samples_per_s']:,.0f} samples/s", f"{rate['bytes_per_s'] / 1e6:.2f} MB/s"]
+    lags = [p["lag_iters"] for p in status["policy"].values() if p["lag_iters"] is not None]
+    if lags:
+        out.append(f"policy lag {max(lags):,} iters")
+    used = sum(buffer["bytes"] for buffer in status["buffers"].values())
+    if used:
+        out.append(f"data files {used / 1e6:,.1f} MB")
+    ratios = [buffer["samples_per_insert"] for buffer in status["buffers"].values()]
+    for ratio in filter(None, ratios):
+        if ratio["reached"] is not None:
+            out.append(f"{ratio['reached']:.3g} of {ratio['target']:.3g} samples/insert")
+    for kind in ("collector", "learner"):
+        mine = [w["state"] for w in status["workers"].values() if w["kind"] == kind]
+        working = sum(state in ("starting", "running", "closing") for state in mine)
+        out.append(f"{kind}s {working}/{len(mine)}")
+    out.append(status["waits"])
+    return out
+
+
+def worker_lines(status: RunStatus) -> list[str]:
+    """A line for each worker, as far as there is room."""
+    lines = []
+    for name, worker in sorted(status["workers"].items()):
+        task = worker["task_id"] or ""
+        if worker.get("is_eval"):
+            task += " (evaluation)"
+        speed = ""
+        if (rate := worker.get("samples_per_s")) is not None:
+            speed = f"{rate:,.0f} samples/s"
+        if (rate := worker.get("iters_per_s")) is not None:
+            speed = f"{rate:,.0f} updates/s"
+        waits = ""
+        if worker["waits_for"]:
+            share = worker["wait_shares"].get(worker["waits_for"], 0.0)
+            waits = f"waits for {worker['waits_for']} ({share:.0%} of its time)"
+        words = f"{name:<14}{worker['state']:<11}{task:<34}{speed:<18}{waits}"
+        lines.append(words.rstrip())
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES - 1 :] = [f"... and {len(lines) - MAX_LINES + 1} workers more"]
+    return lines
+
+
+class RunView:
+    """Shows the run on the console, if there is one, and in the log; the coordinator draws."""
+
+    def __init__(self, console: Console | None, logger: logging.Logger) -> None:
+        self._console, self._logger = console, logger
+        self._pending: dict[str, tuple[float, str, str]] = {}
+        self._evals: deque[float] = deque()
+        self._repeats = RepeatCounter(self._show)
+
+    def log(self, text: str, warning: bool = False) -> None:
+        """One line with its time; of those that repeat, how many there were."""
+        text = one_line(text)
+        with contextlib.suppress(Exception):  # a user's handler may raise
+            self._logger.log(logging.WARNING if warning else logging.INFO, text)
+        self._repeats.add(text)
+
+    def _show(self, text: str) -> None:
+        if self._console is not None:
+            self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def failed(self, kind: str, failure: TaskFailure) -> None:
+        """A task or a worker failed; the line waits for who gets the task."""
+        task = f" (task {failure.task_id})" if failure.task_id else ""
+        verb = "lost" if failure.lost else "failed"
+        text = f"{failure.worker} {verb}{task}: {failure.cause}"
+        if failure.task_id is None:
+            self.log(text, warning=True)
+        else:
+            due = time.monotonic() + durations.FAILURE_LINE_WAIT
+            self._pending[failure.task_id] = due, kind, text
+
+    def given(self, kind: str, worker: str) -> None:
+        """A task of that kind was given to a worker: the place of one that failed is taken."""
+        for task_id, (_, mine, text) in list(self._pending.items()):
+            if mine == kind:
+                del self._pending[task_id]
+                self.log(f"{text}; its task was given to {worker}", warning=True)
+                return
+
+    def flush(self, at_end: bool = False) -> None:
+        """Show the lines that have waited long enough."""
+        now = time.monotonic()
+        for task_id, (due, kind, text) in list(self._pending.items()):
+            if at_end or now >= due:
+                del self._pending[task_id]
+                self.log(text if at_end else f"{text}; no {kind} is free", warning=True)
+        self._repeats.flush(at_end)
+
+    def evaluated(self, reward: float) -> None:
+        """An evaluation has ended; shown at the next `draw`."""
+        self._evals.append(reward)
+
+    def draw(self, status: Callable[[], RunStatus], at_end: bool = False) -> None:
+        """Bring the display up to date, if it is time to."""
+        self.flush(at_end)
+        if self._console is None or not (at_end or self._evals or self._console.is_due):
+            return
+        now = status()
+        evals = [self._evals.popleft() for _ in range(len(self._evals))]
+        buffers = list(now["buffers"].values())
+        fill = (sum(b["count"] for b in buffers), sum(b["capacity"] for b in buffers))
+        self._console.update(
+            envstep=now["envstep"],
+            train_iter=now["train_iter"],
+            episode_return=now["episode_return"],
+            eval_return=evals[-1] if evals else None,
+            best_return=now["best_return"],
+            buffer_fill=fill if buffers else None,
+            extra=brief_facts(now),
+            lines=worker_lines(now),
+        )
+
+
+def write_address(exp_name: str, address: tuple[str, int]) -> str:
+    """Write the coordinator's address for ``ding status``; returns the file."""
+    host, port = address
+    facts = {"host": host, "port": port, "pid": os.getpid(), "process": process_identity()}
+    path = os.path.join(exp_name, "coordinator.json")
+    try:
+        os.makedirs(exp_name, exist_ok=True)
+        write_facts(path, facts)
+    except OSError as err:
+        raise CheckpointWriteError(
+            f"cannot write {path}: {err.strerror}; choose another exp_name", err.errno
+        ) from err
+    return path

@@ -1,12 +1,363 @@
-"""The commander of one policy."""
+"""The commander of one policy, and the base of all that train: tasks, evaluations, ends."""
 
+import math
+import time
 import uuid
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
 
-from ding.utils import COMMANDER_REGISTRY
+from ding.envs import env_seeds
+from ding.utils import COMMANDER_REGISTRY, durations
+from ding.utils.default_helper import first_goal
+from ding.worker.tasks import (
+    CollectorCounts,
+    CollectorInfo,
+    CollectorReport,
+    CollectorTask,
+    Config,
+    FailedTask,
+    LearnerInfo,
+    LearnerNews,
+    LearnerTask,
+    StateDict,
+)
 
-from ._commander_tasks import OpenTask, Trainee
-from ._policy_commander import PolicyCommander
-from ._types import StateDict
+from ._commander_tasks import (
+    BaseCommander,
+    OpenTask,
+    TaskSpace,
+    Trainee,
+    collector_task,
+    command_settings,
+    commander_section,
+    epsilon,
+    learner_task,
+    section,
+    task_env,
+    write_scalars,
+)
+from .run_facts import as_count, mean_return
+
+_LAST_EVAL_TRIES = 3
+#: How much more a collector's task may explore than one that begins now.
+MAX_EPS_LAG = 0.1
+
+
+class PolicyCommander(BaseCommander):
+    """Base of commanders that train: one learner per trainee, many collectors.
+
+    Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
+    over (``learn.learner.train_iterations``, or ``max_env_step`` steps of all collectors), one last
+    time. Where a goal ends the run, and that
+    takes less than ``eval_share`` of the collectors' time, evaluations come sooner: in between, a
+    policy can have reached the goal and lost it again.
+
+    Collectors of ``greedy_share`` of the env steps explore from the beginning as little as all do
+    at the end: the others act at random and do not try what the policy takes for good, so that it
+    would not learn where that fails (Ape-X, Horgan et al. 2018, gives each actor its own ε).
+
+    Args:
+        cfg: The main config.
+
+    Attributes:
+        clock: Returns the time in seconds.
+    """
+
+    config: StateDict = dict(
+        collector_task_space=1,
+        learner_task_space=1,
+        eval_interval=60,
+        eval_share=0.0,
+        greedy_share=0.0,
+        max_env_step=math.inf,
+    )
+    #: Whether the first task of a collector is an evaluation.
+    _begins_with_eval = False
+
+    def __init__(self, cfg: Config) -> None:
+        self._cfg = cfg
+        self._own = commander_section(cfg, type(self))
+        self.clock = time.monotonic
+        self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
+        self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
+        self._setting = command_settings(cfg) if section(cfg, "policy").get("type") else None
+        self._run_id = uuid.uuid4().hex[:8]
+        self._stop_value = float(first_goal(section(cfg, "env").get("stop_value", math.inf)))
+        self._train_iterations = float(
+            section(cfg, "policy", "learn", "learner").get("train_iterations", math.inf)
+        )
+        self._waiting: list[Trainee] = []  # without a learner, though training is not over
+        self._current: list[Trainee] = []  # those that collectors work for
+        self._turn = 0
+        self._next_eval: float | None = None
+        self._eval_failures = 0
+        self._has_trained_all = False  # up to `_train_iterations`
+
+    # ------------------------------------------------------------------ learners
+
+    def get_learner_task(self) -> LearnerTask | None:
+        """A task for a learner that is idle now, or None."""
+        if not self._learners.has_room or self._is_over:
+            return None
+        trainee = self._waiting.pop(0) if self._waiting else self._new_trainee()
+        if trainee is None:
+            return None
+        task_id = self._learners.open(trainee)
+        if trainee not in self._current:
+            self._current.append(trainee)
+        if self._next_eval is None:
+            self._next_eval = self.clock()
+            if not self._begins_with_eval:
+                self._next_eval += self._own.eval_interval
+        return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
+
+    def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
+        """Take in the end of a learner's task.
+
+        Returns:
+            The id of the buffer that is not needed any more.
+        """
+        trainee = self._learners.close(task_id)
+        if trainee is None:
+            return str(finished_task.get("buffer_id") or "")
+        trainee.trained(finished_task)
+        buffer_id = trainee.buffer_id
+        if trainee.learner_step >= self._train_iterations:
+            self._has_trained_all = not self._learners.opened and not self._waiting
+        else:
+            self._let_go(trainee)
+        return buffer_id
+
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
+        """Take in what a learner reports: ``learner_step``."""
+        trainee = self._learners.opened.get(task_id)
+        if trainee is not None:
+            trainee.trained(info)
+
+    def notify_fail_learner_task(self, task: FailedTask) -> None:
+        """Its policy waits for another learner, which continues where this one was."""
+        trainee = self._learners.close(task.get("task_id"))
+        if trainee is not None:
+            self._waiting.append(trainee)
+
+    # ------------------------------------------------------------------ collectors
+
+    def get_collector_task(self) -> CollectorTask | None:
+        if not self._current or not self._collectors.has_room or self.converged_reason:
+            return None
+        is_eval = self._is_eval_due()
+        if self._is_trained_out and not is_eval:
+            return None
+        job = self._make_job(is_eval)
+        if is_eval:
+            self._next_eval = self.clock() + self._own.eval_interval
+        job.since, job.is_last = self.clock(), self._is_trained_out
+        job.is_greedy = not is_eval and self._wants_greedy(job.trainee)
+        task_id = self._collectors.open(job)
+        settings = self._task_settings(job)
+        return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
+
+    def _task_settings(self, job: OpenTask) -> dict[str, object]:
+        """The fields that this commander adds to a collector's task."""
+        settings: dict[str, object] = {
+            "eval_flag": job.is_eval,
+            "policy_update_path": job.trainee.policy_id,
+            "env": task_env(self._cfg, job.is_eval),
+            "seed": as_count(self._cfg.get("seed")),
+        }
+        if not job.is_eval:  # evaluations are to compare
+            name = f"task {self._collectors.issued + 1}"
+            settings["seed"] = env_seeds(as_count(self._cfg.get("seed")), name, 1)[0]
+        if self._setting is not None:
+            job.collect_setting = self._collect_setting(job)
+            settings["collect_setting"] = job.collect_setting
+        return {**settings, **job.settings}
+
+    def _collect_setting(self, job: OpenTask) -> Mapping[str, object]:
+        """What the policy's command mode has a collector do, as far as training is now."""
+        assert self._setting is not None
+        facts = {**job.trainee.facts(), "greedy": job.is_greedy}
+        return self._setting[job.is_eval](facts)
+
+    def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
+        job = self._collectors.opened.get(task_id)
+        if job is not None:
+            job.count(info.get("cur_step"))
+
+    def increase_collector_task_space(self) -> None:
+        self._collectors.space += 1
+
+    def decrease_collector_task_space(self) -> None:
+        self._collectors.space = max(0, self._collectors.space - 1)  # open tasks may stay open
+
+    def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
+        """Whether a collector's task is over.
+
+        One that would go on for ever is closed when an evaluation finds no idle collector, and
+        when its settings are old.
+        """
+        if super().judge_collector_finish(task_id, info):
+            return True
+        job = self._collectors.opened.get(task_id)
+        if job is None or job.is_eval:
+            return False
+        if not job.is_closing:
+            job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
+        return job.is_closing
+
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
+        """Take in the end of a collector's task.
+
+        Returns:
+            Whether an evaluation reached ``env.stop_value``.
+        """
+        job = self._collectors.close(task_id)
+        is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
+        if job is not None and not is_eval:
+            job.count(finished_task.get("step_count"))
+        if self.tb_logger is not None and job is not None:
+            counts = job.trainee.learner_step, job.trainee.envstep
+            write_scalars(self.tb_logger, job.source, finished_task, *counts)
+        return self._judge_evaluation(job, finished_task) if is_eval else False
+
+    def notify_fail_collector_task(self, task: FailedTask) -> None:
+        """Another one will be handed out for it; a failed evaluation is due again soon."""
+        job = self._collectors.close(task.get("task_id"))
+        if job is not None and job.is_eval:
+            self._retry_evaluation(str(task.get("message") or "its collector failed"))
+
+    def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
+        """Whether this is the longest running job and an evaluation needs its collector, or its
+        settings are older than ``eval_interval`` or explore too much by now."""
+        if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
+            jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
+            oldest = min(jobs, key=lambda key: jobs[key].since)
+            return oldest == task_id and not any(job.is_closing for job in jobs.values())
+        is_endless = not section(self._cfg, "env").get("collector_episode_num")
+        if self._setting is None or not is_endless:
+            return False
+        if self.clock() - job.since >= self._own.eval_interval:
+            return True
+        too_much = epsilon(job.collect_setting) - epsilon(self._collect_setting(job))
+        return too_much > MAX_EPS_LAG  # never, where nothing is known of ε
+
+    def _wants_greedy(self, trainee: Trainee) -> bool:
+        """Whether the next of its collectors is one that explores little."""
+        share = float(self._own.greedy_share)
+        others = [
+            job.is_greedy
+            for job in self._collectors.opened.values()
+            if job.trainee is trainee and not job.is_eval
+        ]
+        if others:
+            return sum(others) + 1 <= share * (len(others) + 1)
+        return trainee.greedy_steps < share * trainee.envstep
+
+    # ------------------------------------------------------------------ evaluations
+
+    def _is_eval_due(self, now: float | None = None) -> bool:
+        if any(job.is_eval for job in self._collectors.opened.values()) or self._is_over:
+            return False
+        now = self.clock() if now is None else now
+        return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
+
+    def _judge_evaluation(self, job: OpenTask | None, info: CollectorReport) -> bool:
+        reward = mean_return(info, is_eval=True)
+        if reward is None:
+            reported = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
+            self._retry_evaluation(f"it gave no mean return of whole episodes: {reported}")
+            return False
+        self._eval_failures = 0
+        if job is not None and self._next_eval is not None:
+            self._next_eval = min(self._next_eval, self.clock() + self._rest(job))
+        # Foreign collectors do not report how old the weights were.
+        is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
+        if reward >= self._stop_value and is_trained and self._is_goal(job):
+            reached = f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
+            self.converged_reason = reached
+        elif job is not None and job.is_last:
+            self._finish(f"the last evaluation's mean return was {reward:.4g}")
+        return self.converged_reason is not None
+
+    def _rest(self, job: OpenTask) -> float:
+        """Seconds without evaluation after one, for which that takes its share of the time."""
+        share = float(self._own.eval_share * self._own.collector_task_space)
+        if not share or math.isinf(self._stop_value):
+            return math.inf
+        took = self.clock() - job.since
+        return took * max(1 / share - 1, 0.0)
+
+    def _retry_evaluation(self, cause: str) -> None:
+        self._eval_failures += 1
+        self._next_eval = self.clock() + min(durations.EVAL_RETRY, self._own.eval_interval)
+        if self._is_trained_out and self._eval_failures >= _LAST_EVAL_TRIES:
+            self._finish(f"the last evaluation failed: {cause}")
+
+    def _finish(self, cause: str) -> None:
+        limit = f"{self._train_iterations:.0f} iterations were trained"
+        if not self._has_trained_all:
+            limit = f"reached max_env_step {self._own.max_env_step:.0f}"
+        self.finished_reason = f"{limit}; {cause}"
+
+    @property
+    def _is_trained_out(self) -> bool:
+        steps = sum(trainee.envstep for trainee in self._current)
+        return self._has_trained_all or steps >= self._own.max_env_step
+
+    @property
+    def _is_over(self) -> bool:
+        return bool(self.converged_reason or self.finished_reason)
+
+    # ------------------------------------------------------------------ kinds of commanders
+
+    @abstractmethod
+    def _new_trainee(self) -> Trainee | None:
+        """Whom the next learner trains, if there is one."""
+
+    def _let_go(self, trainee: Trainee) -> None:
+        """The learner of a trainee was stopped before its training was over."""
+
+    @abstractmethod
+    def _make_job(self, is_eval: bool) -> OpenTask:
+        """What the next collector does, for one of those in training."""
+
+    def _is_goal(self, job: OpenTask | None) -> bool:
+        """Whether an evaluation that reached ``stop_value`` was the one that counts."""
+        return True
+
+    # ------------------------------------------------------------------ state
+
+    def weights_files(self) -> list[str]:
+        return [trainee.policy_id for trainee in self._current]
+
+    def state_dict(self) -> StateDict:
+        due = self._next_eval
+        till_eval = None if due is None else max(0.0, due - self.clock())
+        return {
+            "converged_reason": self.converged_reason,
+            "finished_reason": self.finished_reason,
+            "_turn": self._turn,
+            "_run_id": self._run_id,
+            "trainees": [asdict(trainee) for trainee in self._current],
+            "till_eval": till_eval,
+            "issued": [self._learners.issued, self._collectors.issued],
+        }
+
+    def load_state_dict(self, state_dict: StateDict) -> None:
+        self.converged_reason = state_dict["converged_reason"]
+        self.finished_reason = state_dict["finished_reason"]
+        self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
+        self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
+        self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
+        self._has_trained_all = bool(self._current) and not self._waiting
+        if self._waiting:
+            self.finished_reason = None  # training may be longer now
+        wait = state_dict["till_eval"]
+        self._next_eval = None if wait is None else self.clock() + wait
+        self._learners.opened.clear()
+        self._collectors.opened.clear()
+        self._learners.issued, self._collectors.issued = state_dict["issued"]
 
 
 @COMMANDER_REGISTRY.register("solo")

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from ding.worker.messages import Kind, Task
-
-from ._types import Config, StateDict
+from ding.worker.tasks import Config, StateDict
 
 #: The moves that a task may make.
 MOVES = {

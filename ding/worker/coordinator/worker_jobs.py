@@ -28,8 +28,8 @@ from ding.worker.seams import NonsenseAnswer, WorkerFailed
 from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 from .chunk_buffer import ChunkBuffer
-from .reported_values import one_line
 from .run_events import RunEvents
+from .run_facts import one_line
 from .worker_session import Steps, WorkerSession
 
 _logger = logging.getLogger(__name__)

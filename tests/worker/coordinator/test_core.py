@@ -18,7 +18,7 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run_events import CALLBACKS, RunEvents, events_of
 from ding.worker.coordinator.run_files import RunFiles
-from ding.worker.coordinator.run_view import RunView
+from ding.worker.coordinator.run_status import RunView
 from ding.worker.coordinator.task_scheduler import TaskScheduler
 from ding.worker.coordinator.turn import Turn
 from ding.worker.coordinator.worker_session import Ask, Leave, Wait

@@ -7,8 +7,13 @@ import pytest
 from ding.utils import durations
 from ding.utils.console import Console
 from ding.worker.coordinator.run_facts import SAME_CAUSE_LIMIT, RetryLimit, RunFacts
-from ding.worker.coordinator.run_status import who_waits
-from ding.worker.coordinator.run_view import MAX_LINES, RunView, brief_facts, worker_lines
+from ding.worker.coordinator.run_status import (
+    MAX_LINES,
+    RunView,
+    brief_facts,
+    who_waits,
+    worker_lines,
+)
 from ding.worker.coordinator.worker_session import WaitShares
 from ding.worker.seams import TaskFailure
 
