@@ -5,7 +5,7 @@ than to copy sixty rows.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -170,6 +170,11 @@ class Arrays:
         self.forms = forms
         self.more = more
 
+    def part(self, rows: range) -> "Arrays":
+        """These rows, in the same memory, without further columns."""
+        part = slice(rows.start, rows.stop)
+        return Arrays({key: leaf[part] for key, leaf in self.leaves.items()}, self.forms)
+
     def shown(self) -> tuple[dict[str, Any], bool]:
         """The columns as readers get them, nested as they came; and whether these are all of them,
         in the same memory."""
@@ -209,6 +214,47 @@ def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
     return Arrays(leaves, forms)
 
 
+def joined_arrays(parts: Sequence[Arrays]) -> Arrays | None:
+    """The rows of all parts in one copy; None if the parts differ in their columns."""
+    forms = dict(parts[0].forms) if parts else {}
+    if any(part.forms.keys() != forms.keys() for part in parts):
+        return None
+    leaves: dict[Key, StoredLeaf] = {}
+    #: Columns that are indices into the same arrays, by the memory of these.
+    over: dict[tuple[Any, ...], list[Key]] = {}
+    for key, form in forms.items():
+        given = [part.leaves[key] for part in parts]
+        if len({leaf.shape[1:] for leaf in given}) > 1:
+            return None
+        if any(part.forms[key] != form for part in parts):
+            others = [part.forms[key] for part in parts]
+            if any(type(other) is not _DTYPE or other is _BFLOAT16 for other in others):
+                return None
+            forms[key] = tensor_form(np.result_type(*(leaf.dtype for leaf in given)))
+        sources = [leaf.source for leaf in given if isinstance(leaf, IndexedColumn)]
+        if len(sources) == len(given):
+            memory = ((one.__array_interface__["data"], one.shape, one.dtype) for one in sources)
+            over.setdefault(tuple(memory), []).append(key)
+        else:
+            leaves[key] = np.concatenate([gathered(leaf) for leaf in given])
+    for keys in over.values():
+        leaves.update(_join_indexed([[part.leaves[key] for key in keys] for part in parts], keys))
+    return Arrays(leaves, forms) if parts else None
+
+
+def _join_indexed(parts: Sequence[Sequence[Any]], keys: Sequence[Key]) -> dict[Key, StoredLeaf]:
+    """Join columns that are indices into one array in each part."""
+    sources, index, begin = [], [], 0
+    for leaves in parts:
+        # What the rows refer to alone, each once: the array may be much longer.
+        used, places = np.unique(np.stack([leaf.index for leaf in leaves]), return_inverse=True)
+        sources.append(leaves[0].source[used])
+        index.append(places.reshape(len(keys), -1) + begin)
+        begin += len(used)
+    source = np.concatenate(sources)
+    return {key: IndexedColumn(source, own) for key, own in zip(keys, np.concatenate(index, 1))}
+
+
 def as_array(value: Any) -> np.ndarray | None:
     """An array that shares memory with a CPU tensor, an array or ids; None for anything else."""
     if isinstance(value, torch.Tensor):
@@ -241,13 +287,18 @@ def tensor_form(dtype: np.dtype) -> Form:
 
 def shown(leaf: StoredLeaf, form: Form) -> Any:
     """What readers get of an array."""
-    array = leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
+    array = gathered(leaf)
     if form is None:
         return array
     if isinstance(form, str):
         return IdColumn(form, array)
     tensor = torch.from_numpy(array)
     return tensor if form is not torch.bfloat16 else tensor.view(form)
+
+
+def gathered(leaf: StoredLeaf) -> np.ndarray:
+    """The array itself, or the one that an index represents."""
+    return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
 def nested(flat: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ding.data.arrays import IdColumn, IndexedColumn, Row, arrays_of, nested, path_of, shown
+from ding.data.arrays import IdColumn, IndexedColumn, Row, nested, path_of, shown
 from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
 from ding.torch_utils.tensor_file import (
@@ -149,12 +149,10 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
     Raises:
         DataError: A column's name is no text.
     """
-    windows = columns.windows() or []
-    whole = windows[0] if len(windows) == 1 else (arrays_of(columns.columns), range(len(columns)))
-    arrays, rows = whole
-    if arrays is None:
+    if (window := columns.window()) is None:
         raise DataError("columns that are no numbers")
-    leaves = {path_of(key): leaf[rows.start : rows.stop] for key, leaf in arrays.leaves.items()}
+    arrays = window[0].part(window[1])
+    leaves = {path_of(key): leaf for key, leaf in arrays.leaves.items()}
     forms = dict(zip(leaves, arrays.forms.values()))
     names = _names(leaves)
     facts: ChunkFacts = {

@@ -23,22 +23,21 @@ from ding.data.arrays import (
     Leaf,
     Row,
     arrays_of,
+    joined_arrays,
     path_of,
     tensor_form,
 )
-from ding.data.tree import tree_join, tree_leaves, tree_length, tree_map, tree_take
+from ding.data.tree import tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
 
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
-#: Arrays, and which of their rows are meant; part by part.
-Windows = list[tuple[Arrays, range]]
 
 
 class _Block:
     """Rows with one life: arrays or columns first, dicts once a row was asked for.
 
-    Slices and sums of a container share its blocks, so that a row reached through one of them is
+    Slices and copies of a container share its block, so that a row reached through one of them is
     the same object as through any other, as it would be with plain lists.
     """
 
@@ -73,12 +72,6 @@ class _Block:
             self._arrays = None if self.rows is not None else arrays
         return arrays
 
-    def names(self) -> Set[str] | None:
-        if (columns := self._columns) is not None:
-            return columns.keys()
-        arrays = self.arrays()
-        return None if arrays is None else {path_of(key)[0] for key in arrays.forms}
-
     def apart(self) -> "_Block":
         """Another block over the same arrays."""
         with self._lock:
@@ -111,10 +104,10 @@ def _of_rows(method: Callable[..., Any]) -> Any:
 class Columns(list[Row]):
     """Batch of transitions, stored as arrays (columns) with one leading length; a list of dicts.
 
-    It is a list of dicts, and does all that one does. ``len``, slicing, ``+`` of two containers,
-    ``extend`` and ``copy`` keep the columns; whatever reaches a single row, or joins the data with
-    a plain list, turns it into plain rows for good. In rows, a torch column gives tensors, a numpy
-    column gives arrays, and one-dimensional numpy columns give Python scalars.
+    It is a list of dicts, and does all that one does. ``len``, slicing and ``copy`` keep the
+    columns, as does `concat`; whatever reaches a single row, or joins the data with other rows,
+    turns it into plain rows for good. In rows, a torch column gives tensors, a numpy column gives
+    arrays, and one-dimensional numpy columns give Python scalars.
 
     Args:
         columns: Name to array, tensor, ``IdColumn``, ``IndexedColumn`` or a nested mapping of
@@ -136,7 +129,8 @@ class Columns(list[Row]):
     """
 
     def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Row] = ()) -> None:
-        self._parts: list[tuple[_Block, range]] | None = None
+        self._block: _Block | None = None
+        self._span = range(0)
         if not isinstance(columns, Mapping):
             super().__init__(columns)
             return
@@ -144,23 +138,21 @@ class Columns(list[Row]):
         length = _common_length(columns)
         own: dict[str, Any] | None = dict(columns)
         arrays = None
-        if not _PLAIN.issuperset(map(type, columns.values())) and _has_indices(columns):
+        if any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns)):
             arrays = arrays_of(columns)
             own = None if arrays else {k: tree_map(_gathered, col) for k, col in columns.items()}
-        self._parts = [(_Block(own, arrays, length), range(length))]
+        self._block, self._span = _Block(own, arrays, length), range(length)
 
     @classmethod
-    def _of(cls, parts: list[tuple[_Block, range]]) -> "Columns":
+    def _of(cls, block: _Block, span: range) -> "Columns":
         self = cls.__new__(cls)
-        self._parts = parts
+        self._block, self._span = block, span
         return self
 
     @classmethod
     def trusted(cls, arrays: Arrays, length: int) -> "Columns":
         """A container of arrays that are known to have this length."""
-        self = cls.__new__(cls)  # on the way of each sample: without another call
-        self._parts = [(_Block(None, arrays, length), range(length))]
-        return self
+        return cls._of(_Block(None, arrays, length), range(length))
 
     @classmethod
     def of_arrays(cls, columns: Mapping[str, AnyColumn], tensors: Set[str]) -> "Columns":
@@ -195,41 +187,36 @@ class Columns(list[Row]):
 
     @classmethod
     def concat(cls, batches: Iterable["Columns"]) -> "Columns":
-        """Join containers without copying; arrays are joined when they are first asked for."""
-        parts: list[tuple[_Block, range]] = []
-        for batch in batches:
-            if batch._parts is None:
-                raise DataError("concat() takes containers that are still columnar")
-            parts.extend(batch._parts)
-        return cls._of(parts)
+        """Join containers in a copy; of those that differ in their columns the rows.
+
+        Raises:
+            DataError: The rows of one were handed out.
+        """
+        batches = list(batches)
+        windows = [batch.window() for batch in batches]
+        if not all(batch.is_columnar for batch in batches):
+            raise _handed_out()
+        parts = [one[0].part(one[1]) for one in windows if one is not None]
+        joined = joined_arrays(parts) if len(parts) == len(batches) else None
+        if joined is None:
+            return cls([row for batch in batches for row in batch.copied_rows()])
+        return cls.trusted(joined, sum(map(len, batches)))
 
     # ------------------------------------------------------------------ columns
 
     @property
     def is_columnar(self) -> bool:
-        """Whether no row was asked for yet and all parts have the same columns."""
-        parts = self._parts
-        if parts is None:
-            return False
-        if len(parts) == 1:
-            return parts[0][0].rows is None
-        names = [block.names() for block, _ in parts]
-        return all(of_one is not None and of_one == names[0] for of_one in names)
+        """Whether no row was asked for yet."""
+        return self._block is not None and self._block.rows is None
 
     def columns_or_none(self) -> Mapping[str, Column] | None:
         """The arrays by name, only to be read; None if the data has become rows."""
-        if not self.is_columnar:
+        block, span = self._block, self._span
+        columns = None if block is None else block.columns()
+        if columns is None or block is None:
             return None
-        found = []
-        for block, span in self._parts or ():
-            columns = block.columns()
-            if columns is None:  # another thread has just asked for rows
-                return None
-            is_whole = len(span) == block.length and span.step == 1
-            found.append(columns if is_whole else _select(columns, span))
-        # What is joined is not kept: the blocks may be shared, and a row asked of another container
-        # must not drift apart from a joined copy in this one.
-        return found[0] if len(found) == 1 else tree_join(_joined, found) if found else {}
+        is_whole = len(span) == block.length and span.step == 1
+        return columns if is_whole else _select(columns, span)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -243,27 +230,21 @@ class Columns(list[Row]):
             raise _handed_out()
         return dict(columns)
 
-    def windows(self) -> Windows | None:
-        """Arrays, and which rows of them these are, in steps of one: part by part, in order.
+    def window(self) -> tuple[Arrays, range] | None:
+        """Arrays, and which rows of them these are, in steps of one.
 
-        For copying: a slice needs no views for that, parts need not be joined, and columns that are
-        indices into another array stay so.
+        For copying: a slice needs no views for that, and columns that are indices into another
+        array stay so.
 
         Returns:
             ``None`` if the data has become rows, or a column cannot be an array of numbers.
         """
-        parts = self._parts
-        if not parts or (len(parts) > 1 and not self.is_columnar):
-            return None
-        found: Windows = []
-        for block, span in parts:
-            if span.step != 1:
-                columns = self.columns_or_none()
-                return None if columns is None else Columns(columns).windows()
-            if (arrays := block.arrays()) is None:
-                return None
-            found.append((arrays, span))
-        return found
+        block, span = self._block, self._span
+        if span.step != 1:
+            columns = self.columns_or_none()
+            return None if columns is None else Columns(columns).window()
+        arrays = None if block is None else block.arrays()
+        return None if arrays is None else (arrays, span)
 
     def apart(self) -> "Columns":
         """The same rows in a separate container over the same arrays.
@@ -273,9 +254,9 @@ class Columns(list[Row]):
         Raises:
             DataError: The data has become rows.
         """
-        if not self.is_columnar or self._parts is None:
+        if (block := self._block) is None:
             raise _handed_out()
-        return Columns._of([(block.apart(), span) for block, span in self._parts])
+        return Columns._of(block.apart(), self._span)
 
     def copied_rows(self) -> list[Row]:
         """The rows as a list that shares no row with this container, which stays as it is."""
@@ -318,23 +299,16 @@ class Columns(list[Row]):
     # ------------------------------------------------------------------ sequence
 
     def _to_rows(self) -> None:
-        if self._parts is None:
+        if (block := self._block) is None:
             return
-        picked: list[Row] = []
-        for block, span in self._parts:
-            rows = block.to_rows()
-            whole = len(span) == len(rows) and span.step == 1
-            picked += rows if whole else [rows[i] for i in span]
+        rows = block.to_rows()
+        whole = len(self._span) == len(rows) and self._span.step == 1
         # In one piece, and before the columns go: other threads may look.
-        list.__setitem__(self, slice(None), picked)
-        self._parts = None
+        list.__setitem__(self, slice(None), rows if whole else [rows[i] for i in self._span])
+        self._block = None
 
     def __len__(self) -> int:
-        if self._parts is None:
-            return super().__len__()
-        if len(self._parts) == 1:
-            return len(self._parts[0][1])
-        return sum(len(span) for _, span in self._parts)
+        return super().__len__() if self._block is None else len(self._span)
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Row: ...
@@ -343,20 +317,10 @@ class Columns(list[Row]):
     def __getitem__(self, index: slice) -> "Columns": ...
 
     def __getitem__(self, index: Any) -> Any:
-        if self._parts is not None and isinstance(index, slice):
-            if len(self._parts) == 1:
-                block, span = self._parts[0]
-                return Columns._of([(block, span[index])])
-            if index.step in (None, 1):
-                return Columns._of(_slice_parts(self._parts, index, len(self)))
+        if (block := self._block) is not None and isinstance(index, slice):
+            return Columns._of(block, self._span[index])
         self._to_rows()
         return super().__getitem__(index)
-
-    def __add__(self, other: Any) -> list[Any]:
-        if self._parts is not None and isinstance(other, Columns) and other._parts is not None:
-            return Columns._of(self._parts + other._parts)
-        self._to_rows()
-        return list(self) + list(other) if isinstance(other, list) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
         # `rows + columns` and `rows += columns` both call this, and cannot be distinguished.
@@ -364,29 +328,19 @@ class Columns(list[Row]):
         self._to_rows()
         return NotImplemented
 
-    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[misc, override]
-        self.extend(other)
-        return self
-
-    def extend(self, other: Iterable[Any]) -> None:
-        if self._parts is not None and isinstance(other, Columns) and other._parts is not None:
-            self._parts = self._parts + other._parts
-            return
-        self._to_rows()
-        super().extend(list(other))
-
     def copy(self) -> list[Row]:
-        return list(self) if self._parts is None else Columns._of(list(self._parts))
+        block = self._block
+        return list(self) if block is None else Columns._of(block, self._span)
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self._parts and self.is_columnar:
+        if self.is_columnar:
             return self.take(slice(None))
         return [copy.deepcopy(row, memo) for row in self]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if self._parts and self.is_columnar:
+        if self.is_columnar:
             return (Columns, (self.columns,))
         return (list, (list(self),))
 
@@ -395,16 +349,18 @@ class Columns(list[Row]):
         return super().__iter__()
 
     def __repr__(self) -> str:
-        if self._parts is None:
+        columns = self.columns_or_none()
+        if columns is None:
             return super().__repr__()
-        names = sorted({str(name) for block, _ in self._parts for name in block.names() or ()})
-        return f"<Columns of {len(self)} rows: {', '.join(names)}>"
+        return f"<Columns of {len(self)} rows: {', '.join(sorted(map(str, columns)))}>"
 
     __hash__ = None
 
     if not TYPE_CHECKING:  # checkers take the types of a list's methods
         __setitem__ = _of_rows(list.__setitem__)
         __delitem__ = _of_rows(list.__delitem__)
+        __add__ = _of_rows(list.__add__)
+        __iadd__ = _of_rows(list.__iadd__)
         __contains__ = _of_rows(list.__contains__)
         __reversed__ = _of_rows(list.__reversed__)
         __mul__ = _of_rows(list.__mul__)
@@ -417,6 +373,7 @@ class Columns(list[Row]):
         __gt__ = _of_rows(list.__gt__)
         __ge__ = _of_rows(list.__ge__)
         append = _of_rows(list.append)
+        extend = _of_rows(list.extend)
         insert = _of_rows(list.insert)
         pop = _of_rows(list.pop)
         remove = _of_rows(list.remove)
@@ -458,10 +415,6 @@ def _common_length(columns: Mapping[str, AnyColumn]) -> int:
     return lengths.pop()
 
 
-def _has_indices(columns: Mapping[str, AnyColumn]) -> bool:
-    return any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns))
-
-
 def _rows_of(columns: Mapping[str, Column], length: int) -> list[Row]:
     values = [_values_of(col, length) for col in columns.values()]
     names = list(columns)
@@ -488,30 +441,6 @@ def _select(columns: Mapping[str, Column], span: range) -> dict[str, Column]:
     return {name: tree_take(col, index) for name, col in columns.items()}
 
 
-def _slice_parts(
-    parts: list[tuple[_Block, range]], index: slice, length: int
-) -> list[tuple[_Block, range]]:
-    start, stop, _ = index.indices(length)
-    picked, offset = [], 0
-    for block, span in parts:
-        low, high = max(start - offset, 0), min(stop - offset, len(span))
-        if low < high:
-            picked.append((block, span[low:high]))
-        offset += len(span)
-    return picked or [(block, span[:0]) for block, span in parts[:1]]
-
-
-def _joined(leaves: Sequence[Any]) -> Leaf:
-    first = leaves[0]
-    if isinstance(first, torch.Tensor):
-        return torch.cat(list(leaves))
-    if isinstance(first, IdColumn):
-        return IdColumn(first.prefix, np.concatenate([leaf.numbers for leaf in leaves]))
-    return np.concatenate(leaves)
-
-
-#: Columns that are no mappings and name no rows of another array.
-_PLAIN = frozenset({torch.Tensor, np.ndarray, IdColumn})
 #: Columns that stay as they are in a batch of tensors.
 _READY = frozenset({torch.Tensor, IdColumn})
 

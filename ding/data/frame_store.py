@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ding.data.arrays import IndexedColumn, StoredLeaf
+from ding.data.arrays import IndexedColumn, StoredLeaf, gathered
 from ding.data.memory import Recycler, allocate
 
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
@@ -150,7 +150,9 @@ def _over_one_source(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, In
     ):
         return first, second
     once = frames_once(first, second)
-    return once or _over(np.concatenate([_array(first), _array(second)]), np.arange(2 * len(first)))
+    return once or _over(
+        np.concatenate([gathered(first), gathered(second)]), np.arange(2 * len(first))
+    )
 
 
 def _same_memory(a: np.ndarray, b: np.ndarray) -> bool:
@@ -179,7 +181,7 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
         both = np.concatenate([first.index, second.index])
         named, index = np.unique(both, return_inverse=True)
         return _over(first.source[named], index.reshape(-1))
-    obs, next_obs = _array(first), _array(second)
+    obs, next_obs = gathered(first), gathered(second)
     a, b = bytes_of(obs), bytes_of(next_obs)
     if a.shape[1] % 8 == 0:  # compared eight at a time
         a, b = a.view(np.uint64), b.view(np.uint64)
@@ -200,10 +202,6 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
 def _over(frames: np.ndarray, index: np.ndarray) -> tuple[Indexed, Indexed]:
     n = len(index) // 2
     return IndexedColumn(frames, index[:n]), IndexedColumn(frames, index[n:])
-
-
-def _array(leaf: StoredLeaf) -> np.ndarray:
-    return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
 def bytes_of(rows: np.ndarray) -> np.ndarray:

@@ -111,26 +111,21 @@ class Ring:
         self._head = end % self.capacity
 
     def _write_columns(self, where: slice | np.ndarray, rows: Items) -> bool:
-        windows = None
+        window = None
         if isinstance(rows, Columns):
-            windows = rows.windows()
+            window = rows.window()
         elif len(rows) == 1 and self._store is not None and type(rows[0]) is dict:
             slot = where.start if isinstance(where, slice) else int(where[0])
             if self._store.write_row(slot, rows[0]):
                 return True
-        if windows is None:
+        if window is None:
             batch = as_columns(rows)
-            windows = None if batch is None else batch.windows()
-        if windows is None:
+            window = None if batch is None else batch.window()
+        if window is None:
             return False
         if self._store is None:
-            self._store = ColumnStore(self.capacity, windows[0][0], self._memmap_path)
-        if len(windows) == 1:
-            return self._store.write(where, *windows[0])
-        slots = np.arange(where.start, where.stop) if isinstance(where, slice) else where
-        ends = np.cumsum([len(span) for _, span in windows])
-        parts = zip(windows, np.split(slots, ends[:-1]))
-        return all(self._store.write(part, *window) for window, part in parts)
+            self._store = ColumnStore(self.capacity, window[0], self._memmap_path)
+        return self._store.write(where, *window)
 
     def _write_objects(self, slots: Slots, rows: Sequence[Item]) -> None:
         if self._objects is None:

@@ -63,7 +63,7 @@ class TestAsRows:
 
     def test_a_change_reaches_slices_sums_and_copies_as_with_lists(self):
         data = make(4)
-        views = [data[1:3], data + make(2), data.copy(), copy.copy(data)]
+        views = [data[1:3], data.copy(), copy.copy(data)]
         data[1]["mark"] = True
         assert not any(view.is_columnar for view in views)
         assert views[0][0]["mark"]
@@ -74,12 +74,20 @@ class TestAsRows:
         data[2:][0]["mark"] = True
         assert data[2]["mark"]
 
-    def test_a_change_after_joined_columns_were_read_is_not_lost(self):
+    def test_a_change_after_columns_were_read_is_not_lost(self):
+        first = make(2)
+        part = first[:1]
+        assert len(part.columns["obs"]) == 1
+        first[0]["mark"] = True
+        assert part[0]["mark"]
+
+    def test_a_change_reaches_sums(self):
         first = make(2)
         both = first + make(2)
-        assert len(both.columns["obs"]) == 4
+        both += make(1)
         first[0]["mark"] = True
         assert both[0]["mark"]
+        assert len(both) == 5
 
     def test_shuffle_sort_pop_append(self):
         data = make(6)
@@ -116,7 +124,7 @@ class TestAsRows:
 
     @given(st.slices(9))
     def test_slices_of_sums_agree_with_lists(self, index):
-        data = make(4) + make(5)
+        data = Columns.concat([make(4), make(5)])
         assert [r["action"].item() for r in data[index]] == [0, 1, 2, 3, 0, 1, 2, 3, 4][index]
 
 
@@ -134,7 +142,7 @@ class TestAsColumns:
 
     @given(st.integers(0, 9))
     def test_apart_from_each_other_rows_of_one_are_no_concern_of_the_other(self, n):
-        data = make(4) + make(5)
+        data = Columns.concat([make(4), make(5)])
         first, others = data.apart()[:n], data[n:]
         for row in first:
             row["action"] = None
@@ -144,15 +152,42 @@ class TestAsColumns:
             others.apart()
 
     def test_concat_keeps_columns(self):
-        data = Columns.concat([make(2), make(3)])
-        data += make(1)
-        assert data.is_columnar
-        assert data.columns["action"].tolist() == [0, 1, 0, 1, 2, 0]
+        parts = [make(2), make(5)[::2], make(3)[1:]]
+        data = Columns.concat(parts)
+        assert all(one.is_columnar for one in [data, *parts])
+        assert data.columns["action"].tolist() == [0, 1, 0, 2, 4, 1, 2]
+        assert data.columns["obs"].dtype is torch.float32
+        assert data.columns["replay_unique_id"].tolist()[-1] == "buffer_2"
+        parts[0][0]["action"] = 9
+        assert data.columns["action"][0] == 0
+        with pytest.raises(DataError, match="handed out"):
+            Columns.concat(parts)
 
-    def test_parts_with_different_names_are_rows(self):
-        data = make(2) + Columns({"obs": np.zeros((1, 3))})
+    def test_concat_takes_the_wider_dtype(self):
+        parts = [Columns({"r": torch.zeros(1)}), Columns({"r": torch.full((1,), 0.1).double()})]
+        assert Columns.concat(parts).columns["r"].dtype is torch.float64
+
+    @pytest.mark.parametrize("indexed", [1, 2])
+    def test_concat_keeps_frames_once(self, indexed):
+        frames = torch.arange(20.0).reshape(10, 2)
+        parts = [IndexedColumn(frames, np.array([1, 1, 8])), IndexedColumn(frames, np.array([3]))]
+        parts[indexed:] = [part.gathered() for part in parts[indexed:]]
+        data = Columns.concat([Columns({"obs": part}) for part in parts])
+        assert data.columns["obs"][:, 0].tolist() == [2, 2, 16, 6]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"obs": np.zeros((1, 3))},
+            {"obs": torch.zeros(1, 3, dtype=torch.bfloat16)},
+            {"obs": torch.zeros(1, 4)},
+            {"obs": torch.zeros(1, 3), "more": np.zeros(1)},
+        ],
+    )
+    def test_parts_that_differ_in_their_columns_are_rows(self, other):
+        data = Columns.concat([Columns({"obs": torch.zeros(2, 3)}), Columns(other)])
         assert not data.is_columnar
-        assert set(data[2]) == {"obs"}
+        assert data[2].keys() == other.keys()
 
     def test_take_copies(self):
         data = make(4)
@@ -311,7 +346,7 @@ class TestListUses:
     def test_gives_what_a_plain_list_gives(self, use, parts):
         columns = Columns.from_rows(self.rows())
         if parts == 2:
-            columns = columns[:2] + columns[2:]
+            columns = Columns.concat([columns[:2], columns[2:]])
         assert isinstance(columns, list)
         assert columns.is_columnar
         assert LIST_USES[use](columns) == LIST_USES[use](self.rows())
@@ -362,7 +397,7 @@ class TestTensorsForReaders:
 
     def test_what_a_reader_wrote_is_stored(self):
         container = self.container()
-        assert container.windows() is not None
+        assert container.window() is not None
         container.columns["obs"][:] = 7
         ring = Ring(3)
         push(ring, container)

@@ -49,8 +49,8 @@ class TestAsColumns:
         implied, whole = rollout(convert=convert)
         for other in (copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))):
             same(other(rollout(convert=convert)[0]).columns, whole.columns)
-        joined = rollout(convert=convert)[0][3:] + rollout(convert=convert)[0]
-        same(joined.columns, (whole[3:] + whole).columns)
+        joined = Columns.concat([rollout(convert=convert)[0][3:], rollout(convert=convert)[0]])
+        same(joined.columns, Columns.concat([whole[3:], whole]).columns)
         row = implied[3]
         assert (np.asarray(row["next_obs"]) == np.asarray(whole[3]["next_obs"])).all()
 
@@ -98,25 +98,18 @@ def test_an_index_outside_of_its_source(stored):
         push(ring, Columns({"obs": IndexedColumn(np.zeros((3, 2)), np.array([0, 3]))}))
 
 
-@pytest.mark.parametrize("buffer_type", [NaiveReplayBuffer, AdvancedReplayBuffer])
-@pytest.mark.parametrize("size", [4, 7, 30])
-def test_parts_of_several_containers_are_pushed_as_one(buffer_type, size):
-    parts, joined = (buffer_type(EasyDict(replay_buffer_size=size)) for _ in range(2))
-    for _ in range(3):
-        (first, _), (_, second) = rollout(), rollout()
-        data = first[2:] + rollout()[0][:4]
-        parts.push(data)
-        assert data.is_columnar
-        joined.push(second[2:] + second[:4])
-        assert parts.count() == joined.count()
-    stored, expected = (list(buffer.sample(buffer.count(), 0)) for buffer in (parts, joined))
-    actions = [sorted(row["action"].item() for row in rows) for rows in (stored, expected)]
-    assert actions[0] == actions[1]
-
-
 def test_big_observations_are_kept_once():
     frames = torch.randint(0, 255, (7, 4, 16, 16), dtype=torch.uint8)
     columns = {"obs": IndexedColumn(frames, AT), "next_obs": IndexedColumn(frames, FOLLOWING)}
     ring = Ring(1000)
     push(ring, Columns(columns))
     assert ring.state_dict()["rows"]["0.frames"].nbytes == 7 * 4 * 16 * 16
+
+
+def test_big_observations_of_joined_containers_are_kept_once():
+    frames = frames_of((4, 16, 16), np.asarray)
+    columns = {"obs": IndexedColumn(frames, AT), "next_obs": IndexedColumn(frames, FOLLOWING)}
+    joined = Columns.concat([Columns(columns)[3:], Columns(columns)])
+    obs, next_obs = joined.window()[0].leaves.values()
+    assert obs.source is next_obs.source
+    assert len(obs.source) == 3 + 7

@@ -1,5 +1,7 @@
 """Training samples of one player that are complete and were not returned yet."""
 
+from typing import TypeGuard
+
 from ding.data import Columns
 from ding.data.columns import packed, unpacked
 from ding.worker.collector.steps import Samples, State
@@ -16,7 +18,13 @@ class SampleStock:
 
     def add(self, samples: Samples) -> None:
         """Append samples."""
-        self._samples = samples if self._samples is None else self._samples + samples
+        before = self._samples
+        if before is None:
+            self._samples = samples
+        elif _is_columnar(before) and _is_columnar(samples):
+            self._samples = Columns.concat([before, samples])
+        else:
+            self._samples = [*before, *samples]
 
     def take(self, n: int | None = None) -> Samples:
         """The n oldest samples, or all; the others stay."""
@@ -27,15 +35,17 @@ class SampleStock:
             self._samples = None
             return taken
         self._samples = taken[n:]
-        if isinstance(taken, Columns) and taken.is_columnar:
+        if _is_columnar(taken):
             taken = taken.apart()  # they may be changed without those that stay
         return taken[:n]
 
     def state_dict(self) -> State | None:
         """The samples, if they are columnar; rows may hold what no file can."""
-        if not isinstance(self._samples, Columns) or not self._samples.is_columnar:
-            return None
-        return {"samples": packed(self._samples)}
+        return {"samples": packed(self._samples)} if _is_columnar(self._samples) else None
 
     def load_state_dict(self, state: State | None) -> None:
         self._samples = None if state is None else unpacked(state["samples"])
+
+
+def _is_columnar(samples: Samples | None) -> TypeGuard[Columns]:
+    return isinstance(samples, Columns) and samples.is_columnar

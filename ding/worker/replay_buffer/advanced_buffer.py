@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays, IdColumn, IndexedColumn, Item, Items, State
+from ding.data.arrays import Arrays, IdColumn, Item, Items, State, gathered
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.rate_limiter import ThruputController
@@ -130,14 +130,13 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         batch = data if isinstance(data, Columns) else None
         if batch is None and self._ring.is_columnar:
             batch = as_columns(data)
-        windows = None if batch is None else batch.windows()
-        if batch is None or windows is None:
+        window = None if batch is None else batch.window()
+        if batch is None or window is None:
             self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
-        found = [_iters(*window) for window in windows]
-        iters = found[0] if len(found) == 1 else np.concatenate(found)
+        iters = _iters(*window)
         priorities = None
-        if not _OWN.isdisjoint(windows[0][0].leaves):
+        if not _OWN.isdisjoint(window[0].leaves):
             columns = batch.columns
             if "priority" in columns:
                 priorities = checked_priorities(columns["priority"], len(batch))
@@ -345,8 +344,7 @@ def _iters(arrays: Arrays, rows: range) -> np.ndarray:
     given = arrays.leaves.get("collect_iter")
     if given is None:
         return np.full(len(rows), -1)
-    given = given[rows.start : rows.stop]
-    return as_iters(given.gathered() if isinstance(given, IndexedColumn) else given)
+    return as_iters(gathered(given[rows.start : rows.stop]))
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:
