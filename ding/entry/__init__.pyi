@@ -10,6 +10,8 @@ from .parallel_entry import (
 )
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
+    serial_pipeline_onpolicy as serial_pipeline_onpolicy,
+    serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
 from .serial_entry_bco import (
     serial_pipeline_bco as serial_pipeline_bco,
@@ -23,10 +25,6 @@ from .serial_entry_offline import (
     serial_pipeline_bc as serial_pipeline_bc,
     serial_pipeline_dt as serial_pipeline_dt,
     serial_pipeline_offline as serial_pipeline_offline,
-)
-from .serial_entry_onpolicy import (
-    serial_pipeline_onpolicy as serial_pipeline_onpolicy,
-    serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
 from .serial_entry_reward_model import (
     serial_pipeline_gail as serial_pipeline_gail,

@@ -27,7 +27,7 @@ from ding.entry.application_entry import evaluate
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
-from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_entry import OnPolicyPipeline, SerialPipeline
 from ding.entry.serial_entry_bco import ObservationPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
 from ding.entry.serial_entry_offline import (
@@ -35,7 +35,6 @@ from ding.entry.serial_entry_offline import (
     OfflinePipeline,
     TrajectoryPipeline,
 )
-from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
 from ding.entry.serial_entry_reward_model import (
     GailPipeline,
     GuidedCostPipeline,

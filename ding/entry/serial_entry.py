@@ -1,4 +1,4 @@
-"""Off-policy training in one process."""
+"""Off-policy and on-policy training in one process."""
 
 import contextlib
 from numbers import Real
@@ -70,6 +70,36 @@ def serial_pipeline(
     """
     pipeline = SerialPipeline(input_cfg, seed, env_setting, model, strict)
     return pipeline.train(max_train_iter, max_env_step, dynamic_seed, callbacks)[0]
+
+
+def serial_pipeline_onpolicy(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+    callbacks: GivenCallbacks = None,
+) -> Policy:
+    """Train a policy on what it has just collected, until it is good enough or a limit is reached.
+
+    Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
+
+    Example:
+
+        >>> from ding.entry import serial_pipeline_onpolicy
+        >>> from ding.entry.quick_config import quick_config
+        >>> config = quick_config("CartPole-v1", "ppo")
+        >>> config[0]["policy"]["collect"]["n_sample"] = 64
+        >>> policy = serial_pipeline_onpolicy(config, seed=0, max_env_step=64)
+    """
+    pipeline = OnPolicyPipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
+
+
+#: PPG's policy keeps what its auxiliary phases need itself.
+serial_pipeline_onpolicy_ppg = serial_pipeline_onpolicy
 
 
 class SerialPipeline:
@@ -195,6 +225,16 @@ class SerialPipeline:
         return parts.policy, ending
 
 
+class OnPolicyPipeline(SerialPipeline):
+    """Trains on what was just collected."""
+
+    mode = "serial_onpolicy"
+    on_policy = True
+
+    def round(self, parts: Components, run: SerialRun) -> None:
+        on_policy_round(parts, run)
+
+
 def _limit(value: float | None, name: str) -> float:
     if value is None:
         return int(1e10)
@@ -220,6 +260,12 @@ def off_policy_round(parts: Components, run: SerialRun) -> None:
         run.learn(batch)
         if learner.policy.get_attribute("priority"):
             buffer.update(priority_info(learner))
+
+
+def on_policy_round(parts: Components, run: SerialRun) -> None:
+    """Collect, then learn from all of it once."""
+    data = run.collect(parts.commander.step())
+    run.learn(players_data(data))
 
 
 def priority_info(learner: BaseLearner) -> dict[str, Any]:

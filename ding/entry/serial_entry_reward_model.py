@@ -15,8 +15,7 @@ from ding.data.offline.trajectories import in_trajectories
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, bare, load_expert, play, read_transitions
 from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import off_policy_round
-from ding.entry.serial_entry_onpolicy import on_policy_round
+from ding.entry.serial_entry import off_policy_round, on_policy_round
 from ding.policy import Policy, create_policy
 from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY

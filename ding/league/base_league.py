@@ -8,10 +8,15 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.league.jobs import LeagueJob, LeagueJobResult, PlayerInfo
 from ding.league.metric import LeagueMetricEnv
 from ding.league.player import ActivePlayer, HistoricalPlayer, Player, create_player
-from ding.league.shared_payoff import BattleSharedPayoff, create_payoff
+from ding.league.shared_payoff import (
+    BattleSharedPayoff,
+    LeagueJob,
+    LeagueJobResult,
+    PlayerInfo,
+    create_payoff,
+)
 from ding.utils import (
     LEAGUE_REGISTRY,
     CheckpointError,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.league.jobs import DRAWS, WINS, flat_outcomes
+from ding.league.shared_payoff import DRAWS, WINS, flat_outcomes
 from ding.utils.errors import ConfigError
 
 _NORMAL = NormalDist()
@@ -65,7 +65,7 @@ class LeagueMetricEnv:
     def rate_1vs1(
         self, home: PlayerRating, away: PlayerRating, result: list[Any]
     ) -> tuple[PlayerRating, PlayerRating]:
-        """Both ratings after the games of `result`, see `ding.league.jobs.flat_outcomes`."""
+        """Both ratings after the games of `result`, see `flat_outcomes`."""
         for outcome in flat_outcomes(result):
             if outcome == DRAWS:
                 home, away = self._after_game(home, away, is_draw=True)

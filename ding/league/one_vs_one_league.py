@@ -3,8 +3,8 @@
 from typing import Any
 
 from ding.league.base_league import BaseLeague
-from ding.league.jobs import LeagueJob
 from ding.league.player import ActivePlayer
+from ding.league.shared_payoff import LeagueJob
 from ding.utils import LEAGUE_REGISTRY
 
 

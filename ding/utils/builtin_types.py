@@ -113,7 +113,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.worker.engines.ray_engine": "ray",
     },
     "tracker": {
-        "ding.utils.trackers.services": "wandb mlflow",
+        "ding.utils.trackers": "wandb mlflow",
     },
     "dataset": {
         "ding.data.offline.naive_dataset": "naive d4rl_trajectory",

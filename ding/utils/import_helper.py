@@ -46,11 +46,12 @@ def import_module(modules: str | Iterable[str]) -> None:
 
 
 class _ModulesOfTypes(Loader, MetaPathFinder):
-    """Finds modules by the types in them (``ding.policy.td3``), whichever files these share."""
+    """Finds modules by what is in them (``ding.policy.td3``), whichever files these share."""
 
     _packages: Mapping[str, Mapping[str, str]] = {
         "ding.policy": BUILTIN_TYPES["policy"],
         "ding.model.template": {**BUILTIN_TYPES["model"], "maqac": "ding.model.template.qac"},
+        "ding.entry": {"serial_entry_onpolicy": "ding.entry.serial_entry"},
     }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:

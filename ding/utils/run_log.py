@@ -22,7 +22,7 @@ from ding.utils.log_helper import LoggerFactory, TBLoggerFactory
 from ding.utils.log_writer import is_writing_rank
 from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
 from ding.utils.strict_json import plain
-from ding.utils.trackers.base import Trackers
+from ding.utils.trackers import Trackers
 
 USAGE_GROUP = "usage_iter"
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")

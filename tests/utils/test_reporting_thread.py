@@ -22,7 +22,7 @@ OWN_EDGES = {
     "interaction/base/threading.py": "logged for each callback",
     "torch_utils/cuda_fetcher.py": "the next batch raises it",
     "utils/data/dataloader.py": "the next batch raises it",
-    "utils/trackers/base.py": "what it drops is counted and logged",
+    "utils/trackers.py": "what it drops is counted and logged",
     "utils/state_saver.py": "the next save reports it",
     "worker/collector/comm/collect_task.py": "the next answer raises it",
     "worker/collector/parts_cache.py": "logged; the caller waits with a deadline",

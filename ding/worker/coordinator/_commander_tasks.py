@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 import torch
 from easydict import EasyDict
 
-from ding.league.jobs import LeagueJob
+from ding.league.shared_payoff import LeagueJob
 from ding.policy import create_policy
 from ding.policy.base_policy import warn_of_no_gpu
 from ding.utils import deep_merge_dicts

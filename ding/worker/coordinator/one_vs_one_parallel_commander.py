@@ -7,7 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.league import ActivePlayer, BaseLeague, create_league
-from ding.league.jobs import LeagueJob
+from ding.league.shared_payoff import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
 from ding.worker.tasks import CollectorReport, CollectorTask, Config, LearnerNews, StateDict

@@ -1,0 +1,377 @@
+"""Values that remember what they were during the last ticks or seconds."""
+
+import functools
+import pickle
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import IntEnum, unique
+from numbers import Number
+from typing import Any, Generic, TypeVar, overload
+
+from ding.utils.lock_helper import LockContext, LockContextType
+
+_Tp = TypeVar("_Tp")
+_ValueType = TypeVar("_ValueType")
+_TimeObjectType = TypeVar("_TimeObjectType", bound="BaseTime")
+Window = tuple[tuple[int | float, int | float], Any]
+
+
+class BaseTime(ABC):
+    """A clock that never runs backwards."""
+
+    @abstractmethod
+    def time(self) -> int | float:
+        """The time now."""
+
+
+class NaturalTime(BaseTime):
+    """Seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self._epoch = time.time() - time.monotonic()
+
+    def time(self) -> float:
+        """The time now; a system clock that is set changes nothing."""
+        return self._epoch + time.monotonic()
+
+
+class TickTime(BaseTime):
+    """Ticks that the owner counts."""
+
+    def __init__(self, init: int = 0) -> None:
+        self._tick = init
+
+    def step(self, delta: int = 1) -> int:
+        """Go on by ``delta`` ticks.
+
+        Returns:
+            The new time.
+
+        Raises:
+            ValueError: If ``delta`` is below 1.
+            TypeError: If it is no integer.
+        """
+        if not isinstance(delta, int):
+            raise TypeError(f"delta is {delta!r}, expected a whole number of ticks")
+        if delta < 1:
+            raise ValueError(f"delta is {delta}, expected 1 or more: time does not run backwards")
+        self._tick += delta
+        return self._tick
+
+    def time(self) -> int:
+        """The number of ticks so far."""
+        return self._tick
+
+
+class TimeProxy(BaseTime):
+    """Shows another clock, and can hold the time it shows.
+
+    Args:
+        time_: The clock behind.
+        frozen: Whether the time shown is held from the start.
+        lock_type: What guards the change between held and running.
+    """
+
+    def __init__(
+        self,
+        time_: BaseTime,
+        frozen: bool = False,
+        lock_type: LockContextType = LockContextType.THREAD_LOCK,
+    ) -> None:
+        self._time = time_
+        self._lock = LockContext(lock_type)
+        self._held: int | float | None = time_.time() if frozen else None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the time shown is held."""
+        return self._held is not None
+
+    def freeze(self) -> None:
+        """Hold the time shown; a time held already stays as it is."""
+        with self._lock:
+            if self._held is None:
+                self._held = self._time.time()
+
+    def unfreeze(self) -> None:
+        """Show the clock behind again."""
+        with self._lock:
+            self._held = None
+
+    def time(self) -> int | float:
+        """The time shown."""
+        held = self._held
+        return self._time.time() if held is None else held
+
+    def current_time(self) -> int | float:
+        """The time of the clock behind."""
+        return self._time.time()
+
+
+@unique
+class TimeMode(IntEnum):
+    """What the times of a history count from."""
+
+    RELATIVE_LIFECYCLE = 1
+    """The moment at which the model was made."""
+    RELATIVE_CURRENT_TIME = 2
+    """Now: times are zero or negative."""
+    ABSOLUTE = 3
+    """The zero of the clock."""
+
+
+class RangedData(ABC, Generic[_Tp]):
+    """Values with the times at which they came, as far back as ``expire``.
+
+    A value is in force until the next one comes. So the last one from before the range is kept too,
+    however old it is. Thread-safe.
+
+    Args:
+        expire: Length of the range, in the unit of the clock.
+        use_pickle: Whether to keep pickled copies, so that later changes of a value do not reach
+            the history.
+
+    Raises:
+        ValueError: If ``expire`` is not positive.
+        TypeError: If it is no number.
+    """
+
+    def __init__(self, expire: float, use_pickle: bool = False) -> None:
+        if not isinstance(expire, (int, float)):
+            raise TypeError(f"expire is {expire!r}, expected a number")
+        if expire <= 0:
+            raise ValueError(f"expire is {expire}, expected more than 0")
+        self.expire = expire
+        self._use_pickle = use_pickle
+        self._records: deque[tuple[int | float, Any]] = deque()
+        self._forget_at = 8
+        self._lock = threading.Lock()
+
+    def append(self, data: _Tp) -> None:
+        """Add a value that came now."""
+        stored = pickle.dumps(data) if self._use_pickle else data
+        now = self._get_time()
+        self._records.append((now, stored))  # atomic: a lock would double the cost
+        if len(self._records) >= self._forget_at:
+            with self._lock:
+                self._forget(now)
+
+    def extend(self, iter_: Iterable[_Tp]) -> None:
+        """Add several values that came now."""
+        for item in iter_:
+            self.append(item)
+
+    def current(self) -> _Tp:
+        """The latest value.
+
+        Raises:
+            ValueError: If none has come yet.
+        """
+        try:
+            stored = self._records[-1][1]
+        except IndexError:
+            raise ValueError("there is no current value: none has been added yet") from None
+        return self._load(stored)
+
+    def history(self) -> list[tuple[int | float, _Tp]]:
+        """``(time, value)`` of the last one before the range and of all in it, oldest first."""
+        with self._lock:
+            self._forget(self._get_time())
+            records = list(self._records)  # at once: others may append meanwhile
+        return [(when, self._load(stored)) for when, stored in records]
+
+    @abstractmethod
+    def _get_time(self) -> int | float:
+        """The time now."""
+
+    def _forget(self, now: int | float) -> None:
+        records, begin = self._records, now - self.expire
+        while len(records) > 1 and records[1][0] < begin:
+            records.popleft()
+        self._forget_at = 2 * len(records) + 8  # so that looking costs nothing on average
+
+    def _load(self, stored: Any) -> _Tp:
+        return pickle.loads(stored) if self._use_pickle else stored
+
+
+class TimeRangedData(RangedData[_Tp]):
+    """A history by a given clock."""
+
+    def __init__(self, time_: BaseTime, expire: float) -> None:
+        super().__init__(expire)
+        self.time = time_
+        self._get_time = time_.time  # type: ignore[method-assign]  # one call less per value
+
+    def _get_time(self) -> int | float:
+        return self.time.time()
+
+
+class LoggedValue(Generic[_ValueType]):
+    """A property of a `LoggedModel` whose values are remembered.
+
+    Args:
+        type_: What values have to be. Where a ``float`` or ``int`` is wanted, any number is taken
+            and converted.
+    """
+
+    def __init__(self, type_: type[_ValueType] = object) -> None:  # type: ignore[assignment]
+        self._type = type_
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, model: None, owner: type) -> "LoggedValue[_ValueType]": ...
+
+    @overload
+    def __get__(self, model: "LoggedModel[Any]", owner: type) -> _ValueType: ...
+
+    def __get__(self, model: "LoggedModel[Any] | None", owner: type) -> Any:
+        return self if model is None else model._data[self._name].current()
+
+    def __set__(self, model: "LoggedModel[Any]", value: _ValueType) -> None:
+        if type(value) is not self._type:
+            value = self._checked(value)
+        model._data[self._name].append(value)
+
+    def _checked(self, value: Any) -> _ValueType:
+        if isinstance(value, self._type):
+            return value
+        if self._type in (float, int):
+            number = value.item() if getattr(value, "ndim", None) == 0 else value
+            if isinstance(number, Number):
+                return self._type(number)  # type: ignore[call-arg]
+        raise TypeError(
+            f"{self._name} got {value!r:.80} ({type(value).__name__}), "
+            f"expected {self._type.__name__}"
+        )
+
+
+class LoggedModel(Generic[_TimeObjectType]):
+    """Remembers what its properties were during the last ``expire`` ticks or seconds.
+
+    Properties are declared with `LoggedValue` (``reward = LoggedValue(float)`` in the class);
+    statistics over them are registered and called by name::
+
+        self.register_attribute_value("avg", "reward", self._avg_reward)  # in __init__
+        monitor.reward = 1.0
+        monitor.avg["reward"]()
+
+    ``range_values[name](mode)`` exists for every property: ``((begin, end), value)`` for each
+    value in force during the range, or until it began, oldest first.
+
+    Args:
+        time_: The clock; its owner moves it on.
+        expire: Length of the range, in the unit of the clock.
+        names: Further properties, of any type, in addition to those of the class.
+
+    Attributes:
+        time: The clock.
+        expire: Length of the range.
+    """
+
+    def __init__(self, time_: _TimeObjectType, expire: float, names: Iterable[str] = ()) -> None:
+        self.time = time_
+        self._proxy = TimeProxy(time_)
+        self.expire = expire
+        self._init_time = self._proxy.time()
+        declared = [
+            name
+            for cls in reversed(type(self).__mro__)
+            for name, item in vars(cls).items()
+            if isinstance(item, LoggedValue)
+        ]
+        self._data: dict[str, TimeRangedData[Any]] = {
+            name: TimeRangedData(self._proxy, expire) for name in (*declared, *names)
+        }
+        self._attributes: dict[str, dict[str, Any]] = {}
+        self.range_values: dict[str, Callable[..., list[Window]]] = {
+            name: functools.partial(self._range_values, name) for name in self._data
+        }
+
+    def fixed_time(self) -> float | int:
+        """The time that statistics are computed at: held between freeze and unfreeze."""
+        return self._proxy.time()
+
+    def current_time(self) -> float | int:
+        """The time of the clock, whether held or not."""
+        return self._proxy.current_time()
+
+    def freeze(self) -> None:
+        """Hold the time, so that several statistics are of one moment."""
+        self._proxy.freeze()
+
+    def unfreeze(self) -> None:
+        """Let the time go on."""
+        self._proxy.unfreeze()
+
+    def register_attribute_value(self, attribute_name: str, property_name: str, value: Any) -> None:
+        """Make ``value`` (as a rule a function) reachable as ``model.<attribute>[<property>]``.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        self.ranged_data(property_name)
+        self._attributes.setdefault(attribute_name, {})[property_name] = value
+
+    def get_property_attribute(self, property_name: str) -> list[str]:
+        """Names of what has been registered for a property.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        self.ranged_data(property_name)
+        return [name for name, values in self._attributes.items() if property_name in values]
+
+    def value_names(self) -> list[str]:
+        """Names of the logged properties."""
+        return list(self._data)
+
+    def ranged_data(self, property_name: str) -> TimeRangedData[Any]:
+        """The history of a property.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        try:
+            return self._data[property_name]
+        except KeyError:
+            raise KeyError(
+                f"{type(self).__name__} has no logged property {property_name!r}, it declares: "
+                f"{', '.join(self._data) or 'none'}"
+            ) from None
+
+    def __getattr__(self, name: str) -> Any:
+        attributes = self.__dict__.get("_attributes", {})
+        if name in self.__dict__.get("_data", ()):
+            return self._data[name].current()
+        if name not in attributes:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; registered are: "
+                f"{', '.join(attributes) or 'none'}"
+            )
+        return attributes[name]
+
+    def _range_values(
+        self, name: str, mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE
+    ) -> list[Window]:
+        now = self.fixed_time()
+        zeros = {TimeMode.ABSOLUTE: 0, TimeMode.RELATIVE_CURRENT_TIME: now}
+        zero = zeros.get(mode, self._init_time)
+        begin = max(now - self.expire, self._init_time)
+        history = self._data[name].history()
+        ends = [when for when, _ in history[1:]] + [now]
+        return [
+            ((max(when, begin) - zero, end - zero), value)
+            for (when, value), end in zip(history, ends)
+        ]
+
+
+#: These names were in modules of their own, which scripts import.
+for _module in ("data", "model", "time_ctl", "value"):
+    sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]
