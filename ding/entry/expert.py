@@ -40,9 +40,12 @@ class ExpertPipeline(SerialPipeline):
     """Trains with an expert, which is found before training unless the caller has done so.
 
     Attributes:
+        columns: What is read of a file ``policy.collect.data_path``, which takes the place of an
+            expert; empty where no such file is read.
         expert: Its policy, or its transitions.
     """
 
+    columns: tuple[str, ...] = ()
     expert: Any = None
     _is_given = False
 
@@ -54,7 +57,9 @@ class ExpertPipeline(SerialPipeline):
         self.expert = self.found(expert_cfg, model)
 
     def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
-        """The policy of ``policy.collect.model_path``."""
+        """The transitions of ``policy.collect.data_path``, or the policy of ``model_path``."""
+        if self.columns and (file := self.cfg.policy.collect.get("data_path")):
+            return read_transitions(file, "policy.collect.data_path", self.cfg, self.columns)
         path, key = self.cfg.policy.collect.get("model_path"), "policy.collect.model_path"
         return load_expert(path, key, expert_cfg, self.cfg.seed, self.env_setting, model)
 
@@ -63,6 +68,55 @@ class ExpertPipeline(SerialPipeline):
             self.find_expert()
         if self._is_given:
             parts.mode = ""  # no command can resume it
+
+    @property
+    def count(self) -> int:
+        """How many demonstrations there are, or are to be played."""
+        if isinstance(self.expert, Columns):
+            return len(self.expert)
+        return self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
+
+    def play(
+        self,
+        expert: Any,
+        mode: Any,
+        count: int,
+        cut: Cut | None = None,
+        noise: float = 0.0,
+        writer: Any = None,
+    ) -> Columns:
+        """Training samples of what an expert does in the run's environments.
+
+        Its environments have their own seeds, so that it plays the same in a resumed run.
+
+        Args:
+            mode: Collect mode of the policy that is trained; it is reset at the end.
+            cut: What makes samples of transitions, by default as ``mode`` does.
+            noise: Share of random actions in place of the expert's.
+            writer: Where the collector logs.
+        """
+        cfg = self.cfg
+        if cut is not None and mode.batched is None:
+            raise ConfigError(
+                f"policy.type={cfg.policy.type!r} makes its samples row by row; demonstrations "
+                "need a policy with _forward_collect_batch and _get_train_columns"
+            )
+        with contextlib.ExitStack() as stack:
+            env = make_env_manager(cfg, self.env_setting, evaluate=False)
+            stack.callback(env.close)
+            seed_envs(env, cfg.seed, "expert")
+            collector = SampleSerialCollector(
+                EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
+                env,
+                _played_by(expert.eval_mode, mode, cut, noise),
+                tb_logger=writer,
+                exp_name=cfg.exp_name,
+                instance_name="demonstrations",
+            )
+            stack.callback(collector.close)
+            samples = collector.collect(count)
+            mode.reset()
+        return samples if isinstance(samples, Columns) else Columns.from_rows(samples)
 
 
 def load_expert(
@@ -114,47 +168,6 @@ def load_expert(
     if path:
         load_weights(expert.eval_mode, read_file(path), f"{key}={path!r}", "the expert's config")
     return expert
-
-
-def play(
-    cfg: EasyDict,
-    expert: Any,
-    mode: Any,
-    count: int,
-    env_setting: list[Any] | None,
-    writer: Any,
-    cut: Cut | None = None,
-    noise: float = 0.0,
-) -> Columns:
-    """Training samples of what an expert does in the run's environments.
-
-    Args:
-        mode: Collect mode of the policy that is trained; it is reset at the end.
-        writer: Where the collector logs.
-        cut: What makes samples of transitions, by default as ``mode`` does.
-        noise: Share of random actions in place of the expert's.
-    """
-    if cut is not None and mode.batched is None:
-        raise ConfigError(
-            f"policy.type={cfg.policy.type!r} makes its samples row by row; demonstrations need a "
-            "policy with _forward_collect_batch and _get_train_columns"
-        )
-    with contextlib.ExitStack() as stack:
-        env = make_env_manager(cfg, env_setting, evaluate=False)
-        stack.callback(env.close)
-        seed_envs(env, cfg.seed, "expert")
-        collector = SampleSerialCollector(
-            EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
-            env,
-            _played_by(expert.eval_mode, mode, cut, noise),
-            tb_logger=writer,
-            exp_name=cfg.exp_name,
-            instance_name="demonstrations",
-        )
-        stack.callback(collector.close)
-        samples = collector.collect(count)
-        mode.reset()
-    return samples if isinstance(samples, Columns) else Columns.from_rows(samples)
 
 
 def read_transitions(

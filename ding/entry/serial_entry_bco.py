@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from ding.config.complete import Strict
 from ding.data import Columns
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import DEFAULT_COUNT, ExpertPipeline, bare, play, read_transitions
+from ding.entry.expert import ExpertPipeline, bare
 from ding.entry.run.serial import SerialRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
@@ -61,7 +61,7 @@ def serial_pipeline_bco(
 class ObservationPipeline(ExpertPipeline):
     """Clones an expert from its observations."""
 
-    mode = "serial_bco"
+    mode, columns = "serial_bco", ("obs", "next_obs")
     _demonstrations: Columns
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -75,12 +75,6 @@ class ObservationPipeline(ExpertPipeline):
         if not 0 < self.cfg.bco.alpha <= 1:
             raise ConfigError(f"bco.alpha is {self.cfg.bco.alpha}; expected 0 < alpha <= 1")
 
-    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
-        path, key = self.cfg.policy.collect.get("data_path"), "policy.collect.data_path"
-        if not path:
-            return super().found(expert_cfg, model)
-        return read_transitions(path, key, self.cfg, ("obs", "next_obs"))
-
     def outfit(self, parts: Components) -> None:
         super().outfit(parts)
         policy: Any = parts.policy
@@ -88,19 +82,15 @@ class ObservationPipeline(ExpertPipeline):
         writer = parts.learner.tb_logger
         parts.reward_model = InverseDynamics(self.cfg.bco, shapes, policy._device, writer)
         parts.collector.on_trajectories = parts.reward_model.collected
-        if isinstance(self.expert, Columns):
-            self._demonstrations = self.expert
-            return
 
         def observations(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-            return {name: columns[name] for name in ("obs", "next_obs")}
+            return {name: columns[name] for name in self.columns}
 
-        # The same in a resumed run: the expert's own seeds, and no draw of the run's generators.
-        count = self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
-        mode = bare(policy.collect_mode)
-        self._demonstrations = play(
-            self.cfg, self.expert, mode, count, self.env_setting, None, observations
-        )
+        if isinstance(self.expert, Columns):
+            self._demonstrations = self.expert
+        else:
+            mode = bare(policy.collect_mode)
+            self._demonstrations = self.play(self.expert, mode, self.count, observations)
 
     def prepare(self, parts: Components) -> None:
         cfg = self.cfg.policy

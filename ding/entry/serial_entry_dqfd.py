@@ -10,7 +10,7 @@ from ding.config.complete import Strict
 from ding.data import Columns
 from ding.data.arrays import Item, Items
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import DEFAULT_COUNT, Cut, ExpertPipeline, as_samples, play, read_transitions
+from ding.entry.expert import ExpertPipeline, as_samples
 from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import SerialPipeline
 from ding.policy import Policy
@@ -156,16 +156,10 @@ class DemonstrationPipeline(ExpertPipeline):
 
     def demonstrations(self, parts: Components) -> Columns:
         """The expert's samples."""
-        samples = self.played(parts, None)
-        return samples.with_columns(is_expert=torch.ones(len(samples)))
-
-    def played(self, parts: Components, cut: Cut | None) -> Columns:
-        """What the expert plays; arguments as of `ding.entry.expert.play`."""
         policy: Any = parts.policy
-        return play(
-            *(self.cfg, self.expert, policy.collect_mode, self.count),
-            *(self.env_setting, parts.learner.tb_logger, cut),
-        )
+        writer = parts.learner.tb_logger
+        samples = self.play(self.expert, policy.collect_mode, self.count, writer=writer)
+        return samples.with_columns(is_expert=torch.ones(len(samples)))
 
     def round(self, parts: Components, run: SerialRun) -> None:
         """From demonstrations alone at first, then as in other off-policy runs."""
@@ -189,24 +183,12 @@ class DemonstrationPipeline(ExpertPipeline):
 class SQILPipeline(DemonstrationPipeline):
     """Trains on demonstrations with reward 1 and own steps with reward 0."""
 
-    mode = "serial_sqil"
+    mode, columns = "serial_sqil", ("obs", "action", "next_obs", "done")
+    count = ExpertPipeline.count
 
     def check(self) -> None:
         if self.cfg.policy.get("multi_agent"):
             raise ConfigError("serial_pipeline_sqil trains one agent; policy.multi_agent is True")
-
-    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
-        path, key = self.cfg.policy.collect.get("data_path"), "policy.collect.data_path"
-        if not path:
-            return super().found(expert_cfg, model)
-        self.check()
-        return read_transitions(path, key, self.cfg, ("obs", "action", "next_obs", "done"))
-
-    @property
-    def count(self) -> int:
-        if isinstance(self.expert, Columns):
-            return len(self.expert)
-        return self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
 
     def mixed(
         self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer
@@ -232,7 +214,8 @@ class SQILPipeline(DemonstrationPipeline):
 
         if isinstance(self.expert, Columns):
             return as_samples(self.expert, rewarded)
-        return self.played(parts, rewarded)
+        writer = parts.learner.tb_logger
+        return self.play(self.expert, collect_mode, self.count, rewarded, writer=writer)
 
 
 class _UnrewardedBuffer(DemonstrationBuffer):

@@ -13,7 +13,7 @@ from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
 from ding.data.offline.trajectories import in_trajectories
 from ding.entry.components import Components, InputConfig
-from ding.entry.expert import ExpertPipeline, bare, load_expert, play, read_transitions
+from ding.entry.expert import ExpertPipeline, bare, load_expert, read_transitions
 from ding.entry.run.serial import SerialRun
 from ding.entry.serial_entry import off_policy_round, on_policy_round
 from ding.policy import Policy, create_policy
@@ -246,14 +246,14 @@ class RewardModelPipeline(ExpertPipeline):
         if self.expert is not None:
             data = self.expert
             if not isinstance(data, Columns):
-                data = self._play(data, parts.policy, self.cfg.reward_model.collect_count)
+                data = self._transitions(data, parts.policy, self.cfg.reward_model.collect_count)
                 if self.data_path:
                     _save(data, self.data_path)
             model: Any = parts.reward_model
             model.demonstrate(*in_trajectories(data))
         super().prepare(parts)
 
-    def _play(self, expert: Any, policy: Any, count: int, noise: float = 0.0) -> Columns:
+    def _transitions(self, expert: Any, policy: Any, count: int, noise: float = 0.0) -> Columns:
         """Transitions of an expert that plays with a share of random actions."""
 
         def transitions(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
@@ -261,10 +261,7 @@ class RewardModelPipeline(ExpertPipeline):
             shares = np.full((len(columns["reward"]), 1), noise, np.float32)
             return {**found, "reward": columns["reward"][:, None], "noise": shares}
 
-        return play(
-            *(self.cfg, expert, bare(policy.collect_mode), count, self.env_setting, None),
-            *(transitions, noise),
-        )
+        return self.play(expert, bare(policy.collect_mode), count, transitions, noise)
 
     def ranked(self) -> Columns:
         """Trajectories of several checkpoints of an expert, or with several shares of noise."""
@@ -290,7 +287,10 @@ class RewardModelPipeline(ExpertPipeline):
         policy = create_policy(self.cfg.policy, enable_field=["learn", "collect"])
         count = max(1, cfg.collect_count // len(players))
         return Columns.concat(
-            [self._play(self._load_expert(one), policy, count, noise) for one, noise in players]
+            [
+                self._transitions(self._load_expert(one), policy, count, noise)
+                for one, noise in players
+            ]
         )
 
     def round(self, parts: Components, run: SerialRun) -> None:
