@@ -208,8 +208,6 @@ SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         click.option("-lp", "--learner-port", type=_PORT, help="Port of a learner."),
         click.option("-clh", "--collector-host", metavar="HOST[,...]", help="Hosts of collectors."),
         click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
-        click.option("-agh", "--aggregator-host", metavar="HOST", help="Host of an aggregator."),
-        click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
     ),
 }
 #: Sections that only the commands of these runs list.
@@ -295,7 +293,7 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
         ("dist",),
         (
             *("module", "module_name", "learner_host", "learner_port"),
-            *("collector_host", "collector_port", "aggregator_host", "aggregator_port"),
+            *("collector_host", "collector_port"),
         ),
     ),
     ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "env_step", "resume")),

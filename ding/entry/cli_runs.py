@@ -304,9 +304,9 @@ def _launch(module: str, options: Mapping[str, Any]) -> None:
     seed = options["seeds"][0] if options["seeds"] else None
     config = dist_entry.read_part(options["config"], seed, *logs)
     config.resume_coordinator = True if options["resume"] else None
-    part = module.removeprefix("learner_").removeprefix("spawn_")
-    host = None if module == "spawn_learner" else options[f"{part}_host"]
-    dist_entry.launch(module, config, options["module_name"], host, options[f"{part}_port"])
+    part = "learner" if "learner" in module else module
+    place = options[f"{part}_host"], options[f"{part}_port"]
+    dist_entry.launch(module, config, options["module_name"], *place)
 
 
 def apply_overrides(configs: Sequence[dict[str, Any]], settings: Iterable[str]) -> set[str]:

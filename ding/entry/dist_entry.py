@@ -23,6 +23,7 @@ from ding.entry.run.signals import StopSignal
 from ding.entry.run.status import coordinator_address
 from ding.entry.supervisor import run_ranks
 from ding.utils.console import say
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import KEY_FILE, KEY_VARIABLE, make_run_key, read_run_key
 from ding.worker.engines.http_worker import ask_for_entry
@@ -224,41 +225,43 @@ def launch(
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
-    exp_name = config.main.exp_name
-    if has_own_engine(config.system):
-        _launch_on_engine(module, config)
-        return
+    system = config.system
     if module == "coordinator":
-        _place(config.system.coordinator, host, port)
-        main = partial(run_coordinator, config=config)
-        ending = run_in_folders(config, "dist", lambda key: run_part(partial(main, key=key)))
-    elif module == "spawn_learner":
-        _find_own_address(config)
-        ending = run_ranks(config, make_run_key(exp_name), name, port)
-        say(f"{name or 'learner'}: {ending}")
+        ending = _run_coordinator(config, host, port)
+    elif has_own_engine(system):
+        raise ConfigError(
+            f"system_config.engine.type={system.engine.type!r} starts workers itself, with the "
+            f"coordinator; only those of {DEFAULT_ENGINE!r} are started by hand"
+        )
     elif module == "learner_aggregator":
         say(f"{name or module}: nothing to do, a learner's processes join the coordinator")
         return
+    elif module == "spawn_learner":
+        _find_own_address(config)
+        ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
+        say(f"{name or 'learner'}: {ending}")
     else:
         entry = _entry_of(config, module, name)
         _find_own_address(config)
         _place(entry, host, port)
-        key = make_run_key(exp_name)
-        ending = run_part(partial(run_worker, config=config, name=entry.name, key=key))
-        say(f"{entry.name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
+        ending = _run_worker(config, entry.name, make_run_key(config.main.exp_name))
     ending.raise_if_bad()
 
 
-def _launch_on_engine(module: str, config: EasyDict) -> None:
-    if module != "coordinator":
-        raise ConfigError(
-            f"system_config.engine.type={config.system.engine.type!r} starts workers itself, with "
-            f"the coordinator; only those of {DEFAULT_ENGINE!r} are started by hand"
-        )
-    resume = config.get("resume_coordinator")
-    with StopSignal() as stop:
-        ending = run_in_folders(config, "dist", lambda _: run_on_engine(config, resume, stop))
-    ending.raise_if_bad()
+def _run_coordinator(config: EasyDict, host: str | None, port: int | None) -> Ending:
+    if has_own_engine(config.system):
+        resume = config.get("resume_coordinator")
+        with StopSignal() as stop:
+            return run_in_folders(config, "dist", lambda _: run_on_engine(config, resume, stop))
+    _place(config.system.coordinator, host, port)
+    main = partial(run_coordinator, config=config)
+    return run_in_folders(config, "dist", lambda key: run_part(partial(main, key=key)))
+
+
+def _run_worker(config: EasyDict, name: str, key: str) -> Ending:
+    ending = run_part(partial(run_worker, config=config, name=name, key=key))
+    say(f"{name}: {recorded_ending(config.main.exp_name) if ending == RELEASED else ending}")
+    return ending
 
 
 def _place(entry: EasyDict, host: str | None, port: int | None) -> None:
@@ -348,9 +351,7 @@ def join(host: str, port: int, kind: Kind, name: str | None = None, folder: str 
     entry = config.system[name]
     entry.update(coordinator=[host, port], host=None if is_local(host) else _own_host(host, port))
     say(f"{name} joins {host}:{port}")
-    ending = run_part(partial(run_worker, config=config, name=name, key=key))
-    say(f"{name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
-    ending.raise_if_bad()
+    _run_worker(config, name, key).raise_if_bad()
 
 
 # ---------------------------------------------------------------------- workers in Kubernetes

@@ -20,9 +20,8 @@ from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
-from ding.entry.part_process import run_part
+from ding.entry.part_process import run_part, start_method
 from ding.entry.part_runs import run_coordinator, run_on_engine, worker_spec
-from ding.entry.processes import start_method
 from ding.entry.run.folder import print_ending, settle_record
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopNow, StopSignal

@@ -1,6 +1,5 @@
 """The lives of a coordinator and of a worker, and of a run whose engine starts workers itself."""
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,7 +27,6 @@ from ding.utils.console import Console, say
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
-from ding.utils.file_helper import open_regular
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import find_free_port
@@ -150,15 +148,6 @@ def rank_environ(name: str, system: Mapping[str, Any], port: int) -> dict[str, s
 def output_path(exp_name: str, name: str) -> str:
     """The file for a worker's output when it has no terminal."""
     return os.path.join(exp_name, "log", name, "output.txt")
-
-
-def last_error_line(path: str) -> str:
-    """The last line of a worker's output, with the cause of its death; empty if there is none."""
-    with contextlib.suppress(OSError), open_regular(path) as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
-        lines = file.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].strip() if lines else ""
-    return ""
 
 
 def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> Ending:

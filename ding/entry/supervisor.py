@@ -10,9 +10,16 @@ from easydict import EasyDict
 
 from ding.config.system import kind_of, rank_of, team_of, worker_names
 from ding.config.utils import LOOPBACK, OPEN_PORTS, reachable
-from ding.entry.part_process import Ensure, Kill, Up, WorkerStarted
+from ding.entry.part_process import (
+    Died,
+    Ensure,
+    Event,
+    Kill,
+    Processes,
+    Up,
+    WorkerStarted,
+)
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
-from ding.entry.processes import Died, Event, Processes
 from ding.entry.run.folder import recorded_ending
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.interaction.base.network import split_http_address

@@ -245,9 +245,9 @@ hook_mapping: dict[str, type[LearnerHook]] = {
 Value: TypeAlias = str | int | bool | None
 
 
-def _short(
-    kind: str, name: str, position: str, value: Value, arg: str = "", priority: int = 20
-) -> LearnerHook:
+def _short(kind: str, name: str, position: str, arg: str, value: Value) -> LearnerHook:
+    # Averaging over ranks comes before what shows the averages.
+    priority = 10 if kind == "log_reduce" else 20
     ext_args = EasyDict({arg: value} if arg else {})
     return hook_mapping[kind](name, priority, position=position, ext_args=ext_args)
 
@@ -255,18 +255,14 @@ def _short(
 #: The short forms: config key to what builds the hook from the key's value. ``False`` or an empty
 #: value builds it as well; one with nothing to do (no path, a frequency of 0) does nothing.
 simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
-    "load_ckpt_before_run": partial(
-        _short, "load_ckpt", "load_ckpt", "before_run", arg="load_path"
-    ),
-    "log_show_after_iter": partial(_short, "log_show", "log_show", "after_iter", arg="freq"),
-    "save_ckpt_after_iter": partial(
-        _short, "save_ckpt", "save_ckpt_after_iter", "after_iter", arg="freq"
-    ),
-    "save_ckpt_after_run": partial(_short, "save_ckpt", "save_ckpt_after_run", "after_run"),
-    # Averaging over ranks comes before what shows the averages.
-    "log_reduce_after_iter": partial(
-        _short, "log_reduce", "log_reduce_after_iter", "after_iter", priority=10
-    ),
+    f"{kind}_{position}": partial(_short, kind, name, position, arg)
+    for kind, name, position, arg in (
+        ("load_ckpt", "load_ckpt", "before_run", "load_path"),
+        ("log_show", "log_show", "after_iter", "freq"),
+        ("save_ckpt", "save_ckpt_after_iter", "after_iter", "freq"),
+        ("save_ckpt", "save_ckpt_after_run", "after_run", ""),
+        ("log_reduce", "log_reduce_after_iter", "after_iter", ""),
+    )
 }
 
 

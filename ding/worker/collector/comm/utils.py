@@ -44,25 +44,17 @@ class NaiveCollector(Slave):
     def _begin(self, task: Mapping[str, Any]) -> Json:
         info = task.get("task_info") or {}
         cfg = info.get("collector_cfg") or {}
-        self._work_info = {
-            "task_id": info.get("task_id"),
-            "buffer_id": info.get("buffer_id"),
-            "eval_flag": bool(cfg.get("eval_flag", False)),
-            "start": time.monotonic(),
-            "count": 0,
-        }
+        ids = {name: info.get(name) for name in ("task_id", "buffer_id")}
+        own = {"eval_flag": bool(cfg.get("eval_flag")), "start": time.monotonic(), "count": 0}
+        self._work_info = {**ids, **own}
         return {"message": "the collector task has started"}
 
     def _data(self) -> Json:
         task = self._require_task()
         done = task["count"] >= self.SAMPLES
         count = task["count"] = task["count"] if done else task["count"] + 1
-        facts = {
-            **{name: task[name] for name in ("task_id", "buffer_id")},
-            "cur_episode": count // 4,
-            "cur_sample": count,
-            "cur_step": count,
-        }
+        ids = {name: task[name] for name in ("task_id", "buffer_id")}
+        facts = {**ids, "cur_episode": count // 4, "cur_sample": count, "cur_step": count}
         if done or task["eval_flag"]:
             return {**facts, "collector_done": done}
         data_id = f"naive_{os.getpid()}_{id(self)}_{next(self._numbers)}"

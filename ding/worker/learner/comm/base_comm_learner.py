@@ -21,7 +21,6 @@ from ding.utils.errors import ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
-from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.policy_publisher import (
     PUBLISHED,
     SendLearnInfoHook,
@@ -29,7 +28,12 @@ from ding.worker.learner.comm.policy_publisher import (
     Version,
 )
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_task import LearnerTaskInfo, LearnInfo, TrainingTask
+from ding.worker.learner.comm.training_task import (
+    LearnerGroup,
+    LearnerTaskInfo,
+    LearnInfo,
+    TrainingTask,
+)
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import (
     Demand,
@@ -114,11 +118,9 @@ class BaseCommLearner(CommWorker):
         task = self._last_task
         if task is None:
             return
-        if task.replay is not None:  # it has the priorities, not the coordinator
-            learn_info = dict(learn_info)
-            priorities = learn_info.pop("priority_info", None)
-            if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
-                task.replay.update(priorities)
+        priorities = learn_info.get("priority_info") if task.info.policy.get("priority") else None
+        if task.replay is not None and isinstance(priorities, Mapping):
+            task.replay.update(priorities)
         task.report.add(learn_info)
 
     @property
@@ -198,7 +200,7 @@ class BaseCommLearner(CommWorker):
         self._leave_task()
         if self._last_task is not None:
             self._give_up_if_hung(self._last_task)  # its state has to be saved
-        group = self._group if self._world_size > 1 else None
+        leave_group = None if self._group is None else self._group.leave
         try:
             task = TrainingTask(
                 LearnerTaskInfo.of(given),
@@ -206,7 +208,7 @@ class BaseCommLearner(CommWorker):
                 self._cfg,
                 self.send_policy,
                 self._is_in_touch,
-                None if group is None else group.leave,
+                leave_group if self._world_size > 1 else None,
             )
             with self._lock:
                 self._task = self._last_task = task

@@ -1,6 +1,7 @@
 """Publishes a learner's newest weights in a separate thread; and its hooks that publish."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -69,28 +70,25 @@ class PolicyPublisher:
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        failing_since: float | None = None
-        wait, longest = durations.PUBLISH_PAUSES
+        pause, longest = durations.PUBLISH_PAUSES
+        wait, patience_ends = pause, math.inf
         while (version := self._next_version()) is not None:
             try:
                 self._write(version)
-            except OSError as error:
+            except Exception as error:  # the edge of the thread
                 now = time.monotonic()
-                failing_since = failing_since or now
-                self.warning = f"weights cannot be published: {error}"
-                _logger.warning("%s", self.warning)
-                if now - failing_since >= durations.PUBLISH_PATIENCE or self._closed:
+                patience_ends = min(patience_ends, now + durations.PUBLISH_PATIENCE)
+                if not isinstance(error, OSError) or now >= patience_ends or self._closed:
                     self._on_failure(ErrorReport.of(error))
                     return
+                self.warning = f"weights cannot be published: {error}"
+                _logger.warning("%s", self.warning)
                 with self._changed:
                     self._newest = self._newest or version
-                    self._next_time = time.monotonic() + wait
+                    self._next_time = now + wait
                 wait = min(2 * wait, longest)
-            except Exception as error:  # the edge of the thread
-                self._on_failure(ErrorReport.of(error))
-                return
             else:
-                failing_since, self.warning, wait = None, None, durations.PUBLISH_PAUSES[0]
+                wait, patience_ends, self.warning = pause, math.inf, None
                 number = version.get("iter")
                 self.published_iter = number if isinstance(number, int) else None
 

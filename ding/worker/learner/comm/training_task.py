@@ -5,15 +5,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, cast
 
 import torch
 
-from ding.utils import durations
+from ding.utils import dist_finalize, dist_init, durations, launched_as
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
+from ding.utils.pytorch_ddp_dist_helper import tcp_store
 from ding.utils.usage import reported_usage
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
@@ -76,6 +78,55 @@ class LearnerTaskInfo:
         home, path = os.path.realpath(self.exp_name), os.path.realpath(self.state_path)
         is_below = path.startswith(home + os.sep)
         return os.path.relpath(path, home) if is_below else self.state_path
+
+
+class LearnerGroup:
+    """The process group of the learners that train one policy together; made for each task.
+
+    A group in which one process failed cannot be repaired; a new one may include a restarted
+    process. ``launched_as`` is rank and number of processes, from the environment.
+    """
+
+    def __init__(self) -> None:
+        self.launched_as = launched_as()
+        self._server: Any = None
+
+    def meet(self, name: str) -> None:
+        """Wait for the other ranks under a name that is used once.
+
+        Raises:
+            RuntimeError: They have not come in time.
+        """
+        from torch.distributed import PrefixStore
+
+        dist_finalize()
+        rank, size = self.launched_as
+        if size > 1:
+            store = PrefixStore(name, self._store())
+            store.set(f"here_{rank}", "")
+            everybody = [f"here_{other}" for other in range(size)]
+            store.wait(everybody, timedelta(seconds=durations.GROUP_MEET))
+            dist_init(timeout=timedelta(seconds=durations.GROUP_REDUCTION), store=store)
+
+    @staticmethod
+    def leave() -> None:
+        """Leave the group; ranks that wait for this one get an error."""
+        dist_finalize()
+
+    def close(self) -> None:
+        self.leave()
+        self._server = None
+
+    def _store(self) -> Any:
+        if self._server is not None:
+            return self._server
+        rank, size = self.launched_as
+        host = os.environ.get("MASTER_ADDR", "127.0.0.1")
+        port = int(os.environ.get("MASTER_PORT", "10314"))
+        store = tcp_store(host, port, rank, size, timedelta(seconds=durations.GROUP_MEET))
+        if rank == 0:
+            self._server = store  # it serves the others in later tasks as well
+        return store
 
 
 class TrainingTask:
@@ -190,8 +241,6 @@ class TrainingTask:
         """The news since the last call; ``batch_num`` is how many batches are wanted next."""
         learner, feed, reported = self.learner, self.feed, self._reported
         news = None if self.replay is None else self.replay.take_news()
-        if news is not None:
-            self.report.add_bad_chunks(news.bad)
         # In this order: updates that are reported as trained show in the learner's step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
@@ -215,6 +264,7 @@ class TrainingTask:
             left=() if news is None else news.left,
             own_rows=None if news is None else news.rows,
             starved=news is not None and news.starved,
+            bad_chunks=() if news is None else tuple(news.bad),
         )
         return self.report.complete(answer)
 
@@ -288,36 +338,22 @@ class LearnReport:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._info: dict[str, object] = {}
-        self._priorities: list[Mapping[str, object]] = []
         self._warnings: dict[str, None] = {}
-        self._bad: list[tuple[str, str]] = []
         self._rate_from = (time.monotonic(), 0)
         self._rate = 0.0
 
     def add(self, learn_info: LearnInfo) -> None:
-        info = dict(learn_info)
-        priorities = cast("Mapping[str, object] | None", info.pop("priority_info", None))
-        with self._lock:
-            self._info.update(info)
-            # One batch may bring several updates, and then the same priorities several times.
-            if priorities and not (self._priorities and self._priorities[-1] is priorities):
-                self._priorities.append(priorities)
+        with self._lock:  # priorities are the buffer's
+            self._info.update({n: v for n, v in learn_info.items() if n != "priority_info"})
 
     def warn(self, text: str) -> None:
         """Add a warning for the operator; equal ones are reported once."""
         with self._lock:
             self._warnings[text] = None
 
-    def add_bad_chunks(self, bad: Iterable[tuple[str, str]]) -> None:
-        """Add names of chunks that cannot be read, with causes."""
-        with self._lock:
-            self._bad.extend(bad)
-
     def complete(self, answer: TrainAnswer) -> TrainAnswer:
         """The answer with what was added since the last one."""
         with self._lock:
-            priorities, self._priorities = self._priorities, []
-            bad, self._bad = tuple(self._bad), []
             warnings, self._warnings = tuple(self._warnings), {}
             info = {name: _plain(value) for name, value in self._info.items()}
         now, (since, step) = time.monotonic(), self._rate_from
@@ -327,20 +363,8 @@ class LearnReport:
         return replace(
             answer,
             warnings=warnings,
-            bad_chunks=bad,
-            priority_info=_merged_priorities(priorities),
             info={**info, **answer.info, "iters_per_second": round(self._rate, 3)},
         )
-
-
-def _merged_priorities(parts: Sequence[Mapping[str, object]]) -> dict[str, Json]:
-    """``priority_info`` of several batches as one, in lists."""
-    names = {name for part in parts for name in part}
-    merged: dict[str, Json] = {}
-    for name in sorted(names):
-        lists = [_plain(part[name]) for part in parts if part.keys() == names]
-        merged[name] = [value for one in lists if isinstance(one, list) for value in one]
-    return merged
 
 
 def _plain(value: Any) -> Json:
