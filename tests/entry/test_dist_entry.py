@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ding.config.read import read_compiled
 from ding.config.save import Source
 from ding.entry.dist_entry import (
     dist_add_replicas,
@@ -179,12 +178,6 @@ def test_processes_that_learn_together_end_together(parts):
     assert status == 1
     assert "was killed by SIGKILL" in line
     wait_for(lambda: not any(map(is_alive, children)))
-
-
-def test_a_worker_finds_the_address_that_reaches_the_coordinator():
-    path = prepare(hosts=("192.0.2.1", None, None), ports=(7000, None, None))
-    config = read_compiled(path)
-    assert config.system.collector0.coordinator == ["192.0.2.1", 7000]
 
 
 def test_what_is_no_compiled_config():

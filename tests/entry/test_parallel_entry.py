@@ -255,23 +255,12 @@ def test_a_coordinator_whose_worker_does_not_start():
         launch_coordinator(0, config, learner_handle=[learner])
 
 
-@pytest.mark.slow
-def test_learners_of_two_processes():
-    configs = small_configs(stop_value=501, learner_gpu_num=2)
-    configs[0].policy.learn.learner.train_iterations = 30
-    run = forked(parallel_pipeline, configs, 0)
-    run.join(60)
-    assert run.exitcode == 0, Path("output.txt").read_text()
-    assert (record()["status"], record()["train_iter"]) == ("finished", 30)
-    assert left_over() == []
-
-
 SPAWNING = """
 import sys
-from ding.entry import processes, parallel_pipeline
+from ding.entry import part_process, parallel_pipeline
 from tests.entry.parallel_runs import small_configs
 
-processes.start_method = lambda: "spawn"  # as where a CUDA context is there already
+part_process.start_method = lambda: "spawn"  # as where a CUDA context is there already
 if sys.argv[1] == "unguarded" or __name__ == "__main__":
     parallel_pipeline(small_configs(), 0)
 """

@@ -123,14 +123,6 @@ def test_a_run_that_converges(run):
     assert "run.key" not in (one.exp / "total_config.py").read_text()
 
 
-def test_what_a_worker_prints_is_in_its_folder(run):
-    one = run()
-    one.order("collector1", "die")
-    one.wait_for_start("collector1", 2)
-    one.converge()
-    assert "a last line" in Path("run/log/collector1/output.txt").read_text()
-
-
 @pytest.mark.parametrize("name", ["collector0", "learner0"])
 def test_a_killed_worker_is_started_again(run, name):
     one = run()
@@ -146,6 +138,7 @@ def test_a_worker_that_ends_with_an_error_is_started_again(run):
     one.wait_for_start("collector0", 2)
     one.converge()
     assert "collector0 ended with status 3: a last line; starting it again" in one.said()
+    assert "a last line" in Path("run/log/collector0/output.txt").read_text()
 
 
 def test_a_worker_that_cannot_go_on_is_started_again(run):
@@ -181,17 +174,14 @@ def test_restarts_are_bounded(run):
     assert output.splitlines()[-1].startswith("ding.utils.errors.RunError: learner0 died 2 times")
 
 
-def test_a_run_goes_on_without_one_of_its_collectors(run):
+@pytest.mark.parametrize("how", ["was killed by SIGKILL", "left"])
+def test_a_run_goes_on_without_one_of_its_collectors(run, how):
     one = run(max_restart=0)
-    os.kill(one.pids("collector0")[0], signal.SIGKILL)
-    wait_for(lambda: "collector0 was killed by SIGKILL; continuing without it" in one.said())
-    one.converge()
-
-
-def test_a_worker_may_leave(run):
-    one = run()
-    one.order("collector0", "leave")
-    wait_for(lambda: "collector0 left; continuing without it" in one.said())
+    if how == "left":
+        one.order("collector0", "leave")
+    else:
+        os.kill(one.pids("collector0")[0], signal.SIGKILL)
+    wait_for(lambda: f"collector0 {how}; continuing without it" in one.said())
     one.converge()
     assert len(one.pids("collector0")) == 1
 
@@ -257,12 +247,17 @@ def test_a_second_signal_ends_at_once(run, monkeypatch):
 
 
 @pytest.mark.slow
-def test_children_do_not_outlive_their_parent(run, in_haste):
-    one = run({"collector0": "deaf"})
+@pytest.mark.parametrize("how", ["deaf", "stopped"])
+def test_children_do_not_outlive_their_parent(run, in_haste, how):
+    one = run({"collector0": "deaf"} if how == "deaf" else None)
+    if how == "stopped":
+        os.kill(one.pids("collector0")[0], signal.SIGSTOP)
     one.process.kill()
     one.process.join()
     wait_for(lambda: not any(map(is_alive, one.everybody())))
     assert "stop interrupted the process that started the run has ended" in one.said()
+    wait_for(lambda: not Path("elsewhere").exists())
+    assert not set(os.listdir("run")) & {"run.key", "data", "coordinator.json"}
 
 
 def test_processes_that_train_together_come_as_one(run):
@@ -272,19 +267,6 @@ def test_processes_that_train_together_come_as_one(run):
     os.kill(one.pids("learner1")[0], signal.SIGKILL)
     one.wait_for_start("learner1", 2)
     one.converge()
-
-
-@pytest.mark.slow
-def test_a_parent_that_is_killed_while_a_worker_is_stopped_leaves_nothing(run, in_haste):
-    one = run()
-    (stopped,) = one.pids("collector0")
-    os.kill(stopped, signal.SIGSTOP)
-    one.process.kill()
-    one.process.join()
-    wait_for(lambda: not any(map(is_alive, one.everybody())))
-    wait_for(lambda: not Path("elsewhere").exists())
-    left = set(os.listdir("run"))
-    assert not left & {"run.key", "data", "coordinator.json"}
 
 
 def test_the_signal_is_a_field_of_the_ending(run):

@@ -12,30 +12,6 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.slow
-def test_a_run_that_converges(tmp_path):
-    with parallel_run(tmp_path, stop_value=8) as run:
-        assert run.end() == 0
-        assert run.last_line.startswith("converged: mean return")
-        run.wait_until_alone()
-        assert run.data_files() == []
-        assert (run.exp / "ckpt" / "ckpt_best.pth.tar").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
-)
-def test_a_signal_to_the_parent(tmp_path, number, status):
-    with parallel_run(tmp_path, stop_value=100) as run:
-        run.wait_until_it_learns()
-        os.kill(run.process.pid, number)
-        assert run.end(20) == status
-        run.wait_until_alone()
-        assert run.last_line.startswith("interrupted: ")
-        assert run.data_files() == []
-
-
-@pytest.mark.slow
 def test_a_folder_that_is_renamed(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
@@ -63,13 +39,3 @@ def test_a_signal_while_the_parts_start(tmp_path):
         os.kill(run.process.pid, signal.SIGTERM)
         assert run.end(20) in (143, -signal.SIGTERM)
         run.wait_until_alone()
-
-
-@pytest.mark.slow
-def test_a_killed_parent_takes_its_children_with_it(tmp_path):
-    with parallel_run(tmp_path, stop_value=100) as run:
-        run.wait_until_it_learns()
-        os.kill(run.process.pid, signal.SIGKILL)
-        run.process.wait(20)
-        run.wait_until_alone()
-        assert run.data_files() == []

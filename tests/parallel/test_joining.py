@@ -18,6 +18,16 @@ def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py")
     return start_ding(*command.split(), folder=run.folder)
 
 
+@pytest.fixture
+def ended():
+    """Processes that are killed at the end of the test."""
+    processes = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
 def _joining(run: ParallelRun, *options: str):
     """A further worker that has no config, in another folder than the run."""
     at = json.loads((run.exp / "coordinator.json").read_text())
@@ -30,57 +40,44 @@ def _joining(run: ParallelRun, *options: str):
 
 
 @pytest.mark.slow
-def test_two_collectors_join_and_one_leaves(tmp_path):
+def test_two_collectors_join_and_one_leaves(tmp_path, ended):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
-        extra = [_collector(run, "collector7"), _joining(run, "--name", "collector8")]
-        try:
-            run.wait_for(
-                "both at work",
-                lambda s: all(
-                    s["workers"][name]["state"] == "running"
-                    for name in ("collector7", "collector8")
-                ),
-            )
-            extra[0].send_signal(signal.SIGTERM)
-            assert extra[0].wait(30) == 143
-            run.wait_for(
-                "one left",
-                lambda s: "collector7" not in s["workers"] and "collector8" in s["workers"],
-            )
-            steps = run.status()["envstep"]
-            run.wait_for("more steps", lambda s: s["envstep"] > steps + 500)
-            os.kill(run.process.pid, signal.SIGTERM)
-            assert run.end(20) == 143
-            # It ends with the run that it works for, and for the same reason.
-            assert extra[1].wait(20) in (0, 143)
-            assert run.data_files() == []
-        finally:
-            for process in extra:
-                process.kill()
-                process.wait()
+        ended += [_collector(run, "collector7"), _joining(run, "--name", "collector8")]
+        names = ("collector7", "collector8")
+        run.wait_for(
+            "both at work",
+            lambda s: all(s["workers"][name]["state"] == "running" for name in names),
+        )
+        ended[0].send_signal(signal.SIGTERM)
+        assert ended[0].wait(30) == 143
+        run.wait_for(
+            "one left", lambda s: [name in s["workers"] for name in names] == [False, True]
+        )
+        steps = run.status()["envstep"]
+        run.wait_for("more steps", lambda s: s["envstep"] > steps + 500)
+        os.kill(run.process.pid, signal.SIGTERM)
+        assert run.end(20) == 143
+        # It ends with the run that it works for, and for the same reason.
+        assert ended[1].wait(20) in (0, 143)
+        assert run.data_files() == []
 
 
 @pytest.mark.slow
-def test_workers_without_a_config_get_names_and_train(tmp_path):
+def test_workers_without_a_config_get_names_and_train(tmp_path, ended):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
-        extra = [_joining(run), _joining(run), _joining(run, "--kind", "learner")]
+        ended += [_joining(run), _joining(run), _joining(run, "--kind", "learner")]
         new = {"collector2", "collector3", "learner1"}
-        try:
-            run.wait_for("all are there", lambda s: new <= s["workers"].keys())
-            run.wait_for("one collects", lambda s: s["workers"]["collector2"]["state"] == "running")
-            misnamed = _joining(run, "--kind", "learner", "--name", "collector9")
-            assert misnamed.wait(60) == 1
-            os.kill(run.process.pid, signal.SIGTERM)
-            assert run.end(20) == 143
-            for process in extra:
-                assert process.wait(20) in (0, 143)
-            assert not any((tmp_path / "elsewhere").iterdir())
-        finally:
-            for process in extra:
-                process.kill()
-                process.wait()
+        run.wait_for("all are there", lambda s: new <= s["workers"].keys())
+        run.wait_for("one collects", lambda s: s["workers"]["collector2"]["state"] == "running")
+        misnamed = _joining(run, "--kind", "learner", "--name", "collector9")
+        assert misnamed.wait(60) == 1
+        os.kill(run.process.pid, signal.SIGTERM)
+        assert run.end(20) == 143
+        for process in ended:
+            assert process.wait(20) in (0, 143)
+        assert not any((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_worker_without_the_key_is_refused(tmp_path):

@@ -13,12 +13,6 @@ def feed_of(*rows, **kwargs):
     return feed
 
 
-def test_only_what_was_asked_for_and_came():
-    feed = feed_of({"loss": 1.0}, {"cur_lr": 0.5, "loss": 3.0})
-    assert feed.names() == ["cur_lr"]
-    assert feed_of({"loss": 1.0}).names() == []
-
-
 def test_every_number():
     row = {"loss": 1.0, "tensor": torch.tensor(2.0), "array": np.float32(3.0), "flag": True}
     feed = feed_of(
@@ -48,11 +42,3 @@ def test_a_monitor_that_is_kept_follows_later_iterations():
     feed.add({"cur_lr": 3.0})
     assert kept.avg["cur_lr"]() == 2.0
     assert kept.val["cur_lr"]() == 3.0
-
-
-def test_a_window_is_taken_up():
-    feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
-    other = MonitorFeed(["cur_lr"], every_number=True)
-    other.load_window(feed.window())
-    assert other.names() == ["loss"]
-    assert other.monitor.avg["loss"]() == 2.0

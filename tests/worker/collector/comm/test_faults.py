@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from easydict import EasyDict
@@ -16,28 +15,12 @@ from ding.interaction import Master
 from ding.utils import durations, find_free_port
 from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
-from ding.worker.collector import step_watch
 from ding.worker.collector.comm import collect_task
 from ding.worker.engines import shared_folder
 from tests.children import wait_for
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.comm.driver import Driver
 from tests.worker.collector.parallel_tasks import env_cfg, task_info
-
-
-@contextmanager
-def _short_limits(monkeypatch, limit=0.5):
-    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
-    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", limit)
-    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
-    original = step_watch.StepWatch.__init__
-
-    def init(self):
-        original(self)
-        self._limit = limit
-
-    monkeypatch.setattr(step_watch.StepWatch, "__init__", init)
-    yield
 
 
 def _works_again(driver):
@@ -62,22 +45,29 @@ def test_an_env_that_raises_fails_the_task_and_the_next_one_works(driver, manage
     _works_again(driver)
 
 
-def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, monkeypatch):
-    with _short_limits(monkeypatch):
-        driver.begin(env=env_cfg(hang_at=50))
-        failure, seconds = driver.fail()
+@pytest.fixture
+def short_limits(monkeypatch):
+    """A step may take two seconds."""
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
+    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", 0.5)
+
+
+@pytest.mark.parametrize("where", ["hang_at", "hang_in_reset"])
+def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, short_limits, where):
+    driver.begin(env=env_cfg(**{where: 50}))
+    failure, seconds = driver.fail()
     assert failure["type"] == "EnvTimeoutError"
-    assert failure["message"].startswith("env 0 (ParallelLineEnv, in step")
+    assert failure["message"].startswith("env 0 (ParallelLineEnv, in")
+    assert "parallel_tasks.py" in failure["message"]
     assert seconds < 10
     _works_again(driver)
 
 
 @pytest.mark.slow
-def test_a_hang_is_reported_when_the_task_is_closed(driver, monkeypatch):
-    with _short_limits(monkeypatch, 2.5):
-        driver.begin(env=env_cfg(hang_at=3))
-        driver.ask("collector_data_task", wait=0.3)
-        task = driver.task("collector_close_task")
+def test_a_hang_is_reported_when_the_task_is_closed(driver, short_limits):
+    driver.begin(env=env_cfg(hang_at=3))
+    driver.ask("collector_data_task", wait=0.3)
+    task = driver.task("collector_close_task")
     assert task.status.name == "FAILED"
     assert task.result["type"] == "EnvTimeoutError"
     assert task.result["message"].startswith("env 0 (ParallelLineEnv, in step")
@@ -189,17 +179,12 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
         FlaskFileSystemCollector(EasyDict(path_data=str(tmp_path / "file" / "data"))).start()
 
 
-def test_a_task_closed_early_leaves_nothing(driver):
-    driver.begin(env=env_cfg())
+def test_a_start_over_a_running_task_closes_that_one(driver):
+    driver.begin(task_id="first", env=env_cfg())
     driver.ask("collector_data_task", wait=0.0)
-    time.sleep(0.1)
-    info = driver.ask("collector_close_task")
-    assert not info["collector_done"]
+    assert not driver.ask("collector_close_task")["collector_done"]
     assert driver.worker.task is None
     assert not driver.untold()
-
-
-def test_a_start_over_a_running_task_closes_that_one(driver):
     driver.begin(task_id="first", env=env_cfg())
     driver.begin(task_id="second")
     metadata, progress = driver.drain()

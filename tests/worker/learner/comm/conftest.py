@@ -1,4 +1,4 @@
-"""Policies that misbehave."""
+"""A running learner and its master, and policies that misbehave."""
 
 import threading
 
@@ -6,6 +6,13 @@ import pytest
 
 from ding.policy.dqn import DQNPolicy
 from ding.utils import POLICY_REGISTRY
+from tests.worker.learner.comm.rig import Rig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    with Rig(tmp_path) as rig:
+        yield rig
 
 
 @pytest.fixture

@@ -55,7 +55,6 @@ def train(feed, clock, n, seconds):
         feed.put(1)
         next(feed)
         clock.now += seconds
-        feed._note_trained()
 
 
 def test_wants_more_of_what_is_quickly_trained_on(clock):

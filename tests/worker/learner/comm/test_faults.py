@@ -22,64 +22,59 @@ STATE = "exp/kept/state"
 
 class TestChunks:
     @pytest.mark.parametrize("name", ["gone", "../../etc/passwd"])
-    def test_one_that_cannot_be_found_is_reported_and_others_are_trained_on(self, tmp_path, name):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk("c0")
-            rig.unnamed.append(report(name))
-            info = rig.learn(1)
-            assert [bad for bad, _ in info["bad_chunks"]] == [name]
-            assert info["received"] == ["c0"]
-            until(lambda: rig.learn()["learner_step"] == 1)
-            assert not rig.learn()["bad_chunks"]  # reported once
+    def test_one_that_cannot_be_found_is_reported_and_others_are_trained_on(self, rig, name):
+        rig.begin()
+        rig.chunk("c0")
+        rig.unnamed.append(report(name))
+        info = rig.learn(1)
+        assert [bad for bad, _ in info["bad_chunks"]] == [name]
+        assert info["received"] == ["c0"]
+        until(lambda: rig.learn()["learner_step"] == 1)
+        assert not rig.learn()["bad_chunks"]  # reported once
 
     @pytest.mark.parametrize("size", [0, 10, 300])
-    def test_truncated_chunk_is_reported(self, tmp_path, size):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk("c0")
-            rig.chunk("cut")
-            os.truncate(rig.data.file("cut"), size)
-            info = rig.learn(1)
-            assert [name for name, _ in info["bad_chunks"]] == ["cut"]
-            until(lambda: rig.learn()["learner_step"] == 1)
+    def test_truncated_chunk_is_reported(self, rig, size):
+        rig.begin()
+        rig.chunk("c0")
+        rig.chunk("cut")
+        os.truncate(rig.data.file("cut"), size)
+        info = rig.learn(1)
+        assert [name for name, _ in info["bad_chunks"]] == ["cut"]
+        until(lambda: rig.learn()["learner_step"] == 1)
 
-    def test_corrupt_chunk_is_reported(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk("bad")
-            with open(rig.data.file("bad"), "wb") as file:
-                file.write(b"\xff" * 5000)
-            info = rig.learn(1)
-            assert [name for name, _ in info["bad_chunks"]] == ["bad"]
+    def test_corrupt_chunk_is_reported(self, rig):
+        rig.begin()
+        rig.chunk("bad")
+        with open(rig.data.file("bad"), "wb") as file:
+            file.write(b"\xff" * 5000)
+        info = rig.learn(1)
+        assert [name for name, _ in info["bad_chunks"]] == ["bad"]
 
-    def test_a_batch_waits_for_a_chunk_that_can_be_read(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.unnamed.append(report("gone"))
-            rig.learn(1)
-            until(lambda: rig.learn()["starved"])
-            rig.chunk()
-            rig.learn()
-            until(lambda: rig.learn()["learner_step"] == 1)
+    def test_a_batch_waits_for_a_chunk_that_can_be_read(self, rig):
+        rig.begin()
+        rig.unnamed.append(report("gone"))
+        rig.learn(1)
+        until(lambda: rig.learn()["starved"])
+        rig.chunk()
+        rig.learn()
+        until(lambda: rig.learn()["learner_step"] == 1)
 
 
 class TestTraining:
-    def test_nan_fails_the_next_poll_and_the_learner_can_begin_again(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk("nan", nan=True)
-            rig.learn(1)
-            with pytest.raises(Failed, match="DataError") as failed:
-                until(lambda: rig.ask("learner_get_data_task") is None)
-            assert failed.value.result["type"] == "DataError"
-            assert "Traceback" in failed.value.result["traceback"]
-            with pytest.raises(Failed, match="DataError"):
-                rig.close_task()
-            assert rig.learner.failed is None
-            rig.begin(policy_id="policy_2", buffer_id="buffer_2")
-            rig.chunk()
-            rig.feed(3)
+    def test_nan_fails_the_next_poll_and_the_learner_can_begin_again(self, rig):
+        rig.begin()
+        rig.chunk("nan", nan=True)
+        rig.learn(1)
+        with pytest.raises(Failed, match="DataError") as failed:
+            until(lambda: rig.ask("learner_get_data_task") is None)
+        assert failed.value.result["type"] == "DataError"
+        assert "Traceback" in failed.value.result["traceback"]
+        with pytest.raises(Failed, match="DataError"):
+            rig.close_task()
+        assert rig.learner.failed is None
+        rig.begin(policy_id="policy_2", buffer_id="buffer_2")
+        rig.chunk()
+        rig.feed(3)
 
     def test_error_of_users_code_wakes_a_poll_that_waits(self, tmp_path):
         class Failing(DQNPolicy):
@@ -97,37 +92,32 @@ class TestTraining:
                 rig.ask("learner_get_data_task", wait=10)
             assert time.monotonic() - start < 5
 
-    def test_policy_that_cannot_be_built_fails_the_start(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            with pytest.raises(Failed, match="no_such_policy"):
-                rig.begin(policy=dict(type="no_such_policy"))
-            rig.begin()
+    def test_policy_that_cannot_be_built_fails_the_start(self, rig):
+        with pytest.raises(Failed, match="no_such_policy"):
+            rig.begin(policy=dict(type="no_such_policy"))
+        rig.begin()
 
-    def test_endless_update_is_named_when_the_task_is_closed(
-        self, tmp_path, slow_policy, monkeypatch
-    ):
+    def test_endless_update_is_named_when_the_task_is_closed(self, rig, slow_policy, monkeypatch):
         monkeypatch.setattr(durations, "LEARNER_STOP", 0.5)
-        with Rig(tmp_path) as rig:
-            rig.leaves_threads = True
-            rig.begin(policy=dict(type="slow_dqn"))
-            rig.chunk()
-            rig.learn(1)
-            until(lambda: rig.learn()["iteration_seconds"] > 0)
-            with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as hung:
-                rig.close_task()
-            assert "_forward_learn" in hung.value.result["traceback"]
-            assert "did not end" in rig.learner.failed
-            assert rig.learner.join(0)
-            slow_policy.set()
+        rig.leaves_threads = True
+        rig.begin(policy=dict(type="slow_dqn"))
+        rig.chunk()
+        rig.learn(1)
+        until(lambda: rig.learn()["iteration_seconds"] > 0)
+        with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as hung:
+            rig.close_task()
+        assert "_forward_learn" in hung.value.result["traceback"]
+        assert "did not end" in rig.learner.failed
+        assert rig.learner.join(0)
+        slow_policy.set()
 
-    def test_endless_update_fails_a_poll(self, tmp_path, slow_policy):
-        with Rig(tmp_path) as rig:
-            rig.begin(learner=dict(iteration_timeout=0.3), policy=dict(type="slow_dqn"))
-            rig.chunk()
-            rig.learn(1)
-            with pytest.raises(Failed, match=r"LearnerHung: iteration 0 .* under way"):
-                until(lambda: rig.ask("learner_get_data_task", wait=0.1) is None)
-            slow_policy.set()
+    def test_endless_update_fails_a_poll(self, rig, slow_policy):
+        rig.begin(learner=dict(iteration_timeout=0.3), policy=dict(type="slow_dqn"))
+        rig.chunk()
+        rig.learn(1)
+        with pytest.raises(Failed, match=r"LearnerHung: iteration 0 .* under way"):
+            until(lambda: rig.ask("learner_get_data_task", wait=0.1) is None)
+        slow_policy.set()
 
 
 class TestState:
@@ -156,120 +146,110 @@ class TestState:
             steps = [s["step"] for s in after["optimizer"]["state"].values()]
             assert steps == [s["step"] for s in state["policy"]["optimizer"]["state"].values()]
 
-    def test_is_saved_now_and_then_while_it_trains(self, tmp_path, monkeypatch):
+    def test_is_saved_now_and_then_while_it_trains(self, rig, monkeypatch):
         monkeypatch.setattr("ding.utils.durations.LEARNER_SAVE_INTERVAL", 0.05)
         monkeypatch.setattr("ding.worker.learner.comm.state_keeper.MAX_SHARE", 1.0)
-        with Rig(tmp_path) as rig:
-            rig.begin(state_path=STATE)
-            rig.chunk()
-            rig.feed(1)
-            path = STATE
+        rig.begin(state_path=STATE)
+        rig.chunk()
+        rig.feed(1)
+        path = STATE
 
-            def step():
-                rig.learn(8)  # it hardly ever waits for data
-                return read_file(path)["learner"]["last_iter"] if os.path.exists(path) else 0
+        def step():
+            rig.learn(8)  # it hardly ever waits for data
+            return read_file(path)["learner"]["last_iter"] if os.path.exists(path) else 0
 
-            until(lambda: step() > 0)
-            assert step() <= rig.learn()["learner_step"]
+        until(lambda: step() > 0)
+        assert step() <= rig.learn()["learner_step"]
 
-    def test_is_saved_when_the_master_is_lost(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin(state_path=STATE)
-            rig.chunk()
-            rig.feed(10)
-            rig.master.lose("learner", "as a test")
-            until(lambda: os.path.exists(STATE))
-            rig.connect("again")
-            with pytest.raises(Failed, match="no learner task"):
-                rig.ask("learner_get_data_task")
-            rig.begin(state_path=STATE)
-            until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
+    def test_is_saved_when_the_master_is_lost(self, rig):
+        rig.begin(state_path=STATE)
+        rig.chunk()
+        rig.feed(10)
+        rig.master.lose("learner", "as a test")
+        until(lambda: os.path.exists(STATE))
+        rig.connect("again")
+        with pytest.raises(Failed, match="no learner task"):
+            rig.ask("learner_get_data_task")
+        rig.begin(state_path=STATE)
+        until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
 
-    def test_damaged_one_is_reported_and_the_newest_checkpoint_taken(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            step = self.run_some(rig)
-            os.truncate(STATE, 100)
-            rig.begin(state_path=STATE)
-            until(lambda: rig.learn()["policy_iter"] is not None)
-            lines = [line for info in rig.infos for line in info["warnings"]]
-            assert any("state" in line and "cannot be used" in line for line in lines)
-            assert any(f"iteration_{step}.pth.tar" in line for line in lines)
-            assert rig.learn()["learner_step"] == step
+    def test_damaged_one_is_reported_and_the_newest_checkpoint_taken(self, rig):
+        step = self.run_some(rig)
+        os.truncate(STATE, 100)
+        rig.begin(state_path=STATE)
+        until(lambda: rig.learn()["policy_iter"] is not None)
+        lines = [line for info in rig.infos for line in info["warnings"]]
+        assert any("state" in line and "cannot be used" in line for line in lines)
+        assert any(f"iteration_{step}.pth.tar" in line for line in lines)
+        assert rig.learn()["learner_step"] == step
 
-    def test_damaged_one_without_a_checkpoint_starts_from_scratch(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            self.run_some(rig)
-            shutil.rmtree("exp/ckpt")
-            with open(STATE, "wb") as file:
-                file.write(b"nonsense")
-            rig.begin(state_path=STATE)
-            until(lambda: rig.learn()["policy_iter"] == 0)
-            assert any("the beginning" in line for info in rig.infos for line in info["warnings"])
-            rig.feed(3)
+    def test_damaged_one_without_a_checkpoint_starts_from_scratch(self, rig):
+        self.run_some(rig)
+        shutil.rmtree("exp/ckpt")
+        with open(STATE, "wb") as file:
+            file.write(b"nonsense")
+        rig.begin(state_path=STATE)
+        until(lambda: rig.learn()["policy_iter"] == 0)
+        assert any("the beginning" in line for info in rig.infos for line in info["warnings"])
+        rig.feed(3)
 
-    def test_state_of_another_model_starts_from_scratch(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            self.run_some(rig)
-            shutil.rmtree("exp/ckpt")
-            model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
-            rig.begin(state_path=STATE, policy=dict(model=model))
-            rig.feed(3)
+    def test_state_of_another_model_starts_from_scratch(self, rig):
+        self.run_some(rig)
+        shutil.rmtree("exp/ckpt")
+        model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
+        rig.begin(state_path=STATE, policy=dict(model=model))
+        rig.feed(3)
 
-    def test_processes_that_go_on_from_different_states_are_reported(self, tmp_path, monkeypatch):
+    def test_processes_that_go_on_from_different_states_are_reported(self, rig, monkeypatch):
         module = "ding.worker.learner.comm.state_keeper"
         monkeypatch.setattr(f"{module}.get_world_size", lambda: 2)
         monkeypatch.setattr(f"{module}.allreduce_data", lambda value, op: value + 0.5)
-        with Rig(tmp_path) as rig:
-            rig.begin(state_path=STATE)
-            with pytest.raises(Failed, match=r"DataError: rank 0 .* another state"):
-                until(lambda: rig.ask("learner_get_data_task") is None)
+        rig.begin(state_path=STATE)
+        with pytest.raises(Failed, match=r"DataError: rank 0 .* another state"):
+            until(lambda: rig.ask("learner_get_data_task") is None)
 
-    def test_iterations_count_over_all_tries(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            step = self.run_some(rig)
-            rig.begin(state_path=STATE, learner=dict(train_iterations=step + 2))
-            rig.learn(8)
-            until(lambda: rig.learn()["learner_done"])
-            assert rig.close_task()["learner_step"] == step + 2
+    def test_iterations_count_over_all_tries(self, rig):
+        step = self.run_some(rig)
+        rig.begin(state_path=STATE, learner=dict(train_iterations=step + 2))
+        rig.learn(8)
+        until(lambda: rig.learn()["learner_done"])
+        assert rig.close_task()["learner_step"] == step + 2
 
-    def test_one_that_cannot_be_written_is_reported(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            os.makedirs(STATE)
-            rig.begin(state_path=STATE)
-            rig.chunk()
-            rig.feed(3)
-            finish = rig.close_task()
-            lines = [line for info in [*rig.infos, finish] for line in info["warnings"]]
-            assert any("state cannot be" in line for line in lines)
+    def test_one_that_cannot_be_written_is_reported(self, rig):
+        os.makedirs(STATE)
+        rig.begin(state_path=STATE)
+        rig.chunk()
+        rig.feed(3)
+        finish = rig.close_task()
+        lines = [line for info in [*rig.infos, finish] for line in info["warnings"]]
+        assert any("state cannot be" in line for line in lines)
 
 
 class TestPublishing:
-    def test_failing_is_reported_and_tried_again(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            until(lambda: rig.learn()["policy_iter"] == 0)
-            shutil.rmtree(rig.policy.path)
-            with open(rig.policy.path, "w"):
-                pass
-            rig.chunk()
-            rig.feed(3)
-            until(lambda: "cannot be published" in (rig.learn()["trouble"] or ""))
-            os.remove(rig.policy.path)
-            os.mkdir(rig.policy.path)
-            until(lambda: rig.learn()["policy_iter"] >= 3)
-            assert not rig.learn()["warnings"]
+    def test_failing_is_reported_and_tried_again(self, rig):
+        rig.begin()
+        until(lambda: rig.learn()["policy_iter"] == 0)
+        shutil.rmtree(rig.policy.path)
+        with open(rig.policy.path, "w"):
+            pass
+        rig.chunk()
+        rig.feed(3)
+        until(lambda: "cannot be published" in (rig.learn()["trouble"] or ""))
+        os.remove(rig.policy.path)
+        os.mkdir(rig.policy.path)
+        until(lambda: rig.learn()["policy_iter"] >= 3)
+        assert not rig.learn()["warnings"]
 
-    def test_failing_for_long_fails_the_task(self, tmp_path, monkeypatch):
+    def test_failing_for_long_fails_the_task(self, rig, monkeypatch):
         monkeypatch.setattr("ding.utils.durations.PUBLISH_PATIENCE", 0.5)
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            until(lambda: rig.learn()["policy_iter"] == 0)
-            shutil.rmtree(rig.policy.path)
-            with open(rig.policy.path, "w"):
-                pass
-            with pytest.raises(Failed, match=r"CheckpointWriteError.*policy"):
-                rig.chunk()
-                rig.feed(10**6)
+        rig.begin()
+        until(lambda: rig.learn()["policy_iter"] == 0)
+        shutil.rmtree(rig.policy.path)
+        with open(rig.policy.path, "w"):
+            pass
+        with pytest.raises(Failed, match=r"CheckpointWriteError.*policy"):
+            rig.chunk()
+            rig.feed(10**6)
 
     def test_weights_of_one_whose_master_is_silent_stay_back(self, tmp_path):
         with Rig(tmp_path, heartbeat_span=30, heartbeat_tolerance=0.3) as rig:
@@ -285,18 +265,17 @@ class TestPublishing:
             rig.learn()  # it is heard of again
             until(lambda: read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 99)
 
-    def test_given_up_learner_publishes_nothing(self, tmp_path, slow_policy):
-        with Rig(tmp_path) as rig:
-            rig.begin(policy=dict(type="slow_dqn"))
-            rig.chunk()
-            rig.learn(1)
-            until(lambda: rig.learn()["iteration_seconds"] > 0)
-            task = rig.learner.task
-            rig.master.lose("learner", "as a test")
-            until(lambda: rig.learner.task is None)
-            slow_policy.set()
-            until(lambda: task.ended)
-            assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
+    def test_given_up_learner_publishes_nothing(self, rig, slow_policy):
+        rig.begin(policy=dict(type="slow_dqn"))
+        rig.chunk()
+        rig.learn(1)
+        until(lambda: rig.learn()["iteration_seconds"] > 0)
+        task = rig.learner.task
+        rig.master.lose("learner", "as a test")
+        until(lambda: rig.learner.task is None)
+        slow_policy.set()
+        until(lambda: task.ended)
+        assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
 
 
 class TestJoining:

@@ -18,23 +18,22 @@ from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
 from tests.worker.learner.comm.rig import BATCH, Failed, Rig, report, rows, task_info, until
 
 
-def test_trains_on_what_it_asks_for(tmp_path):
-    with Rig(tmp_path) as rig:
-        assert rig.ask("resource").keys() == {"cpu", "gpu", "ours"}
-        assert rig.begin()["task_id"] == "learner_task_1"
-        rig.chunk()
-        demand = rig.ask("learner_get_data_task")
-        assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 8)
-        assert (demand["buffer_id"], demand["cur_learner_iter"]) == ("buffer_1", 0)
-        info = rig.feed(20)
-        assert info["learner_step"] >= 20
-        assert not info["learner_done"]
-        finish = rig.close_task()
-        assert finish["learner_step"] >= 20
-        assert finish["policy_id"] == "policy_1"
-        state, facts = read_weights(rig.policy, "policy_1")
-        assert facts["policy_iter"] == finish["learner_step"]
-        assert all(torch.isfinite(torch.as_tensor(v)).all() for v in state["model"].values())
+def test_trains_on_what_it_asks_for(rig):
+    assert rig.ask("resource").keys() == {"cpu", "gpu", "ours"}
+    assert rig.begin()["task_id"] == "learner_task_1"
+    rig.chunk()
+    demand = rig.ask("learner_get_data_task")
+    assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 8)
+    assert (demand["buffer_id"], demand["cur_learner_iter"]) == ("buffer_1", 0)
+    info = rig.feed(20)
+    assert info["learner_step"] >= 20
+    assert not info["learner_done"]
+    finish = rig.close_task()
+    assert finish["learner_step"] >= 20
+    assert finish["policy_id"] == "policy_1"
+    state, facts = read_weights(rig.policy, "policy_1")
+    assert facts["policy_iter"] == finish["learner_step"]
+    assert all(torch.isfinite(torch.as_tensor(v)).all() for v in state["model"].values())
 
 
 def test_policies_get_columns(tmp_path):
@@ -55,7 +54,7 @@ def test_policies_get_columns(tmp_path):
     assert all(seen)
 
 
-def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path):
+def test_trains_on_no_sample_that_became_too_old_while_it_waited(rig):
     seen = []
 
     class Watched(DQNPolicy):
@@ -68,60 +67,50 @@ def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path):
 
     POLICY_REGISTRY.register("watched_dqn", Watched, force_overwrite=True)
     limits = {"replay_buffer_size": 1000, "max_staleness": 3}
-    with Rig(tmp_path) as rig:
-        rig.begin(policy={"type": "watched_dqn"}, replay_buffer_cfg=limits)
-        young = rows()
-        young.column("collect_iter")[:16] = 5
-        write_chunk(rig.data, "c0", young)
-        rig.unnamed.append(report("c0"))
-        rig.learn(12)
-        until(lambda: rig.learn()["starved"])
-        # Four batches of all of them, five of those that are young enough by then.
-        assert len(seen) == 9
-        assert max(age for ages in seen for age in ages) == 3
-        assert [name for info in rig.infos for name in info["left"]] == ["c0"]
-        write_chunk(rig.data, "c1", young)
-        rig.unnamed.append({**report("c1"), "collect_iter": 0})
-        rig.learn()
-        rig.chunk("c2")
-        until(lambda: rig.learn()["own_rows"] == 0)
-        assert len(seen) == 9
+    rig.begin(policy={"type": "watched_dqn"}, replay_buffer_cfg=limits)
+    young = rows()
+    young.column("collect_iter")[:16] = 5
+    write_chunk(rig.data, "c0", young)
+    rig.unnamed.append(report("c0"))
+    rig.learn(12)
+    until(lambda: rig.learn()["starved"])
+    # Four batches of all of them, five of those that are young enough by then.
+    assert len(seen) == 9
+    assert max(age for ages in seen for age in ages) == 3
+    assert [name for info in rig.infos for name in info["left"]] == ["c0"]
+    write_chunk(rig.data, "c1", young)
+    rig.unnamed.append({**report("c1"), "collect_iter": 0})
+    rig.learn()
+    rig.chunk("c2")
+    until(lambda: rig.learn()["own_rows"] == 0)
+    assert len(seen) == 9
 
 
-def test_publishes_before_the_first_update(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        until(lambda: os.path.exists(rig.policy.file("policy_1")))
-        assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
+def test_priorities_stay_with_the_samples(rig):
+    rig.begin()
+    rig.chunk()
+    rig.learn(2)
+    until(lambda: rig.learn()["learner_step"] == 2)
+    assert not any(info["priority_info"] for info in rig.infos)
+    state = rig.replay()
+    assert state["chunks"] == ["c0"]
+    # Two batches of eight, which may have samples in common, have others than the rest.
+    assert 9 <= len(set(state["priority"].tolist())) <= 17
+    assert rig.trained == 2
 
 
-def test_priorities_stay_with_the_samples(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        rig.learn(2)
-        until(lambda: rig.learn()["learner_step"] == 2)
-        assert not any(info["priority_info"] for info in rig.infos)
-        state = rig.replay()
-        assert state["chunks"] == ["c0"]
-        # Two batches of eight, which may have samples in common, have others than the rest.
-        assert 9 <= len(set(state["priority"].tolist())) <= 17
-        assert rig.trained == 2
-
-
-def test_reports_chunks_that_it_has_and_that_have_left(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin(replay_buffer_cfg={"replay_buffer_size": 40})
-        for i in range(3):
-            rig.chunk(f"c{i}")
-        info = rig.learn()
-        assert (info["received"], info["left"], info["own_rows"]) == (
-            ["c0", "c1", "c2"],
-            ["c0"],
-            40,
-        )
-        info = rig.learn()
-        assert (info["received"], info["left"], info["starved"]) == ([], [], False)
+def test_reports_chunks_that_it_has_and_that_have_left(rig):
+    rig.begin(replay_buffer_cfg={"replay_buffer_size": 40})
+    for i in range(3):
+        rig.chunk(f"c{i}")
+    info = rig.learn()
+    assert (info["received"], info["left"], info["own_rows"]) == (
+        ["c0", "c1", "c2"],
+        ["c0"],
+        40,
+    )
+    info = rig.learn()
+    assert (info["received"], info["left"], info["starved"]) == ([], [], False)
 
 
 def test_one_that_begins_again_has_priorities_and_uses_of_the_one_before(tmp_path):
@@ -143,94 +132,80 @@ def test_one_that_begins_again_has_priorities_and_uses_of_the_one_before(tmp_pat
         assert after[name].tolist() == before[name].tolist()
 
 
-def test_says_what_it_waits_for(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        until(lambda: rig.learn()["waiting"] == "data")
-        until(lambda: rig.learn()["wait_share"] > 0.2)
+def test_says_what_it_waits_for(rig):
+    rig.begin()
+    until(lambda: rig.learn()["waiting"] == "data")
+    until(lambda: rig.learn()["wait_share"] > 0.2)
 
 
-def test_answers_with_the_next_demand_when_asked_to_wait(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        info = rig.learn(8, wait=5)
-        assert info["batch_num"] > 0
+def test_answers_with_the_next_demand_when_asked_to_wait(rig):
+    rig.begin()
+    rig.chunk()
+    info = rig.learn(8, wait=5)
+    assert info["batch_num"] > 0
 
 
-def test_demand_waits_while_enough_is_ready(tmp_path, slow_policy):
-    with Rig(tmp_path) as rig:
-        rig.begin(policy=dict(type="slow_dqn"))
-        rig.chunk()
-        rig.learn(9)
-        start = time.monotonic()
-        assert rig.ask("learner_get_data_task", wait=0.2)["batch_num"] == 0
-        assert time.monotonic() - start >= 0.2
-        slow_policy.set()
-        assert rig.ask("learner_get_data_task", wait=5)["batch_num"] > 0
+def test_demand_waits_while_enough_is_ready(rig, slow_policy):
+    rig.begin(policy=dict(type="slow_dqn"))
+    rig.chunk()
+    rig.learn(9)
+    start = time.monotonic()
+    assert rig.ask("learner_get_data_task", wait=0.2)["batch_num"] == 0
+    assert time.monotonic() - start >= 0.2
+    slow_policy.set()
+    assert rig.ask("learner_get_data_task", wait=5)["batch_num"] > 0
 
 
-def test_is_done_after_its_iterations(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin(learner=dict(train_iterations=3))
-        rig.chunk()
-        rig.learn(5)
-        until(lambda: rig.ask("learner_get_data_task", wait=0.1)["learner_done"])
-        info = rig.learn()
-        assert info["learner_done"]
-        assert info["learner_step"] == 3
-        assert rig.close_task()["learner_done"]
-        assert os.path.exists("exp/ckpt/iteration_3.pth.tar")
+def test_is_done_after_its_iterations(rig):
+    rig.begin(learner=dict(train_iterations=3))
+    rig.chunk()
+    rig.learn(5)
+    until(lambda: rig.ask("learner_get_data_task", wait=0.1)["learner_done"])
+    info = rig.learn()
+    assert info["learner_done"]
+    assert info["learner_step"] == 3
+    assert rig.close_task()["learner_done"]
+    assert os.path.exists("exp/ckpt/iteration_3.pth.tar")
 
 
-def test_publishes_what_environments_normalise_by(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        moments = {"count": 2.0, "mean": [1.0, 3.0], "m2": [0.5, 0.25]}
-        rig.learn(1, {"env_statistics": {"ObsNormWrapper": moments}})
-        until(lambda: rig.learn()["learner_step"] == 1)
-        rig.close_task()
-        state = read_weights(rig.policy, "policy_1")[0]["env_statistics"]["ObsNormWrapper"]
-        assert {name: np.asarray(value).tolist() for name, value in state.items()} == moments
+def test_publishes_what_environments_normalise_by(rig):
+    rig.begin()
+    rig.chunk()
+    moments = {"count": 2.0, "mean": [1.0, 3.0], "m2": [0.5, 0.25]}
+    rig.learn(1, {"env_statistics": {"ObsNormWrapper": moments}, "envstep": 640})
+    until(lambda: rig.learn()["learner_step"] == 1)
+    until(lambda: rig.learn()["envstep"] == 640)
+    rig.close_task()
+    weights, facts = read_weights(rig.policy, "policy_1")
+    assert facts["envstep"] == 640
+    state = weights["env_statistics"]["ObsNormWrapper"]
+    assert {name: np.asarray(value).tolist() for name, value in state.items()} == moments
 
 
-def test_takes_envstep_for_log_and_weights(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        rig.learn(1, {"envstep": 640})
-        until(lambda: rig.learn()["envstep"] == 640)
-        rig.close_task()
-        assert read_weights(rig.policy, "policy_1")[1]["envstep"] == 640
-
-
-def test_publishes_at_most_every_50_ms(tmp_path, monkeypatch):
+def test_publishes_at_most_every_50_ms(rig, monkeypatch):
     times = []
     write = shared_folder.write_weights
     monkeypatch.setattr(
         shared_folder, "write_weights", lambda *args: (times.append(time.monotonic()), write(*args))
     )
-    with Rig(tmp_path) as rig:
-        start = time.monotonic()
-        rig.begin()
-        rig.chunk()
-        fed = 0
-        while len(times) < 4:
-            rig.feed(20)
-            fed += 20
-        rig.close_task()
-        # The last one is not put off.
-        assert len(times) <= (time.monotonic() - start) / 0.05 + 3
-        assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] >= fed
+    start = time.monotonic()
+    rig.begin()
+    rig.chunk()
+    fed = 0
+    while len(times) < 4:
+        rig.feed(20)
+        fed += 20
+    rig.close_task()
+    # The last one is not put off.
+    assert len(times) <= (time.monotonic() - start) / 0.05 + 3
+    assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] >= fed
 
 
-def test_newest_weights_go_out_while_data_is_missing(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        rig.learn(5)
-        until(lambda: rig.learn()["policy_iter"] == 5)
+def test_newest_weights_go_out_while_data_is_missing(rig):
+    rig.begin()
+    rig.chunk()
+    rig.learn(5)
+    until(lambda: rig.learn()["policy_iter"] == 5)
 
 
 def test_publishes_every_few_updates(tmp_path):
@@ -241,18 +216,6 @@ def test_publishes_every_few_updates(tmp_path):
         assert rig.learn()["policy_iter"] == 0
 
 
-def test_second_task_starts_from_scratch(tmp_path):
-    with Rig(tmp_path) as rig:
-        rig.begin()
-        rig.chunk()
-        rig.feed(5)
-        rig.begin(task_id="learner_task_2", policy_id="policy_2")  # the first was never closed
-        demand = rig.ask("learner_get_data_task")
-        assert (demand["task_id"], demand["cur_learner_iter"]) == ("learner_task_2", 0)
-        until(lambda: rig.learn()["policy_iter"] == 0)
-        assert rig.close_task()["policy_id"] == "policy_2"
-
-
 def test_reads_a_part_of_a_trajectory(tmp_path):
     path = str(tmp_path / "trajectory")
     save_file(path, [{"obs": i} for i in range(10)])
@@ -261,35 +224,34 @@ def test_reads_a_part_of_a_trajectory(tmp_path):
     assert [step["obs"] for step in part] == [4, 5, 6]
 
 
-def test_the_documented_calls_do_a_task(tmp_path):
-    with Rig(tmp_path) as rig:
-        learner = rig.learner
-        assert learner.deal_with_resource()["ours"] is True
-        learner.deal_with_learner_start(task_info())
-        assert learner.deal_with_get_data()["batch_size"] == BATCH
-        write_chunk(rig.data, "c0", rows())
-        learner.deal_with_learner_learn({"draws": 3, "chunks": [report("c0")]})
-        until(lambda: learner.deal_with_learner_learn({})["learner_step"] == 3)
-        assert learner.deal_with_learner_close()["policy_id"] == "policy_1"
+def test_the_documented_calls_do_a_task(rig):
+    learner = rig.learner
+    assert learner.deal_with_resource()["ours"] is True
+    learner.deal_with_learner_start(task_info())
+    assert learner.deal_with_get_data()["batch_size"] == BATCH
+    write_chunk(rig.data, "c0", rows())
+    learner.deal_with_learner_learn({"draws": 3, "chunks": [report("c0")]})
+    until(lambda: learner.deal_with_learner_learn({})["learner_step"] == 3)
+    assert learner.deal_with_learner_close()["policy_id"] == "policy_1"
 
 
 class TestConnections:
-    def test_end_of_the_run_ends_it(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            assert not rig.learner.join(0)
-            rig.connection.disconnect()
-            assert rig.learner.join(5)
-            assert rig.learner.failed is None
-
-    def test_takes_another_master_after_one_that_left(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.connection.disconnect()
-            rig.connect("again")
-            rig.begin()
-            rig.chunk()
-            rig.feed(3)
+    def test_end_of_the_run_ends_it_and_another_master_may_come(self, rig):
+        rig.begin()
+        assert not rig.learner.join(0)
+        rig.connection.disconnect()
+        assert rig.learner.join(5)
+        assert rig.learner.failed is None
+        rig.connect("again")
+        rig.begin()
+        rig.chunk()
+        rig.feed(3)
+        # The first was never closed.
+        rig.begin(task_id="learner_task_2", policy_id="policy_2")
+        demand = rig.ask("learner_get_data_task")
+        assert (demand["task_id"], demand["cur_learner_iter"]) == ("learner_task_2", 0)
+        until(lambda: rig.learn()["policy_iter"] == 0)
+        assert rig.close_task()["policy_id"] == "policy_2"
 
     def test_close_may_be_called_twice_and_unstarted(self, tmp_path):
         with Rig(tmp_path) as rig:
@@ -300,40 +262,37 @@ class TestConnections:
         idle = Rig(tmp_path)
         idle.learner.close()
 
-    def test_close_does_not_wait_for_an_open_poll(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            rig.begin()
-            rig.chunk()
-            rig.learn(8)
-            rig.connection.new_task({"name": "learner_get_data_task", "wait": 10}).start()
-            start = time.monotonic()
-            rig.learner.close()
-            assert time.monotonic() - start < 8
+    def test_close_does_not_wait_for_an_open_poll(self, rig):
+        rig.begin()
+        rig.chunk()
+        rig.learn(8)
+        rig.connection.new_task({"name": "learner_get_data_task", "wait": 10}).start()
+        start = time.monotonic()
+        rig.learner.close()
+        assert time.monotonic() - start < 8
 
     @pytest.mark.slow
-    def test_unknown_steps_and_wrong_data_are_reported(self, tmp_path):
-        with Rig(tmp_path) as rig:
-            with pytest.raises(Failed, match="unknown task 'dance'"):
-                rig.ask("dance")
-            with pytest.raises(Failed, match="no learner task"):
-                rig.ask("learner_get_data_task")
-            with pytest.raises(Failed, match="expected an object"):
-                rig.ask("learner_start_task", task_info=3)
-            with pytest.raises(Failed, match="policy_id"):
-                rig.ask("learner_start_task", task_info={})
-            rig.begin()
-            with pytest.raises(Failed, match="expected an object"):
-                rig.ask("learner_learn_task", data=7)
-            with pytest.raises(Failed, match="DataError"):
-                rig.learn(-1)
-            rig.chunk()
-            rig.feed(2)
+    def test_unknown_steps_and_wrong_data_are_reported(self, rig):
+        with pytest.raises(Failed, match="unknown task 'dance'"):
+            rig.ask("dance")
+        with pytest.raises(Failed, match="no learner task"):
+            rig.ask("learner_get_data_task")
+        with pytest.raises(Failed, match="expected an object"):
+            rig.ask("learner_start_task", task_info=3)
+        with pytest.raises(Failed, match="policy_id"):
+            rig.ask("learner_start_task", task_info={})
+        rig.begin()
+        with pytest.raises(Failed, match="expected an object"):
+            rig.ask("learner_learn_task", data=7)
+        with pytest.raises(Failed, match="DataError"):
+            rig.learn(-1)
+        rig.chunk()
+        rig.feed(2)
 
     @pytest.mark.parametrize("name", ["../out", "/etc/out", "a/b/c", ""])
-    def test_files_stay_in_the_folder(self, tmp_path, name):
-        with Rig(tmp_path) as rig:
-            with pytest.raises(Failed, match="DataError"):
-                rig.begin(policy_id=name)
-            with pytest.raises(Failed, match="DataError"):
-                rig.begin(state_path=name if name[:1] in ("/", ".") else "../state")
-            assert not [t for t in threading.enumerate() if t.name.startswith("policy-pub")]
+    def test_files_stay_in_the_folder(self, rig, name):
+        with pytest.raises(Failed, match="DataError"):
+            rig.begin(policy_id=name)
+        with pytest.raises(Failed, match="DataError"):
+            rig.begin(state_path=name if name[:1] in ("/", ".") else "../state")
+        assert not [t for t in threading.enumerate() if t.name.startswith("policy-pub")]
