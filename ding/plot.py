@@ -19,7 +19,6 @@ from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError
 from ding.utils.pictures import (
     draw_line,
-    legend_below,
     legend_height,
     listed,
     save_picture,
@@ -140,26 +139,20 @@ class ReturnPlot:
 
     def _draw(self, figure: "Figure", most: int) -> None:
         panels = {env: self._best(env, most) for env in self.envs}
+        # A config has one colour in all panels and one line in their legend.
         names = sorted({curve.name for curves in panels.values() for curve in curves})
-        # A config has one colour in all panels and one line in their legend, if these suffice.
-        shared = len(panels) > 1 and len(names) <= most
         columns = 2 if len(panels) == 4 else min(len(panels), _PANELS_IN_A_ROW)
-        rows, width = -(-len(panels) // columns), 7.5 if len(panels) == 1 else 4.4
-        labels = [[curve.label for curve in curves] for curves in panels.values()]
-        # Panels keep their size however long the legends are.
-        if shared:
-            legends = legend_height(names, width * columns)
-        else:
-            legends = rows * max(legend_height(one, width) for one in labels)
-        figure.set_size_inches(width * columns, 4.0 * rows + legends)
+        rows = -(-len(panels) // columns)
+        width = 7.5 if len(panels) == 1 else 4.4 * columns
+        # Panels keep their size however long the legend is.
+        figure.set_size_inches(width, 4.0 * rows + legend_height(names, width))
         drawn = []
         for i, (env, curves) in enumerate(panels.items()):
             axes = figure.add_subplot(rows, columns, i + 1)
             drawn.append(axes)
-            for place, curve in enumerate(curves):
-                number, label = place, curve.label
-                if shared:
-                    number, label = names.index(curve.name), curve.name
+            for curve in curves:
+                label = curve.name if len(panels) > 1 else curve.label
+                number = names.index(curve.name)
                 draw_line(axes, number, curve.x, curve.mean, curve.low, curve.high, label)
             for goal in {curve.goal for curve in curves if curve.goal is not None}:
                 axes.axhline(goal, color="#777777", linewidth=1, linestyle=(0, (2, 3)))
@@ -170,10 +163,7 @@ class ReturnPlot:
                 axes.set_ylabel(self._title)
             axes.xaxis.set_major_formatter(_thousands)
             tidy(axes)
-            if not shared:
-                legend_below(axes, width)
-        if shared:
-            shared_legend(figure, drawn, width * columns)
+        shared_legend(figure, drawn, width)
 
     def _best(self, env: str, most: int) -> list[ReturnCurve]:
         """The best curves of an environment by their last returns, in the order of all."""

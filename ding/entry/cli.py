@@ -5,7 +5,6 @@ import difflib
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -186,43 +185,10 @@ def _start(ctx: click.Context, **options: Any) -> None:
     if options["plain"] or options["quiet"]:
         os.environ["DING_CONSOLE"] = "quiet" if options["quiet"] else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
-    with _profiled(options["profile"]):
-        status = _run(options)
-    sys.exit(status)
-
-
-def _run(options: dict[str, Any]) -> int:
     # Torch and all are imported here: not for those who ask for help.
     from ding.entry.cli_runs import run, run_dist
 
-    return run_dist(options) if options["mode"] == "dist" else run(options)
-
-
-@contextlib.contextmanager
-def _profiled(folder: str | None) -> Iterator[None]:
-    """Write ``profile.prof`` (for ``pstats``) and a readable ``profile.txt`` into a folder."""
-    if folder is None:
-        yield
-        return
-    import cProfile
-    import io
-    import pstats
-
-    from ding.utils.file_helper import replace_text, temporary_name
-
-    os.makedirs(folder, exist_ok=True)
-    profiler = cProfile.Profile()
-    try:
-        with profiler:
-            yield
-    finally:
-        readable = io.StringIO()
-        pstats.Stats(profiler, stream=readable).sort_stats("cumulative").print_stats(60)
-        replace_text(os.path.join(folder, "profile.txt"), readable.getvalue())
-        raw = os.path.join(folder, "profile.prof")
-        part = temporary_name(raw)
-        profiler.dump_stats(part)
-        os.replace(part, raw)
+    sys.exit(run_dist(options) if options["mode"] == "dist" else run(options))
 
 
 #: Sections of options that all runs have, and options that a run in a folder has already.
@@ -299,7 +265,7 @@ class _Dist(Sectioned):
 @main.command(cls=_Parallel)
 @run_options(
     *(*_COMMON, *RARE[:1]),
-    without=("mode", "env_id", "policy", "replay_path", "load_path", "profile"),
+    without=("mode", "env_id", "policy", "replay_path", "load_path"),
 )
 @click.pass_context
 def parallel(ctx: click.Context, **options: Any) -> None:

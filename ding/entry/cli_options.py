@@ -174,12 +174,6 @@ SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
         click.option("--plain", is_flag=True, help="Plain lines instead of a live display."),
         click.option("--quiet", is_flag=True, help="No display."),
         click.option("--debug", is_flag=True, help="Show tracebacks of all errors."),
-        click.option(
-            "--profile",
-            type=click.Path(file_okay=False),
-            metavar="FOLDER",
-            help="Measure where the time goes; written to this folder.",
-        ),
     ),
     "Parallel runs": (
         click.option("--engine", metavar="TYPE", help="What carries the run (-m parallel)."),
@@ -299,7 +293,6 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
     ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "env_step", "resume")),
     ("one process", (None, *_SERIAL, "eval"), ("load_path",)),
     ("runs that one command starts", (None, *_SERIAL, "parallel"), ("jobs", "dry_run")),
-    ("one process, such as -m serial", (None, *_SERIAL, "dist", "eval"), ("profile",)),
 )
 
 

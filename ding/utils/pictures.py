@@ -90,12 +90,6 @@ def tidy(axes: "Axes") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_below(axes: "Axes", width: float) -> None:
-    """A legend below a panel, where it hides no line; `width` of the panel in inches."""
-    columns = _columns(axes.get_legend_handles_labels()[1], width)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, **_LEGEND)
-
-
 def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) -> None:
     """One legend below panels, with a line for each label; `width` of the figure in inches."""
     lines: dict[str, Any] = {}

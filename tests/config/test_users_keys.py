@@ -1,186 +1,182 @@
-"""Configs that set every key that public configs of a policy set compile and start."""
+"""Keys that public configs of a policy set, and no class has a default for, are known.
+
+Those with a default are known by it, see ``tests/policy/test_config_defaults.py``.
+"""
 
 import pytest
 from easydict import EasyDict
 
-from ding.config.check import Notes
+from ding.config.check import Notes, put
 from ding.config.compile import compile_run_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
 
-HOOKS = dict(
-    load_ckpt_before_run="",
-    log_show_after_iter=100,
-    save_ckpt_after_iter=1000,
-    save_ckpt_after_run=True,
-)
-EPS = dict(type="exp", start=0.95, end=0.1, decay=10000)
-DQN = dict(
-    cuda=False,
-    multi_gpu=False,
-    on_policy=False,
-    priority=True,
-    priority_IS_weight=True,
-    noisy_net=False,
-    load_path="./ckpt/ckpt_best.pth.tar",
-    random_collect_size=32,
-    discount_factor=0.97,
-    nstep=3,
-    model=dict(
-        obs_shape=4,
-        action_shape=2,
-        encoder_hidden_size_list=[16, 16],
-        dueling=True,
-        head_layer_num=1,
-        init_bias=0.0,
-        noise=False,
+EPS = {"other.eps": dict(type="exp", start=0.95, end=0.1, decay=10000)}
+DATA = {
+    "collect.data_type": "naive",
+    "collect.data_path": "data.pkl",
+    "learn.train_epoch": 3,
+    "learn.data_path": None,
+}
+FEATURES = {"model.obs_shape": 4, "model.action_shape": 2}
+REAL = {"model.obs_shape": 3, "model.action_shape": 1}
+QUANTILES = {**FEATURES, "model.num_quantiles": 32}
+DUELING = {**FEATURES, "model.dueling": True}
+LSTM = {**FEATURES, "model.lstm_type": "pytorch", "unroll_len": 42}
+BC = {**DATA, "learn.multi_gpu": False, "learn.target_update_freq": 100}
+DEMONSTRATIONS = {
+    "collect.collect_count": 9,
+    "collect.model_path": "",
+    "collect.save_path": "",
+    "collect.expert_data_path": "",
+    "other.eps.collect": 0.2,
+}
+OFFLINE = {
+    "cql": {**REAL, **DATA, "command": {}},
+    "td3_bc": {**REAL, **DATA, "command": {}},
+    "iql": {**REAL, **DATA},
+    "bcq": {**REAL, **DATA, "learn.learning_rate_alpha": 3e-4},
+    "edac": {
+        **REAL,
+        **DATA,
+        "model.actor_head_layer_num": 2,
+        "model.critic_head_layer_num": 2,
+        "learn.learning_rate_value": 3e-4,
+        "learn.min_q_weight": 1.0,
+    },
+    "discrete_cql": {**QUANTILES, **DATA},
+    "cql_discrete": {**QUANTILES, **DATA},
+    "bc": {
+        **REAL,
+        **BC,
+        **EPS,
+        "bc_model_path": "abs path",
+        "env_name": "maze",
+        "maze_size": 16,
+        "num_actions": 4,
+        "max_bfs_steps": 100,
+        "show_train_test_accuracy": True,
+        "model.action_space": "regression",
+        "model.actor_head_hidden_size": 32,
+        "model.actor_head_layer_num": 2,
+        "continuous": True,
+        "loss_type": "l1_loss",
+        "collect.model_path": "model.pth.tar",
+        "collect.n_episode": 10,
+        "collect.noise_sigma": dict(type="exp", start=0.5, end=0.1, decay=1000),
+    },
+    "bc of choices": {**DUELING, **BC, "continuous": False, "collect.n_sample": 8},
+    "bc of images": {**FEATURES, **BC, "model.obs_shape": [8, 16, 16], "model.strides": [1] * 4},
+}
+DQN = {
+    **DUELING,
+    "load_path": "./ckpt/ckpt_best.pth.tar",
+    "random_collect_size": 32,
+    "model.head_layer_num": 1,
+    "model.init_bias": 0.0,
+    "model.noise": False,
+    "learn.learner.learner_num": 1,
+    "learn.learner.send_policy_freq": 1,
+    "learn.learner.load_path": "",
+    "learn.batch_size": 16,
+    "collect.n_sample": 16,
+    "collect.data_path": "data.pkl",
+    "collect.data_type": "naive",
+    "collect.model_path": "ckpt_best.pth.tar",
+    "collect.save_path": "demo.pkl",
+    "collect.collector": dict(collector_num=2, update_policy_second=3, get_train_sample=True),
+    "other.commander": dict(
+        collector_task_space=2, learner_task_space=1, eval_interval=30, league={}
     ),
-    learn=dict(
-        batch_size=16,
-        learning_rate=0.001,
-        update_per_collect=1,
-        target_update_freq=100,
-        ignore_done=False,
-        learner=dict(
-            cfg_type="BaseLearnerDict",
-            learner_num=1,
-            send_policy_freq=1,
-            load_path="",
-            log_policy=True,
-            train_iterations=10**9,
-            dataloader=dict(num_workers=0),
-            hook=HOOKS,
-        ),
-    ),
-    collect=dict(
-        n_sample=16,
-        unroll_len=1,
-        data_path="data.pkl",
-        data_type="naive",
-        model_path="ckpt_best.pth.tar",
-        save_path="demo.pkl",
-        collector=dict(collector_num=2, update_policy_second=3, get_train_sample=True),
-    ),
-    eval=dict(evaluator=dict(eval_freq=100, render=dict(render_freq=-1, mode="train_iter"))),
-    other=dict(
-        eps=EPS,
-        commander=dict(
-            collector_task_space=2, learner_task_space=1, eval_interval=30, league=dict()
-        ),
-        replay_buffer=dict(
-            type="advanced",
-            cfg_type="AdvancedReplayBufferDict",
-            replay_buffer_size=1000,
-            alpha=0.6,
-            beta=0.4,
-            anneal_step=int(1e5),
-            deepcopy=False,
-            enable_track_used_data=False,
-            max_use=float("inf"),
-            max_staleness=1e4,
-            monitor=dict(
-                periodic_thruput=dict(seconds=60),
-                sampled_data_attr=dict(average_range=5, print_freq=200),
-            ),
-            thruput_controller=dict(
-                push_sample_rate_limit=dict(max=float("inf"), min=0),
-                window_seconds=30,
-                sample_min_limit_ratio=1,
-            ),
-        ),
-    ),
-)
-PPO = dict(
-    cuda=False,
-    multi_gpu=False,
-    on_policy=True,
-    action_space="discrete",
-    continuous=False,
-    recompute_adv=True,
-    multi_agent=False,
-    load_path="./ckpt/ckpt_best.pth.tar",
-    model=dict(
-        obs_shape=4,
-        action_shape=2,
-        action_space="discrete",
-        activation="tanh",
-        bound_type=None,
-        share_encoder=True,
-        sigma_type="independent",
-        fixed_sigma_value=0.3,
-        encoder_hidden_size_list=[16, 16],
-        actor_head_hidden_size=16,
-        actor_head_layer_num=1,
-        critic_head_hidden_size=16,
-        critic_head_layer_num=1,
-    ),
-    learn=dict(
-        epoch_per_collect=2,
-        update_per_collect=2,
-        batch_size=60,
-        learning_rate=3e-4,
-        value_weight=0.5,
-        entropy_weight=0.01,
-        clip_ratio=0.2,
-        adv_norm=True,
-        value_norm=True,
-        ppo_param_init=True,
-        grad_clip_type="clip_norm",
-        grad_clip_value=0.5,
-        ignore_done=False,
-        multi_gpu=False,
-        resume_training=False,
-        kl_beta=0.05,
-        kl_type="k1",
-        pretrained_model_path=None,
-        lr_scheduler=dict(epoch_num=100, min_lr_lambda=0.1),
-        learner=dict(hook=HOOKS),
-    ),
-    collect=dict(
-        n_sample=128,
-        unroll_len=1,
-        discount_factor=0.99,
-        gae_lambda=0.95,
-        env_num=4,
-        collector_env_num=4,
-        collector_logit=False,
-        model_path="model.pth.tar",
-        collector=dict(collect_print_freq=100, get_train_sample=True, reward_shaping=False),
-    ),
-    eval=dict(env_num=2, evaluator=dict(eval_freq=100)),
-    other=dict(eps=EPS, replay_buffer=dict(replay_buffer_size=1000)),
-)
+    "other.replay_buffer.replay_buffer_size": 1000.0,
+}
+PPO = {
+    **FEATURES,
+    **EPS,
+    "continuous": False,
+    "load_path": "./ckpt/ckpt_best.pth.tar",
+    "model.action_space": "discrete",
+    "model.activation": "tanh",
+    "model.bound_type": None,
+    "model.share_encoder": True,
+    "model.sigma_type": "independent",
+    "model.fixed_sigma_value": 0.3,
+    "model.encoder_hidden_size_list": [16, 16],
+    "model.actor_head_hidden_size": 16,
+    "model.actor_head_layer_num": 1,
+    "model.critic_head_hidden_size": 16,
+    "model.critic_head_layer_num": 1,
+    "learn.epoch_per_collect": 2,
+    "learn.update_per_collect": 2,
+    "learn.multi_gpu": False,
+    "learn.batch_size": 60,
+    "learn.lr_scheduler": dict(epoch_num=100, min_lr_lambda=0.1),
+    "collect.n_sample": 128,
+    "collect.env_num": 4,
+    "collect.collector_env_num": 4,
+    "collect.collector_logit": False,
+    "collect.model_path": "model.pth.tar",
+    "collect.collector": dict(get_train_sample=True, reward_shaping=False),
+    "eval.env_num": 2,
+    "other.replay_buffer.replay_buffer_size": 1000,
+}
+VALUE_BASED = {
+    "rainbow": {**FEATURES, "learn.iqn": False},
+    "iqn": QUANTILES,
+    "fqf": {**QUANTILES, "model.quantile_embedding_size": 64},
+    "qrdqn": {**QUANTILES, **DEMONSTRATIONS, "learn.learner.load_path": ""},
+    "sql": {**DUELING, "collect.model_path": ""},
+    "mdqn": DUELING,
+    "dqn": {**FEATURES, "learn.alpha": 0.1, "learn.discount_factor": 0.9},
+    "bdq": {
+        "model.obs_shape": 4,
+        "model.num_branches": 2,
+        "model.action_bins_per_branch": 3,
+        "load_path": "",
+    },
+    "sqn": {**DUELING, "learn.multi_gpu": False},
+    "dqfd": DUELING,
+    "r2d2": {**LSTM, "model.res_link": True},
+    "r2d3": LSTM,
+}
 
 
-@pytest.mark.parametrize("type_", ["ngu", "dreamer", "mbsac", "stevesac", "ibc", "pd"])
-@pytest.mark.parametrize("imports", [False, True])
-def test_policies_that_are_left_out_are_named(type_, imports):
-    names = dict(import_names=[f"ding.policy.{type_}"]) if imports else {}
-    env = dict(collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1, stop_value=1)
-    main = EasyDict(exp_name="run", env=env, policy=dict())
-    create = EasyDict(env=dict(type="cartpole"), policy=dict(type=type_, **names))
-    with pytest.raises(UnknownTypeError, match=f"'{type_}(_command)?' .* is left out of this"):
-        serial_pipeline((main, create), seed=0)
+def configs(type_, settings):
+    is_real = settings["model.obs_shape"] == 3
+    env = dict(env_id="Pendulum-v1" if is_real else "CartPole-v1", stop_value=1000)
+    env.update(collector_env_num=4, evaluator_env_num=2, n_evaluator_episode=2)
+    main = EasyDict(exp_name="run", env=env, policy=dict(cuda=False, model={}))
+    for path, value in settings.items():
+        put(main.policy, path, EasyDict(value) if isinstance(value, dict) else value)
+    modules = [POLICY_REGISTRY[type_].__module__]
+    create = dict(env=dict(type="gymnasium"), policy=dict(type=type_, import_names=modules))
+    return main, EasyDict(create)
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_keys_of_offline_policies(name):
+    main, create = configs(name.partition(" ")[0], OFFLINE[name])
+    compile_run_config(main, create, on_policy=False, strict=True, collects=False)
+
+
+@pytest.mark.parametrize("type_", VALUE_BASED)
+def test_keys_of_value_based_policies(type_):
+    main, create = configs(type_, {"collect.n_sample": 64, **VALUE_BASED[type_]})
+    notes = Notes()
+    compile_run_config(main, create, notes=notes, strict=True)
+    assert not notes.adapted
 
 
 @pytest.mark.parametrize(
-    ("type_", "policy", "pipeline"),
+    ("type_", "settings", "pipeline"),
     [("dqn", DQN, serial_pipeline), ("ppo", PPO, serial_pipeline_onpolicy)],
 )
-def test_all_counted_keys(type_, policy, pipeline):
-    env = dict(
-        env_id="CartPole-v1",
-        collector_env_num=4,
-        evaluator_env_num=2,
-        n_evaluator_episode=2,
-        stop_value=195,
-        manager=dict(shared_memory=False, reset_timeout=1000, reset_inplace=True),
-    )
-    main = EasyDict(exp_name="run", seed=0, env=env, policy=policy)
-    create = EasyDict(
+def test_all_counted_keys_in_a_run(type_, settings, pipeline):
+    main, create = configs(type_, settings)
+    create.update(
         env=dict(type="cartpole", import_names=["dizoo.classic_control.cartpole.envs"]),
         env_manager=dict(type="base", import_names=["ding.envs.env_manager.base_env_manager"]),
-        policy=dict(type=type_, import_names=[f"ding.policy.{type_}"]),
         collector=dict(type="sample", import_names=["ding.worker"]),
     )
     notes = Notes()
@@ -190,3 +186,14 @@ def test_all_counted_keys(type_, policy, pipeline):
     main.policy.learn.batch_sizes = main.policy.learn.pop("batch_size")
     with pytest.raises(ConfigError, match=r"did you mean policy\.learn\.batch_size"):
         pipeline((main, create), seed=0)
+
+
+@pytest.mark.parametrize("type_", ["ngu", "dreamer", "mbsac", "stevesac", "ibc", "pd"])
+@pytest.mark.parametrize("imports", [False, True])
+def test_policies_that_are_left_out_are_named(type_, imports):
+    main, create = configs("dqn", FEATURES)
+    create.policy = EasyDict(type=type_)
+    if imports:
+        create.policy.import_names = [f"ding.policy.{type_}"]
+    with pytest.raises(UnknownTypeError, match=f"'{type_}(_command)?' .* is left out of this"):
+        serial_pipeline((main, create), seed=0)
