@@ -61,11 +61,6 @@ class FramePair:
         # Not before all rows are written: another thread may be reading.
         self._frames, self._users = frames, users
 
-    @property
-    def frame_count(self) -> int:
-        """Number of frames that rows refer to."""
-        return self._used - len(self._free)
-
     def take_first(self, index: np.ndarray, *_: object) -> np.ndarray:
         return self._gather(self._first.take(index))
 

@@ -3,7 +3,7 @@
 import functools
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,7 +12,6 @@ from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_Group = str | Callable[["BufferedData"], Hashable]
 
 
 @dataclass
@@ -80,12 +79,6 @@ class DequeBuffer:
         self.middleware.append(func)
         return self
 
-    def view(self) -> "DequeBuffer":
-        """A buffer over the same items, with a separate copy of the middleware."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__, middleware=list(self.middleware))
-        return other
-
     # ---- items --------------------------------------------------------------------------------
 
     @_with_middleware
@@ -105,48 +98,30 @@ class DequeBuffer:
         replace: bool = False,
         sample_range: slice | None = None,
         ignore_insufficient: bool = False,
-        groupby: _Group | None = None,
-        unroll_len: int | None = None,
-    ) -> list[BufferedData] | list[list[BufferedData]]:
+    ) -> list[BufferedData]:
         """Draw items uniformly, or fetch those with the given indices.
 
         Args:
-            size: How many items, or groups with `groupby`; may be left out with `indices`.
+            size: How many items; may be left out with `indices`.
             indices: Fetch these instead.
-            replace: Whether an item or group may be drawn twice.
+            replace: Whether an item may be drawn twice.
             sample_range: Draw only among these items, counted from the oldest on.
             ignore_insufficient: Return an empty list when there are too few.
-            groupby: Draw whole groups of items, each in the order of its pushes: the key in
-                ``meta`` that they share, or a function of an item.
-            unroll_len: Number of consecutive items of each group, from a random one on; shorter
-                groups are skipped. Needs `groupby`.
 
         Raises:
-            DataError: Too few items or groups, or an unknown index.
+            DataError: Too few items, or an unknown index.
         """
         if indices is not None:
-            found = [self._known(index) for index in indices]
-            return found if groupby is None else self._groups(found, groupby)
+            return [self._known(index) for index in indices]
         if size is None:
             raise DataError("sample() needs a size or indices")
-        if unroll_len is not None and groupby is None:
-            raise DataError("unroll_len needs groupby: it cuts pieces of groups")
-        pool: list[Any] = list(self._items.values())[sample_range or slice(None)]
-        if groupby is not None:
-            pool = self._groups(pool, groupby)
-        if unroll_len is not None:
-            pool = [group for group in pool if len(group) >= unroll_len]
+        pool = list(self._items.values())[sample_range or slice(None)]
         if len(pool) < (min(size, 1) if replace else size):
             if ignore_insufficient:
                 return []
-            what = "items" if groupby is None else "groups"
-            raise DataError(f"{size} {what} asked for, {len(pool)} there")
+            raise DataError(f"{size} items asked for, {len(pool)} there")
         draw = self._draw.any if replace else self._draw.distinct
-        drawn = [pool[i] for i in draw(len(pool), size).tolist()]
-        if unroll_len is None:
-            return drawn
-        starts = [int(self._draw.any(len(group) - unroll_len + 1, 1)[0]) for group in drawn]
-        return [group[start : start + unroll_len] for group, start in zip(drawn, starts)]
+        return [pool[i] for i in draw(len(pool), size).tolist()]
 
     @_with_middleware
     def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
@@ -202,19 +177,6 @@ class DequeBuffer:
     def load_data(self, file_name: str) -> None:
         """Store the items of a file that `save_data` wrote."""
         self.import_data(read_file(file_name))
-
-    @staticmethod
-    def _groups(items: list[BufferedData], groupby: _Group) -> list[list[BufferedData]]:
-        groups: dict[Hashable, list[BufferedData]] = {}
-        for item in items:
-            if isinstance(groupby, str) and groupby not in item.meta:
-                raise DataError(
-                    f"groupby={groupby!r}: an item's meta has no such key, it has "
-                    f"{sorted(item.meta)}"
-                )
-            key = item.meta[groupby] if isinstance(groupby, str) else groupby(item)
-            groups.setdefault(key, []).append(item)
-        return list(groups.values())
 
     def _known(self, index: str) -> BufferedData:
         if index not in self._items:

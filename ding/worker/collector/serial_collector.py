@@ -16,7 +16,6 @@ from ding.utils.log_writer import Writer
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
-from ding.worker.collector.sample_stock import SampleStock
 from ding.worker.collector.serial_part import SerialPart
 from ding.worker.collector.steps import (
     Episode,
@@ -26,6 +25,7 @@ from ding.worker.collector.steps import (
     Player,
     PlayersKwargs,
     Samples,
+    SampleStock,
     State,
     Tally,
     attribute,

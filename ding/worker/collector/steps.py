@@ -1,12 +1,14 @@
-"""The types of acting: what collectors and evaluators take, and what they count."""
+"""The types of acting: what collectors and evaluators take, count and keep."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from ding.data import Columns
+from ding.data.columns import packed, unpacked
 from ding.utils import allreduce_data
 
 #: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
@@ -178,6 +180,50 @@ class Tally:
             setattr(self, name, state[name])
         self.returns.clear()
         self.returns.extend(state["returns"])
+
+
+class SampleStock:
+    """Samples of consecutive trajectories, the oldest first."""
+
+    def __init__(self) -> None:
+        self._samples: Samples | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._samples is None else len(self._samples)
+
+    def add(self, samples: Samples) -> None:
+        """Append samples."""
+        before = self._samples
+        if before is None:
+            self._samples = samples
+        elif _is_columnar(before) and _is_columnar(samples):
+            self._samples = Columns.concat([before, samples])
+        else:
+            self._samples = [*before, *samples]
+
+    def take(self, n: int | None = None) -> Samples:
+        """The n oldest samples, or all; the others stay."""
+        taken = self._samples
+        if taken is None:
+            return []
+        if n is None or n >= len(taken):
+            self._samples = None
+            return taken
+        self._samples = taken[n:]
+        if _is_columnar(taken):
+            taken = taken.apart()  # they may be changed without those that stay
+        return taken[:n]
+
+    def state_dict(self) -> State | None:
+        """The samples, if they are columnar; rows may hold what no file can."""
+        return {"samples": packed(self._samples)} if _is_columnar(self._samples) else None
+
+    def load_state_dict(self, state: State | None) -> None:
+        self._samples = None if state is None else unpacked(state["samples"])
+
+
+def _is_columnar(samples: Samples | None) -> TypeGuard[Columns]:
+    return isinstance(samples, Columns) and samples.is_columnar
 
 
 def attribute(mode: Mode, name: str) -> Result:

@@ -53,46 +53,6 @@ class TestDequeBuffer:
         assert other.count() == 0
 
 
-class TestGroups:
-    @pytest.fixture
-    def buffer(self):
-        buffer = DequeBuffer(size=20)
-        for i in range(10):
-            buffer.push(i, {"episode": i % 3})
-        return buffer
-
-    def test_whole_groups_in_order(self, buffer):
-        groups = buffer.sample(3, groupby="episode")
-        data = sorted([item.data for item in group] for group in groups)
-        assert data == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
-
-    def test_by_a_function_and_within_a_range(self, buffer):
-        groups = buffer.sample(2, groupby=lambda item: item.data % 2, sample_range=slice(4, 8))
-        assert sorted([item.data for item in group] for group in groups) == [[4, 6], [5, 7]]
-
-    def test_pieces_of_groups(self, buffer):
-        for _ in range(20):
-            (piece,) = buffer.sample(1, groupby="episode", unroll_len=4)
-            assert [item.data for item in piece] == [0, 3, 6, 9]
-            one, two = buffer.sample(2, groupby="episode", unroll_len=3, replace=True)
-            for piece in (one, two):
-                assert np.diff([item.data for item in piece]).tolist() == [3, 3]
-
-    def test_too_few_and_nonsense(self, buffer):
-        with pytest.raises(DataError, match="4 groups asked for, 3 there"):
-            buffer.sample(4, groupby="episode")
-        assert buffer.sample(4, groupby="episode", ignore_insufficient=True) == []
-        with pytest.raises(DataError, match=r"no such key, it has \['episode'\]"):
-            buffer.sample(1, groupby="round")
-        with pytest.raises(DataError, match="unroll_len needs groupby"):
-            buffer.sample(1, unroll_len=2)
-
-    def test_of_chosen_items(self, buffer):
-        indices = [item.index for item in buffer][:4]
-        groups = buffer.sample(indices=indices, groupby="episode")
-        assert [[item.data for item in group] for group in groups] == [[0, 3], [1], [2]]
-
-
 class TestMiddleware:
     def test_the_first_is_the_outermost(self):
         calls = []
@@ -125,16 +85,6 @@ class TestMiddleware:
         buffer.push(5, meta={"a": 1})
         assert buffer.sample(1) == [10]
         assert buffer.get(0).meta == {"a": 1}
-
-    def test_a_view_shares_items_not_middleware(self):
-        buffer = DequeBuffer(size=3)
-        seen = []
-        view = buffer.view().use(lambda action, chain, *args, **kwargs: seen.append(action))
-        buffer.push(1)
-        view.push(2)
-        assert seen == ["push"]
-        assert view.count() == buffer.count() == 1
-        assert view.get(buffer.get(0).index) is buffer.get(0)
 
 
 class TestWrapper:
