@@ -32,7 +32,7 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
 from ding.utils.system_helper import ReportingThread
-from ding.worker.engines.worker_services import make_service
+from ding.worker.comm_worker import make_service
 
 ParallelConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 

@@ -31,10 +31,10 @@ from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import find_free_port
 from ding.worker import Coordinator
+from ding.worker.comm_worker import build_service, make_service
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.flask_fs import flask_fs_engine
-from ding.worker.engines.worker_services import build_service, make_service
 from ding.worker.seams import Engine
 
 #: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.

@@ -9,20 +9,25 @@ builtins read the same.
 
 import io
 import math
+import os
 import pickle
 import warnings
+import zipfile
+import zlib
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import torch
 from easydict import EasyDict
 from torch.torch_version import TorchVersion
 
-from ding.utils.checksums import check_sealed, write_sealed
 from ding.utils.errors import DataError
+from ding.utils.system_helper import fits_memory
+
+Answer = TypeVar("Answer")
 
 # Torch remarks upon files of plain `pickle`; whether they can be read is shown by reading them. For
 # good, as filters that are set for a moment are not safe among threads.
@@ -35,6 +40,14 @@ _TAG = "__ding__"
 _MIN_ROWS = 16
 #: Bytes to which a tensor that repeats a few values may grow when it is copied.
 _MOST_EXPANDED = 256 << 20
+_MAGIC = b"ding-crc"
+#: The comment: the magic, and the CRC-32 as hexadecimal digits.
+_COMMENT = len(_MAGIC) + 8
+#: The record at an archive's end; its last two bytes are the comment's length.
+_END = 22
+_END_MAGIC = b"PK\x05\x06"
+_START_MAGIC = b"PK\x03\x04"
+_PIECE = 1 << 20
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
     torch.Size, torch.dtype, torch.device,
@@ -73,7 +86,7 @@ def dump(data: Any, target: IO[bytes]) -> None:
         TypeError: Something else is in there; the message gives its place.
     """
     encoded = _encode(data, "data")
-    write_sealed(target, lambda stream: torch.save(encoded, stream))
+    _write_sealed(target, lambda stream: torch.save(encoded, stream))
 
 
 def load(source: IO[bytes]) -> Any:
@@ -93,7 +106,7 @@ def load_columns(source: IO[bytes]) -> Any:
 
 
 def _load_plain(source: IO[bytes]) -> Any:
-    if not check_sealed(source) and TorchVersion(torch.__version__) < TorchVersion(_SAFE_TORCH):
+    if not _check_sealed(source) and TorchVersion(torch.__version__) < TorchVersion(_SAFE_TORCH):
         raise pickle.UnpicklingError(
             "it was not written by this package, and such a file can execute code when torch "
             f"{torch.__version__} reads it: pip install 'torch>={_SAFE_TORCH}'"
@@ -294,3 +307,94 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
     descr = value["dtype"]
     descr = [tuple(field) for field in descr] if isinstance(descr, list) else descr
     return value["bytes"].numpy().view(np.lib.format.descr_to_dtype(descr)).reshape(shape)
+
+
+# An archive's checksum is its comment, so that ``torch.load`` and zip programs read it as before.
+# Those inside leave out the archive's headers, and ``torch.load`` looks at none of them.
+
+
+def _write_sealed(stream: IO[bytes], write: Callable[[Any], object]) -> None:
+    """Have an archive without a comment written, and put its checksum behind it.
+
+    The stream is seekable, and the archive starts at its beginning.
+    """
+    checked = _Checked(stream)
+    write(checked)
+    stream.seek(-2, os.SEEK_END)
+    stream.write(_COMMENT.to_bytes(2, "little") + _MAGIC + b"%08x" % checked.crc)
+
+
+def _check_sealed(stream: IO[bytes]) -> bool:
+    """Find out whether a file is as it was written; leaves the stream at its beginning.
+
+    Archives without our checksum, which others wrote, are checked as far as the archive's own
+    checksums reach. What is no archive is not checked at all.
+
+    Returns:
+        Whether it has our checksum.
+
+    Raises:
+        DataError: It is cut short or damaged, or larger than the memory, as it is or inflated.
+    """
+    size = stream.seek(0, os.SEEK_END)
+    if not fits_memory(size):
+        raise DataError(f"it does not fit into the memory: {size} bytes")
+    stream.seek(0)
+    start = stream.read(len(_START_MAGIC))
+    stream.seek(max(size - _END - _COMMENT, 0))
+    tail = stream.read()
+    stream.seek(0)
+    if _END_MAGIC in tail:
+        # Archives of torch are not compressed, and no two records are in one place.
+        inflated = _of_archive(stream, lambda archive: sum(r.file_size for r in archive.infolist()))
+        if inflated > size:
+            raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
+        stream.seek(0)
+    is_ours = tail[-_COMMENT:].startswith(_MAGIC)
+    if is_ours:
+        _check_crc(stream, size, tail)
+    elif tail[-_END:].startswith(_END_MAGIC) and tail.endswith(bytes(2)):
+        if (bad := _of_archive(stream, zipfile.ZipFile.testzip)) is not None:
+            raise DataError(f"it is damaged: the checksum of its record {bad!r} is another")
+    elif start == _START_MAGIC or _END_MAGIC in tail:
+        raise DataError(
+            f"it is cut short or damaged: its end is missing at {size} bytes, as when its writing "
+            f"was interrupted"
+        )
+    stream.seek(0)
+    return is_ours
+
+
+def _of_archive(stream: IO[bytes], ask: Callable[[zipfile.ZipFile], Answer]) -> Answer:
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return ask(archive)
+    except Exception as error:  # damaged bytes make the parser raise anything
+        raise DataError(f"it is damaged: {error}") from error
+
+
+def _check_crc(stream: IO[bytes], size: int, tail: bytes) -> None:
+    crc, left = 0, size - _COMMENT - 2
+    while left > 0 and (piece := stream.read(min(_PIECE, left))):
+        crc = zlib.crc32(piece, crc)
+        left -= len(piece)
+    # The archive had no comment yet when the checksum was taken.
+    crc = zlib.crc32(bytes(2), crc)
+    length = tail[-_COMMENT - 2 : -_COMMENT]
+    if length != _COMMENT.to_bytes(2, "little") or tail[-8:] != b"%08x" % crc:
+        raise DataError("it is damaged: its checksum is another")
+
+
+class _Checked:
+    """Passes on what is written, and counts it into a checksum."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.crc = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        self.crc = zlib.crc32(data, self.crc)
+        return self._stream.write(data)
+
+    def flush(self) -> None:
+        """Nothing waits here."""

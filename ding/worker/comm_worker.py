@@ -1,4 +1,5 @@
-"""What collectors and learners that take a coordinator's requests have in common: their life."""
+"""What collectors and learners that take a coordinator's requests have in common: how one is made
+from the config, and its life."""
 
 import contextlib
 import threading
@@ -9,8 +10,9 @@ from typing import TypeVar, cast
 
 from easydict import EasyDict
 
+from ding.utils import COMM_COLLECTOR_REGISTRY, COMM_LEARNER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
-from ding.worker.engines.carrier import Stores
+from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.http_messages import answer_to_json
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
@@ -25,8 +27,11 @@ from ding.worker.messages import (
     Task,
     TaskReport,
 )
+from ding.worker.seams import WorkerService
 
 Answer = TypeVar("Answer")
+#: The comm type of workers whose entry names none.
+USUAL_TYPE = "flask_fs"
 
 
 class CommWorker(ABC):
@@ -177,3 +182,23 @@ class CommWorker(ABC):
     def port(self) -> int:
         """Where it listens, once it was started."""
         return int(self.address.rsplit(":", 1)[1])
+
+
+def build_service(spec: WorkerSpec, stores: Stores) -> WorkerService:
+    """The service of a worker to which an engine brings requests."""
+    return make_service(spec.kind, EasyDict(spec.entry), stores)
+
+
+def make_service(kind: Kind, entry: EasyDict, stores: Stores | None = None) -> WorkerService:
+    """A worker of the comm type that its entry, its part of the compiled config, names.
+
+    Args:
+        stores: Those of the engine that brings requests; without them, it listens by HTTP, and the
+            entry names folders.
+    """
+    import_module(entry.get("import_names", []))
+    registry = COMM_COLLECTOR_REGISTRY if kind == "collector" else COMM_LEARNER_REGISTRY
+    worker: WorkerService = registry.build(entry.get("type", USUAL_TYPE), cfg=entry)
+    if stores is not None and isinstance(worker, CommWorker):
+        worker.stores, worker.listens = stores, False
+    return worker

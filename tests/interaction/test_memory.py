@@ -49,7 +49,7 @@ def answer(task, **result):
 
 @pytest.mark.slow
 def test_of_tasks_that_were_done_nothing_stays(monkeypatch, no_gc):
-    monkeypatch.setattr(connections, "make_engine", lambda *args, **kwargs: Engine())
+    monkeypatch.setattr(connections, "HttpEngine", lambda *args, **kwargs: Engine())
     slave = SlaveConnection("127.0.0.1", 1)
     slave.connect()
     heard = []
@@ -80,7 +80,7 @@ def test_of_tasks_that_were_done_nothing_stays(monkeypatch, no_gc):
 
 
 def test_nor_of_those_that_failed_or_were_never_started(monkeypatch, no_gc):
-    monkeypatch.setattr(connections, "make_engine", lambda *args, **kwargs: Engine())
+    monkeypatch.setattr(connections, "HttpEngine", lambda *args, **kwargs: Engine())
     slave = SlaveConnection("127.0.0.1", 1)
     slave.connect()
     batches = [Batch() for _ in range(3)]

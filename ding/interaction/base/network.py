@@ -31,6 +31,7 @@ from .tls import (
 )
 
 DEFAULT_RETRIES = 5
+DEFAULT_RETRY_WAITING = durations.REQUEST_RETRY
 #: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_HEAD = 256 * 1024
@@ -125,6 +126,7 @@ class HttpEngine:
         https: Whether the peer has a certificate of an authority of the Web.
         key: The run's key; a peer without a certificate of the run gets no request.
         role: What the peer is, if there is a key: ``master`` or ``slave``.
+        headers, error_of, timeout, retries, retry_waiting: The attributes; ``None``: the class's.
 
     Attributes:
         timeout: Seconds that the peer may take for one answer, however slowly it comes.
@@ -137,7 +139,7 @@ class HttpEngine:
 
     timeout: float = durations.REQUEST_TIMEOUT
     retries: int = DEFAULT_RETRIES
-    retry_waiting: float = durations.REQUEST_RETRY
+    retry_waiting: float = DEFAULT_RETRY_WAITING
     headers: Mapping[str, object] = {}
     process_data: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
     error_of: Callable[[HTTPError], Exception] | None = None
@@ -151,7 +153,16 @@ class HttpEngine:
         *,
         key: str | None = None,
         role: str = "",
+        headers: Mapping[str, object] | None = None,
+        error_of: Callable[[HTTPError], Exception] | None = None,
+        timeout: float | None = None,
+        retries: int | None = None,
+        retry_waiting: float | None = None,
     ) -> None:
+        given = dict(headers=headers, error_of=error_of, timeout=timeout, retries=retries)
+        for name, value in {**given, "retry_waiting": retry_waiting}.items():
+            if value is not None:
+                setattr(self, name, value)
         path = "/" + path.strip("/") if path and path.strip("/") else ""
         self._peer = joined(host, port)
         scheme = "https" if https and key is None else "http"

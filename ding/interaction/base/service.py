@@ -17,9 +17,6 @@ from werkzeug.exceptions import HTTPException
 from ding.interaction.config import (
     DEFAULT_CHANNEL,
     DEFAULT_MAX_BODY,
-    DEFAULT_REQUEST_RETRIES,
-    DEFAULT_REQUEST_RETRY_WAITING,
-    DEFAULT_REQUEST_TIMEOUT,
     GLOBAL_HOST,
     LOCAL_HOST,
 )
@@ -80,11 +77,11 @@ class HttpService(ControllableService):
             raise ValueError("the run key is empty; give None to work without one")
         self._host = LOCAL_HOST if host is None else host
         self._port = port
-        self._retries, self._retry_waiting = request_retries, request_retry_waiting
-        self._timeout = request_timeout
-        self._max_body = _or(max_body, DEFAULT_MAX_BODY)
-        self._on_death = _or(on_death, _logger.error)
-        self._channel = _or(channel, DEFAULT_CHANNEL)
+        self._timeout, self._retries = request_timeout, request_retries
+        self._retry_waiting = request_retry_waiting
+        self._max_body = DEFAULT_MAX_BODY if max_body is None else max_body
+        self._on_death = on_death or _logger.error
+        self._channel = DEFAULT_CHANNEL if channel is None else channel
         self._key = key
         self._self_token = random_token()
         self._noted: set[str] = set()  # hosts of strangers, and places of bugs, that were logged
@@ -154,15 +151,32 @@ class HttpService(ControllableService):
         if self._server is None:
             return False
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
-        headers = {"Channel": str(self._channel), "Token": self._self_token}
-        address = (host, self.port, False, "")
-        engine = make_engine(headers, address, self._timeout, 0, key=self._key, role=self._role)
+        engine = self._client((host, self.port, False, ""), self._role, self._self_token)
         try:
-            return engine.request("GET", "ping").ok
+            return engine.request("GET", "ping", retries=0).ok
         except requests.RequestException:
             return False
         finally:
             engine.close()
+
+    def _client(
+        self,
+        address: tuple[str, int, bool, str],
+        role: str,
+        token: str,
+        errors: Callable[[requests.HTTPError], Exception] | None = None,
+    ) -> HttpEngine:
+        """A client to a ``master`` or ``slave``, with this service's channel, key and patience."""
+        return HttpEngine(
+            *address,
+            key=self._key,
+            role=role,
+            headers={"Channel": str(self._channel), "Token": token},
+            error_of=errors,
+            timeout=self._timeout,
+            retries=self._retries,
+            retry_waiting=self._retry_waiting,
+        )
 
     def _on_start(self) -> None:
         """Begin what else has to run; called when the port is open."""
@@ -289,32 +303,6 @@ class HttpService(ControllableService):
         return is_first
 
 
-def make_engine(
-    headers: Mapping[str, str | None],
-    address: tuple[str, int, bool, str],
-    timeout: float | None = None,
-    retries: int | None = None,
-    retry_waiting: float | None = None,
-    errors: Callable[[requests.HTTPError], Exception] | None = None,
-    *,
-    key: str | None = None,
-    role: str = "",
-) -> HttpEngine:
-    """A client with fixed headers; see the attributes of `HttpEngine`.
-
-    Args:
-        address: Host, port, whether HTTPS, and path.
-        key: The run's key, of which both sides need a certificate.
-        role: What the server is, if there is a key: ``master`` or ``slave``.
-    """
-    engine = HttpEngine(*address, key=key, role=role)
-    engine.headers, engine.error_of = headers, errors
-    engine.timeout = _or(timeout, DEFAULT_REQUEST_TIMEOUT)
-    engine.retries = _or(retries, DEFAULT_REQUEST_RETRIES)
-    engine.retry_waiting = _or(retry_waiting, DEFAULT_REQUEST_RETRY_WAITING)
-    return engine
-
-
 def given(request: Request, header: str, code: int) -> str:
     """The value of a header; refuses a request without it."""
     value = request.headers.get(header)
@@ -355,7 +343,3 @@ def same_secret(given: str, expected: str) -> bool:
     """Compare in a time that does not reveal where they differ."""
     encoded = (text.encode(errors="backslashreplace") for text in (given, expected))
     return hmac.compare_digest(*encoded)
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value

@@ -12,7 +12,6 @@ import requests
 from ding.interaction.base.common import ControllableContext, default_func, random_token
 from ding.interaction.base.messages import AnswerMessage, ConnectMessage, DisconnectMessage
 from ding.interaction.base.network import HttpEngine
-from ding.interaction.base.service import make_engine
 from ding.interaction.base.threading import SerialExecutor
 from ding.interaction.config import (
     DEFAULT_CHANNEL,
@@ -75,16 +74,24 @@ class SlaveConnection(ControllableContext):
         on_end: Callable[["SlaveConnection"], object] | None = None,
     ) -> None:
         port = DEFAULT_SLAVE_PORT if port is None else port
-        self._address = (host, port, https, "")
         self.name = f"{host}:{port}" if name is None else f"{name} ({host}:{port})"
         self.known_as = name or self.name
         self._on_open, self._on_end = default_func()(on_open), default_func()(on_end)
         self.token = token or random_token()
         channel = DEFAULT_CHANNEL if channel is None else channel
-        self._headers = {"Channel": str(channel), "Token": self.token}
-        self._key = key
+        self._new_engine = lambda: HttpEngine(
+            host,
+            port,
+            https,
+            key=key,
+            role="slave",
+            headers={"Channel": str(channel), "Token": self.token},
+            error_of=get_slave_exception_by_error,
+            timeout=request_timeout,
+            retries=request_retries,
+            retry_waiting=request_retry_waiting,
+        )
         self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
-        self._trying = request_timeout, request_retries, request_retry_waiting
         self._lock = threading.Lock()
         self._engine: HttpEngine | None = None  # from the begin of connecting to the end
         self._is_connected = False
@@ -117,14 +124,7 @@ class SlaveConnection(ControllableContext):
             if self._engine is not None:
                 raise InteractionError(f"slave {self.name} is connected already, or about to be")
             self.last_seen = time.monotonic()
-            engine = self._engine = make_engine(
-                self._headers,
-                self._address,
-                *self._trying,
-                get_slave_exception_by_error,
-                key=self._key,
-                role="slave",
-            )
+            engine = self._engine = self._new_engine()
         try:
             engine.request("POST", "connect", ConnectMessage(self._my_address).body())
         except BaseException:

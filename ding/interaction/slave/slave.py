@@ -24,7 +24,6 @@ from ding.interaction.base.network import HttpEngine, split_http_address
 from ding.interaction.base.service import (
     Handler,
     HttpService,
-    make_engine,
     parsed,
     refusal,
     same_secret,
@@ -246,16 +245,8 @@ class Slave(HttpService):
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
             _call(self._before_connection, message.data, ConnectionRefuse)
-            engine = make_engine(
-                {"Channel": str(self._channel), "Token": token},
-                split_http_address(message.address),
-                self._timeout,
-                self._retries,
-                self._retry_waiting,
-                get_master_exception_by_error,
-                key=self._key,
-                role="master",
-            )
+            address = split_http_address(message.address)
+            engine = self._client(address, "master", token, get_master_exception_by_error)
             session = _MasterSession(message.address, token, engine, self._span, self._lost_master)
             with self._changed:
                 self._check_open()  # `_on_stop` may have looked for a session just before

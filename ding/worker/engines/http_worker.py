@@ -13,7 +13,6 @@ import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
 from ding.interaction.base.network import HttpEngine, NotAuthenticError
-from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 from ding.interaction.slave import Slave
 from ding.utils import durations
@@ -284,12 +283,16 @@ def ask_for_entry(
 def _client(
     coordinator: tuple[str | None, int], key: str | None, channel: int | None = None
 ) -> HttpEngine:
-    headers = {
-        "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
-        "Token": random_token(),
-    }
-    address = (coordinator[0] or LOCAL_HOST, int(coordinator[1]), False, "")
-    return make_engine(headers, address, durations.JOIN_TIMEOUT, retries=0, key=key, role="master")
+    channel = DEFAULT_CHANNEL if channel is None else channel
+    return HttpEngine(
+        coordinator[0] or LOCAL_HOST,
+        int(coordinator[1]),
+        key=key,
+        role="master",
+        headers={"Channel": str(channel), "Token": random_token()},
+        timeout=durations.JOIN_TIMEOUT,
+        retries=0,
+    )
 
 
 def _refusal_cause(response: requests.Response) -> str:

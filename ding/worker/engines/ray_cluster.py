@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from ding.utils import durations
 from ding.utils.ending import Ending
@@ -168,13 +167,17 @@ class RayCluster:
 
     def _hold(self, arguments: Mapping[str, Any], started: "Future[None]") -> None:
         """Start Ray, and stay until it is left: Linux ends Ray's processes with this thread."""
-        unused = {name: mock.DEFAULT for name in _UNUSED_SERVICES if hasattr(Node, name)}
+        unused = {name: vars(Node)[name] for name in _UNUSED_SERVICES if name in vars(Node)}
+        for name in unused:
+            setattr(Node, name, lambda *_, **__: None)
         try:
-            with mock.patch.multiple(Node, **unused):
-                ray.init(**arguments)
+            ray.init(**arguments)
         except BaseException as error:  # the edge of the thread: raised in the main one
             started.set_exception(error)
             return
+        finally:
+            for name, method in unused.items():
+                setattr(Node, name, method)
         started.set_result(None)
         self._left.wait()
 

@@ -40,24 +40,22 @@ from ding.worker.engines.carrier import (
     WorkerSpec,
 )
 from ding.worker.engines.ray_cluster import NodeWatch, RayCluster
-from ding.worker.engines.ray_messages import (
+from ding.worker.engines.ray_worker import (
     Files,
     Life,
     Location,
     Parcel,
-    Reply,
-    pack_samples,
-    pack_weights,
-    unpack_samples,
-    unpack_weights,
-)
-from ding.worker.engines.ray_worker import (
     RayWorker,
+    Reply,
     fetch,
     fetch_time,
     first_line,
     kill_on_node,
+    pack_samples,
+    pack_weights,
     transfer_time,
+    unpack_samples,
+    unpack_weights,
 )
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Request, TrainRequest

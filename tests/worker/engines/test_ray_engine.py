@@ -14,7 +14,7 @@ from ding.worker.engines import ray_worker
 from ding.worker.engines.carrier import WithFiles, WorkerSpec
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.ray_engine import RayCarrier
-from ding.worker.engines.ray_messages import (
+from ding.worker.engines.ray_worker import (
     Location,
     Parcel,
     pack_samples,

@@ -6,13 +6,13 @@ from easydict import EasyDict
 from ding.interaction import TaskFail
 from ding.utils import COMM_COLLECTOR_REGISTRY, COMM_LEARNER_REGISTRY
 from ding.worker import FlaskFileSystemCollector, FlaskFileSystemLearner
+from ding.worker.comm_worker import build_service, make_service
 from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
     SharedFolderSamples,
     SharedFolderWeights,
 )
-from ding.worker.engines.worker_services import build_service, make_service
 from ding.worker.messages import DemandRequest, ResourceRequest, SamplesRequest
 
 OURS = {"collector": FlaskFileSystemCollector, "learner": FlaskFileSystemLearner}
