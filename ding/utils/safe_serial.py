@@ -172,9 +172,9 @@ def _encode_column(values: list[Any], place: str) -> Any:
     ):
         # Arrays of no dimension would come back as scalars.
         if isinstance(first, np.ndarray) and first.ndim and not first.dtype.hasobject:
-            return {_TAG: "column", "values": _encode_array(np.stack(values), place)}
+            return _encode_whole(np.stack(values), place)
         if isinstance(first, torch.Tensor) and all(v.layout == torch.strided for v in values):
-            return {_TAG: "column", "values": torch.stack([v.detach().cpu() for v in values])}
+            return _encode_whole(torch.stack([v.detach().cpu() for v in values]), place)
     return _encode(values, place)
 
 

@@ -58,7 +58,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "Core": ("coordinator.core", "coordinator.worker_session", "coordinator.worker_jobs"),
-    "Control": ("engines.control", "engines.http_door"),
+    "Control": ("engines.control", "engines.flask_fs"),
     "BaseCommCollector": ("collector",),
     "BaseCommLearner": ("learner",),
 }

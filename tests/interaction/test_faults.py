@@ -246,26 +246,6 @@ def test_an_answer_that_cannot_be_delivered_ends_the_connection():
         assert task.join(30).status is TaskStatus.FAILED
 
 
-def test_a_slave_that_is_not_there():
-    with Master(**MASTER) as master:
-        connection = master.new_connection("worker", "127.0.0.1", 1)
-        with pytest.raises(requests.ConnectionError):
-            connection.connect()
-        assert not connection.is_connected
-        with pytest.raises(requests.ConnectionError):
-            connection.connect()
-
-
-def test_proxies_of_the_environment_are_ignored(monkeypatch):
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with pair() as (slave, _, connection):
-        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
-        assert slave.ping()
-
-
 def test_importing_loads_no_torch():
     code = (
         "import sys, ding.interaction.master.master, ding.interaction.slave.slave\n"

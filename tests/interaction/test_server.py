@@ -100,14 +100,6 @@ def test_join_waits_for_shutdown():
         timer.join()
 
 
-def test_shutdown_over_the_wire():
-    with DoingSlave() as slave:
-        headers = {"Channel": "0", "Token": slave._self_token}
-        url = f"http://127.0.0.1:{slave.port}/shutdown"
-        assert requests.delete(url, headers=headers, timeout=10).ok
-        assert slave.join(10)
-
-
 def test_slave_shut_down_while_it_works_fails_the_task():
     with pair() as (slave, _, connection):
         task = connection.new_task({"do": "wait"}).start()

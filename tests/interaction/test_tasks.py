@@ -7,10 +7,8 @@ import pytest
 import requests
 
 from ding.interaction import Master
-from ding.interaction.base.network import NotAuthenticError
 from ding.interaction.exception import (
     SlaveChannelInvalid,
-    SlaveMasterTokenNotFound,
     SlaveSlaveAlreadyConnected,
     SlaveSlaveDisconnectionRefused,
     SlaveTaskAlreadyExist,
@@ -38,12 +36,6 @@ def test_a_task_is_done():
         assert master.ping()
     assert not slave.ping()
     assert not master.ping()
-
-
-def test_fifty_tasks_one_after_another():
-    with pair() as (_, _, connection):
-        for number in range(50):
-            assert connection.new_task({"n": number}).start().join().result["echo"]["n"] == number
 
 
 @pytest.mark.parametrize(("do", "result"), [("list", [1, {"two": 2}]), ("nothing", None)])
@@ -273,25 +265,6 @@ def test_channels_have_to_agree():
         pass
     with pair({"channel": 3}, {"channel": 3}) as (_, _, connection):
         assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
-
-
-@pytest.mark.parametrize(
-    ("key", "error"), [(None, SlaveMasterTokenNotFound), ("other", NotAuthenticError)]
-)
-def test_a_slave_with_a_key_wants_it(key, error):
-    with pytest.raises(error), pair({"key": "secret"}, {"key": key}):
-        pass
-    with pair({"key": "secret"}, {"key": "secret"}) as (_, _, connection):
-        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
-
-
-def test_a_master_with_a_key_gives_no_task_without_it():
-    with (
-        pair(master={"key": "secret"}, connect=False) as (slave, _, connection),
-        pytest.raises(NotAuthenticError, match=f"127.0.0.1:{slave.port}"),
-    ):
-        connection.connect()  # a foreign slave knows of no keys
-    assert slave.seen == []
 
 
 def test_an_empty_key_is_an_error():

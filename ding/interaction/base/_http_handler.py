@@ -110,7 +110,9 @@ class HttpHandler(WSGIRequestHandler):
         self.wfile.flush()
 
     def handle_expect_100(self) -> bool:
-        return True  # the sender may go on when the application wants the body
+        super().handle_expect_100()
+        self.flush()  # the sender waits for it
+        return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse a request that is not HTTP; what follows on the connection has no meaning."""
@@ -153,10 +155,9 @@ class HttpHandler(WSGIRequestHandler):
         length = int(text)
         if length > self.server.max_body:
             self.send_error(413, f"The body may have {self.server.max_body} bytes")
-            _Body(self._stream, length, self.connection, None).discard(DISCARD_LIMIT)
+            _Body(self._stream, length, self.connection).discard(DISCARD_LIMIT)
             return None
-        expects = self.headers.get("Expect", "").lower() == "100-continue"
-        body = _Body(self._stream, length, self.connection, self.wfile if expects else None)
+        body = _Body(self._stream, length, self.connection)
         _Call(self, body).run(self.server.app)  # type: ignore[arg-type]
         self.flush()
         if not body.discard(KEEP_LIMIT if not self.close_connection else DISCARD_LIMIT):
@@ -211,15 +212,11 @@ class _Body(io.RawIOBase):
     """The body of a request, read from its connection when the application asks for it."""
 
     def __init__(
-        self,
-        stream: Any,
-        length: int,
-        connection: DeadlineSocket | ssl.SSLSocket,
-        waiting: io.BufferedIOBase | None,
+        self, stream: Any, length: int, connection: DeadlineSocket | ssl.SSLSocket
     ) -> None:
         self.left = length  # bytes that were not read
         self.is_broken = False  # its sender has gone, or is too slow
-        self._stream, self._connection, self._waiting = stream, connection, waiting
+        self._stream, self._connection = stream, connection
         self._begun = False
 
     def readable(self) -> bool:
@@ -231,16 +228,13 @@ class _Body(io.RawIOBase):
         if not self._begun:
             self._begun = True
             self._connection.settimeout(durations.BODY_TIMEOUT)
-            if self._waiting is not None:
-                self._waiting.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                self._waiting.flush()
         piece = self._read(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
 
     def discard(self, limit: int) -> bool:
         """Read and drop at most `limit` bytes of the rest; returns whether nothing is left."""
-        if self.left and not self.is_broken and self._waiting is None:
+        if self.left and not self.is_broken:
             self._connection.settimeout(durations.DISCARD_TIMEOUT)
             while limit > 0 and self.left > 0 and not self.is_broken:
                 limit -= len(self._read(min(limit, 65536)))

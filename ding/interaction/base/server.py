@@ -155,7 +155,7 @@ class HttpServer:
                         short_since = now
                         self._on_warning(f"a connection at port {self.port} was refused: {err!r}")
                     failed = now
-                    if self._listener.fileno() < 0 or now - short_since > durations.SHORTAGE_LIMIT:
+                    if now - short_since > durations.SHORTAGE_LIMIT:
                         raise
                     self._connections.shrink()
                     self._stopping.wait(durations.SHORTAGE_PAUSE)

@@ -8,7 +8,7 @@ from easydict import EasyDict
 from ding.utils import durations
 from ding.worker.adapter.learner_team import LearnerTeam, merged_info
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.http_door import HttpWorkers
+from ding.worker.engines.flask_fs import HttpWorkers
 from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave
 from ding.worker.messages import Json, ResourceRequest

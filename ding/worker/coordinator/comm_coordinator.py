@@ -9,7 +9,7 @@ from typing import Any
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.http_door import HttpWorkers
+from ding.worker.engines.flask_fs import HttpWorkers
 from ding.worker.messages import CloseTask, Kind, Request, StartTask, Task, TrainRequest
 from ding.worker.seams import Arrival, Awaited, Control, WorkerFailed
 from ding.worker.tasks import Config

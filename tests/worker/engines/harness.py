@@ -16,7 +16,7 @@ import time
 from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.http_door import HttpWorkers
+from ding.worker.engines.flask_fs import HttpWorkers
 from ding.worker.engines.local import LocalCarrier
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
@@ -69,7 +69,18 @@ class Arrivals:
         return self.of(what)
 
 
-class CarrierHarness:
+class Harness:
+    """An engine, its stores, and controls over its workers."""
+
+    def run(self, names=("collector0",), **kwargs):
+        """A started control, what it has reported, and the first worker once all have come."""
+        control, arrivals = self.control(names, **kwargs), Arrivals()
+        control.start(arrivals)
+        arrivals.wait("came", len(names))
+        return control, arrivals, arrivals.peers[names[0]]
+
+
+class CarrierHarness(Harness):
     """An engine that starts its workers itself."""
 
     END = 5.0
@@ -133,7 +144,7 @@ class RayHarness(CarrierHarness):
         os.kill(pid, signal.SIGKILL)
 
 
-class FlaskFsHarness:
+class FlaskFsHarness(Harness):
     """`flask_fs`: processes that join over HTTP, and folders. Its supervisor is of `ding.entry`."""
 
     END = 5.0

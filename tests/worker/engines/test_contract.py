@@ -168,10 +168,7 @@ class TestWorkers:
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
 
     def test_reach_the_same_stores(self, engine):
-        arrivals = Arrivals()
-        engine.control().start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        _, _, peer = engine.run()
         engine.stores.weights.publish("policy", Weights({"iter": 3}, {"policy_iter": 3}))
         peer.ask(task("put", name="a.c0.1"), 5.0)
         report = peer.ask(CloseTask("collector"), 5.0)
@@ -179,10 +176,7 @@ class TestWorkers:
         assert len(engine.stores.samples.get("a.c0.1")) == 2
 
     def test_one_that_fails_says_why_and_goes_on(self, engine):
-        arrivals = Arrivals()
-        engine.control().start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        _, _, peer = engine.run()
         with pytest.raises(WorkerFailed, match="ValueError: the task is no good") as failed:
             peer.ask(task("fail"), 5.0)
         assert not isinstance(failed.value, WorkerLost)
@@ -192,11 +186,7 @@ class TestWorkers:
         assert peer.ask(ResourceRequest(), 5.0).cpu == 3
 
     def test_one_that_is_silent_is_lost_and_replaced(self, engine):
-        arrivals = Arrivals()
-        control = engine.control()
-        control.start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        control, arrivals, peer = engine.run()
         with pytest.raises(WorkerLost, match=r"no answer to \w+ for 0\.3 s"):
             peer.ask(task("hang", seconds=5.0), 0.3)
         control.release(arrivals.arrivals["collector0"], "no answer")
@@ -207,10 +197,7 @@ class TestWorkers:
 
     @pytest.mark.slow
     def test_one_that_works_takes_no_second_request(self, engine, tmp_path_factory):
-        arrivals = Arrivals()
-        engine.control().start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        _, _, peer = engine.run()
         begun = tmp_path_factory.mktemp("elsewhere") / "begun"  # outside the run folder
         work = task("hang", seconds=2.0, mark=str(begun))
         first = threading.Thread(target=peer.ask, args=(work, 20.0))
@@ -224,9 +211,7 @@ class TestWorkers:
 
     @pytest.mark.slow
     def test_one_that_dies_is_lost_with_what_was_asked(self, engine):
-        arrivals = Arrivals()
-        engine.control().start(arrivals)
-        arrivals.wait("came")
+        _, arrivals, _ = engine.run()
         caught = []
 
         def ask(peer):
@@ -245,9 +230,7 @@ class TestWorkers:
         assert name == "collector0"
 
     def test_one_that_dies_comes_again(self, starter):
-        arrivals = Arrivals()
-        starter.control(max_restart=1).start(arrivals)
-        arrivals.wait("came")
+        _, arrivals, _ = starter.run(max_restart=1)
         starter.kill("collector0")
         ((name, cause),) = arrivals.wait("lost")
         assert name == "collector0"
@@ -256,9 +239,7 @@ class TestWorkers:
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
 
     def test_the_last_of_a_kind_that_dies_ends_the_run(self, starter):
-        arrivals = Arrivals()
-        starter.control(("collector0", "collector1"), max_restart=0).start(arrivals)
-        arrivals.wait("came", 2)
+        _, arrivals, _ = starter.run(("collector0", "collector1"), max_restart=0)
         slow = len(arrivals.of("warn"))  # a slow start is reported as well
         starter.kill("collector0")
         (name, text) = arrivals.wait("warn", slow + 1)[slow]
@@ -269,11 +250,7 @@ class TestWorkers:
         assert "collector1" in cause
 
     def test_one_that_was_released_is_replaced(self, engine):
-        arrivals = Arrivals()
-        control = engine.control()
-        control.start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        control, arrivals, peer = engine.run()
         first = arrivals.arrivals["collector0"]
         control.release(first, "it answers nonsense")
         arrivals.wait("came", 2)
@@ -290,10 +267,8 @@ class TestWorkers:
         assert "no module named 'own_env'" in cause
 
     def test_one_that_cannot_go_on_is_replaced(self, starter):
-        arrivals = Arrivals()
-        starter.control().start(arrivals)
-        arrivals.wait("came")
-        arrivals.peers["collector0"].ask(task("give up"), 5.0)
+        _, arrivals, peer = starter.run()
+        peer.ask(task("give up"), 5.0)
         arrivals.wait("came", 2)
 
     def test_the_end_does_not_wait_for_workers_that_have_not_come(self, starter):
@@ -308,11 +283,7 @@ class TestWorkers:
 
     @pytest.mark.slow
     def test_the_end_does_not_wait_for_workers_that_hang(self, engine):
-        arrivals = Arrivals()
-        control = engine.control(("collector0", "collector1"))
-        control.start(arrivals)
-        arrivals.wait("came", 2)
-        peer = arrivals.peers["collector0"]
+        control, _, peer = engine.run(("collector0", "collector1"))
 
         def ask():
             with pytest.raises(WorkerLost):
@@ -328,21 +299,14 @@ class TestWorkers:
         assert not asking.is_alive()
 
     def test_anybody_may_ask_how_the_run_is_going(self, engine):
-        arrivals = Arrivals()
-        control = engine.control()
-        control.start(arrivals)
-        arrivals.wait("came")
+        control, _, _ = engine.run()
         host, port, _, _ = split_http_address(control.address)
         assert ask_status({"host": host, "port": port}) == {"of": "a test"}
 
     def test_what_one_writes_is_in_the_runs_folder(self, starter, tmp_path):
         """Also where the worker's host has no such folder: the run's own process writes."""
         save_file(str(tmp_path / "state"), {"from": "the driver"})
-        arrivals = Arrivals()
-        control = starter.control()
-        control.start(arrivals)
-        arrivals.wait("came")
-        peer = arrivals.peers["collector0"]
+        control, arrivals, peer = starter.run()
         peer.ask(task("write", folder=str(tmp_path), state=str(tmp_path / "state")), 10.0)
         assert starter.stores.weights.newest("wrote").facts == {
             "here": starter.carrier.in_one_process,
@@ -358,10 +322,7 @@ class TestWorkers:
         assert not arrivals.of("warn")
 
     def test_the_end_in_good_order(self, engine):
-        arrivals = Arrivals()
-        control = engine.control(("collector0", "collector1"))
-        control.start(arrivals)
-        arrivals.wait("came", 2)
+        control, arrivals, _ = engine.run(("collector0", "collector1"))
         assert control.close(20.0)
         assert not arrivals.of("lost")
 

@@ -1,6 +1,5 @@
 """Workers join over HTTP, answer requests, are released, and join again."""
 
-import queue
 import threading
 from contextlib import ExitStack
 from functools import partial
@@ -10,35 +9,29 @@ import pytest
 from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import WorkerSpec, built_elsewhere
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.http_door import HttpWorkers
+from ding.worker.engines.flask_fs import HttpWorkers
 from ding.worker.engines.http_worker import Joiner, ask_for_entry
 from ding.worker.learner.comm import NaiveLearner
 from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
 from ding.worker.seams import NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import FakeCollector, eventually, fail_task
 
+from . import harness
+
 TASK = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}}
 KEY = "the key of this run"
 
 
-class Arrivals:
-    """Records the events of a control."""
+class Arrivals(harness.Arrivals):
+    """Hands out the arrivals one by one."""
 
     def __init__(self):
-        self.came_, self.lost_ = queue.Queue(), queue.Queue()
-        self.fatal = self.warn = print
-
-    def came(self, arrival):
-        self.came_.put(arrival)
-
-    def lost(self, arrival, cause):
-        self.lost_.put((arrival, cause))
-
-    def status(self):
-        return {"state": "running"}
+        super().__init__()
+        self._taken = 0
 
     def next(self):
-        return self.came_.get(timeout=10)
+        self._taken += 1
+        return self.wait("came", self._taken)[-1][1]
 
 
 @pytest.fixture
@@ -113,7 +106,7 @@ def test_worker_of_the_config_that_was_let_go_comes_again(reached):
     assert second.peer.ask(ResourceRequest(), 5)
     with pytest.raises(WorkerLost):
         first.peer.ask(ResourceRequest(), 5)
-    assert arrivals.lost_.empty()
+    assert not arrivals.of("lost")
 
 
 def test_a_worker_that_is_there_costs_no_thread_of_the_control(reached):
@@ -141,7 +134,7 @@ def test_the_processes_of_a_learner_join_and_come_as_one():
                 address = partial(getattr, learner, "my_address")
                 joiner = Joiner((host, port), "learner", name, address, KEY)
                 stack.callback(joiner.close)
-                assert arrivals.came_.empty()
+                assert not arrivals.of("came")
                 joiner.start()
             arrival = arrivals.next()
             assert (arrival.name, arrival.where) == ("both", "2 processes")
@@ -158,7 +151,7 @@ def test_worker_that_is_missing_is_awaited(reached, worker):
     arrival = arrivals.next()
     eventually(lambda: control.awaited() == [])
     worker.fall_silent()
-    assert arrivals.lost_.get(timeout=10)[0] is arrival
+    assert arrivals.wait("lost")[0][0] == arrival.name
     worker.close()
     control.release(arrival, "silent")
     (awaited,) = control.awaited()
@@ -189,7 +182,7 @@ def test_worker_that_joins_again_takes_its_own_place(make_control):
         assert control.awaited() == []
         worker.joiner.lost()
         second = arrivals.next()
-        assert arrivals.lost_.get(timeout=10) == (first, "it joined again")
+        assert arrivals.wait("lost") == [(first.name, "it joined again")]
         control.release(first, "late")
         assert second.peer.ask(ResourceRequest(), 5)
     finally:
