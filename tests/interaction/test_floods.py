@@ -66,12 +66,12 @@ def test_who_was_refused_is_not_known(monkeypatch):
 
 def connections_of(engine: HttpEngine) -> int:
     """How many connections it has opened so far."""
-    pools = engine._session.get_adapter("http://").poolmanager.pools
+    pools = engine._adapter.poolmanager.pools
     return sum(pools[key].num_connections for key in list(pools.keys()))
 
 
 def idle_connections(engine: HttpEngine) -> list[HTTPConnection]:
-    pools = engine._session.get_adapter("http://").poolmanager.pools
+    pools = engine._adapter.poolmanager.pools
     return [one for key in list(pools.keys()) for one in pools[key].pool.queue if one is not None]
 
 
@@ -79,7 +79,7 @@ def test_those_who_are_known_do_not_make_room(monkeypatch):
     monkeypatch.setattr(server, "MAX_STRANGERS", 3)
     with pair(KEYS, KEYS) as (slave, _, connection):
         connection.new_task({"do": "nothing"}).start().join(10)
-        engine = connection._connection._engine
+        engine = connection.connection._engine
         with half_open(slave.port, 50):
             connection.new_task({"do": "nothing"}).start().join(10)
         assert connections_of(engine) == 1

@@ -120,7 +120,7 @@ def attack(port: int, right: dict[str, str], count: int, seed: int) -> None:
 def test_nothing_malformed_has_an_effect(count):
     with DoingSlave() as slave, Master(**{**MASTER, "heartbeat_tolerance": 30.0}) as master:
         connection = master.new_connection("worker", "127.0.0.1", slave.port)
-        right = {"Channel": "0", "Token": master._slaves["worker"][0].token}
+        right = {"Channel": "0", "Token": master["worker"].connection.token}
         attack(slave.port, right, count // 4, seed=1)  # not connected
         connection.connect()
         slave.seen.clear()

@@ -170,7 +170,7 @@ def test_a_master_gives_tasks_to_a_recorded_slave(recorded):
 def test_a_recorded_slave_reports_failures_without_a_message():
     with pair() as (slave, master, connection):
         task = connection.new_task({"do": "wait"}).start()
-        token = master._slaves["worker"][0].token
+        token = master["worker"].connection.token
         answer = requests.put(
             f"{master.my_address}/slave/task/fail",
             data=json.dumps({"task": {"id": str(task.id)}, "result": {}}),

@@ -119,7 +119,7 @@ def test_master_shut_down_lets_slaves_go_and_fails_tasks(monkeypatch):
         assert time.monotonic() - begin < 15
         assert task.join(10).status is TaskStatus.FAILED
         assert slave.seen[-1] == ("disconnect", {})
-        assert slave._session.closed
+        assert slave.master_silence is None
         assert not slave.lost
 
 

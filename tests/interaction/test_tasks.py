@@ -60,7 +60,7 @@ def test_proxy_reports_connecting():
     with pair(connect=False) as (_, master, _):
         events = []
         proxy = SlaveConnectionProxy(
-            master._slaves["worker"][0], lambda: events.append("on"), lambda: events.append("off")
+            master["worker"].connection, lambda: events.append("on"), lambda: events.append("off")
         )
         with proxy:
             assert events == ["on"]
@@ -196,7 +196,7 @@ def test_a_name_is_in_use_until_the_slave_is_disconnected():
         del master["worker"]
         assert "worker" not in master
         assert not again.is_connected
-        assert slave._session.closed
+        assert slave.master_silence is None
         again.connect()  # it was not forgotten how
         assert "worker" in master
         assert again.new_task().start().join(10).status is TaskStatus.COMPLETED

@@ -183,7 +183,7 @@ class TestMaster:
     @pytest.fixture
     def parts(self):
         with pair() as (slave, master, connection):
-            token = master._slaves["worker"][0].token
+            token = master["worker"].connection.token
             yield slave, master, connection, Wire(master.port, Channel="0", Token=token)
 
     @pytest.mark.parametrize(("method", "path"), ROUTES + OWN)

@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -169,13 +168,9 @@ class HttpEngine:
         self._base = f"{scheme}://{self._peer}{path}"
         self._has_key = key is not None
         self._closed = threading.Event()
-        self._session = requests.Session()
-        self._session.trust_env = False
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _adapter(key, role))
+        # Without a session: no cookies, redirects, or settings of the environment.
+        self._adapter = _adapter(key, role)
         self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
-        # Threads share the session, and cookies are the one thing in it that answers change.
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     def get_url(self, path: str | None = None) -> str:
         return f"{self._base}/{path.lstrip('/')}" if path else self._base
@@ -228,7 +223,7 @@ class HttpEngine:
     def close(self) -> None:
         """Close idle connections and end all retries."""
         self._closed.set()
-        self._session.close()
+        self._adapter.close()
 
     def _is_transient(self, err: requests.RequestException) -> bool:
         if isinstance(err, HTTPError):
@@ -241,9 +236,7 @@ class HttpEngine:
         deadline = time.monotonic() + durations.CONNECT_TIMEOUT + span
         limits = (durations.CONNECT_TIMEOUT, span)
         try:
-            response = self._session.send(
-                request, timeout=limits, allow_redirects=False, stream=True
-            )
+            response = self._adapter.send(request, stream=True, timeout=limits)
         except _Distrust as error:
             raise NotAuthenticError(
                 f"what listens at {self._peer} does not prove that it has the run's key ({error}): "

@@ -72,6 +72,7 @@ class HttpService(ControllableService):
         request_timeout: float | None = None,
         max_body: int | None = None,
         on_death: Callable[[str], object] | None = None,
+        on_warning: Callable[[str], object] | None = None,
     ) -> None:
         if key is not None and not key:
             raise ValueError("the run key is empty; give None to work without one")
@@ -81,6 +82,7 @@ class HttpService(ControllableService):
         self._retry_waiting = request_retry_waiting
         self._max_body = DEFAULT_MAX_BODY if max_body is None else max_body
         self._on_death = on_death or _logger.error
+        self._on_warning = on_warning or _logger.warning
         self._channel = DEFAULT_CHANNEL if channel is None else channel
         self._key = key
         self._self_token = random_token()
@@ -187,10 +189,6 @@ class HttpService(ControllableService):
     def _die(self, cause: str) -> None:
         self._shutting_down.set()
         self._on_death(cause)
-
-    def _on_warning(self, line: str) -> None:
-        """Called with each problem, and once per host with callers that lack a certificate."""
-        _logger.warning("%s", line)
 
     # Requests
 

@@ -229,6 +229,9 @@ class SlaveConnectionProxy(ControllableContext):
     Args:
         after_connect: Called without arguments when it is connected.
         after_disconnect: Called without arguments when it is disconnected.
+
+    Attributes:
+        connection: As the argument.
     """
 
     def __init__(
@@ -237,31 +240,31 @@ class SlaveConnectionProxy(ControllableContext):
         after_connect: Callable[..., object] | None = None,
         after_disconnect: Callable[..., object] | None = None,
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self._after_connect = default_func()(after_connect)
         self._after_disconnect = default_func()(after_disconnect)
 
     @property
     def is_connected(self) -> bool:
-        return self._connection.is_connected
+        return self.connection.is_connected
 
     def connect(self) -> None:
         """As `SlaveConnection.connect`."""
-        self._connection.connect()
+        self.connection.connect()
         self._after_connect()
 
     def disconnect(self) -> None:
         """As `SlaveConnection.disconnect`."""
-        self._connection.disconnect()
+        self.connection.disconnect()
         self._after_disconnect()
 
     def disconnect_now(self) -> None:
         """As `SlaveConnection.disconnect_now`."""
-        self._connection.disconnect_now()
+        self.connection.disconnect_now()
         self._after_disconnect()
 
     start, close = connect, disconnect
 
     def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """As `SlaveConnection.new_task`."""
-        return self._connection.new_task(data)
+        return self.connection.new_task(data)

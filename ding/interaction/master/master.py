@@ -45,6 +45,8 @@ class Master(HttpService):
         request_timeout: Seconds that a slave may take for an answer.
         max_body: Greatest size of a request's body in bytes.
         on_death: Called with the cause when the server cannot go on; logs it if not given.
+        on_warning: Called with each problem, and once per host that tried without the run's key;
+            logs it if not given.
     """
 
     _role = "master"
@@ -65,17 +67,18 @@ class Master(HttpService):
         request_timeout: float | None = None,
         max_body: int | None = None,
         on_death: Callable[[str], object] | None = None,
+        on_warning: Callable[[str], object] | None = None,
     ) -> None:
         port = DEFAULT_MASTER_PORT if port is None else port
-        trying = request_retries, request_retry_waiting
-        super().__init__(host, port, *trying, channel, key, request_timeout, max_body, on_death)
+        trying, hooks = (request_retries, request_retry_waiting), (on_death, on_warning)
+        super().__init__(host, port, *trying, channel, key, request_timeout, max_body, *hooks)
         tolerance, span = heartbeat_tolerance, heartbeat_check_span
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
         span = DEFAULT_HEARTBEAT_CHECK_SPAN if span is None else span
         self._check_span = max(span, MIN_HEARTBEAT_CHECK_SPAN)
         self._given_address = my_address
         self._lock = threading.Lock()
-        self._slaves: dict[str, tuple[SlaveConnection, SlaveConnectionProxy]] = {}
+        self._slaves: dict[str, SlaveConnectionProxy] = {}
         self._by_token: dict[bytes, SlaveConnection] = {}
         self._ending: list[threading.Thread] = []  # of slaves that were forgotten
         self._watch: threading.Thread | None = None
@@ -113,18 +116,18 @@ class Master(HttpService):
             key=self._key,
             request_timeout=self._timeout,
             name=name,
-            on_open=lambda connection: self._register(name, connection, proxy),
+            on_open=lambda _: self._register(name, proxy),
             on_end=self._forget,
         )
         proxy = SlaveConnectionProxy(connection)
-        self._register(name, connection, proxy)
+        self._register(name, proxy)
         return proxy
 
     def __getitem__(self, name: str) -> SlaveConnectionProxy:
         if name not in self._slaves:
             known = ", ".join(map(repr, sorted(self._slaves))) or "none"
             raise KeyError(f"no connection is called {name!r}; there are: {known}")
-        return self._slaves[name][1]
+        return self._slaves[name]
 
     def __delitem__(self, name: str) -> None:
         """Disconnect a slave, and forget it."""
@@ -138,38 +141,35 @@ class Master(HttpService):
 
         Its open task fails, and its name is free.
         """
-        connection, _ = self._slaves.get(name, (None, None))
-        if connection is None:
+        proxy = self._slaves.get(name)
+        if proxy is None:
             return False
-        was_connected = connection.lose(cause)
-        self._forget(connection)
+        was_connected = proxy.connection.lose(cause)
+        self._forget(proxy.connection)
         return was_connected
 
     def tolerate(self, name: str, seconds: float) -> None:
         """Let a slave be silent for longer than others, or for less."""
-        connection, _ = self._slaves.get(name, (None, None))
-        if connection is not None:
-            connection.tolerance = seconds
+        if (proxy := self._slaves.get(name)) is not None:  # it may have gone meanwhile
+            proxy.connection.tolerance = seconds
 
     def _lost_connection(self, name: str, cause: str) -> None:
         """Called when a slave was lost, after its open task has failed; for subclasses."""
 
-    def _register(
-        self, name: str, connection: SlaveConnection, proxy: SlaveConnectionProxy
-    ) -> None:
+    def _register(self, name: str, proxy: SlaveConnectionProxy) -> None:
         with self._lock:
-            if self._slaves.get(name, (connection, proxy))[0] is not connection:
+            if self._slaves.get(name, proxy) is not proxy:
                 raise NameTakenError(
                     f"there is a connection called {name!r}: choose another name, or disconnect it "
                     "first"
                 )
-            self._slaves[name] = connection, proxy
-            self._by_token[_digest(connection.token)] = connection
+            self._slaves[name] = proxy
+            self._by_token[_digest(proxy.connection.token)] = proxy.connection
 
     def _forget(self, connection: SlaveConnection) -> None:
         with self._lock:
             name = connection.known_as
-            if name in self._slaves and self._slaves[name][0] is connection:
+            if name in self._slaves and self._slaves[name].connection is connection:
                 del self._slaves[name], self._by_token[_digest(connection.token)]
             self._ending = [thread for thread in self._ending if thread.is_alive()]
             if (thread := connection.end_callbacks()) is not None:
@@ -205,7 +205,7 @@ class Master(HttpService):
 
     def _connections(self) -> list[SlaveConnection]:
         with self._lock:
-            return [connection for connection, _ in self._slaves.values()]
+            return [proxy.connection for proxy in self._slaves.values()]
 
     def _on_start(self) -> None:
         # Without it, the master would wait for slaves that are gone.

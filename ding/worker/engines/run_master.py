@@ -1,6 +1,5 @@
 """The coordinator's master: workers join at it, and any client may request the run's status."""
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -66,8 +65,6 @@ class StatusServer(StatusService):
         self.status = status
 
 
-_logger = logging.getLogger(__name__)
-
 #: Characters of a name that others see in lists and lines, and in names of files.
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
@@ -128,7 +125,6 @@ class RunMaster(Master, StatusService):
         on_lost: Called with the name of a slave that was lost, and the cause.
         status: Returns the facts of the run, JSON.
         on_entry: Returns the config of a worker that is going to join, JSON; may refuse it, too.
-        on_warning: Called with each problem, and once per host that tried without the run's key.
     """
 
     def __init__(
@@ -138,13 +134,11 @@ class RunMaster(Master, StatusService):
         on_lost: Callable[[str, str], object],
         status: Callable[[], Mapping[str, object]],
         on_entry: Callable[[EntryMessage], Mapping[str, object]] = _no_entry,
-        on_warning: Callable[[str], object] = _logger.warning,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._on_join, self._on_entry = on_join, on_entry
         self._on_lost, self.status = on_lost, status
-        self._tell_warning = on_warning
 
     def _routes(self) -> Mapping[str, Handler]:
         return {
@@ -166,9 +160,6 @@ class RunMaster(Master, StatusService):
             raise refusal(Code.SLAVE_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
         self._peer_token(request)
         return parsed(request, kind.parse, Code.TASK_DATA_INVALID, max_body=SMALL_BODY)
-
-    def _on_warning(self, line: str) -> None:
-        self._tell_warning(line)
 
     def _lost_connection(self, name: str, cause: str) -> None:
         self._on_lost(name, cause)

@@ -94,7 +94,7 @@ def test_status_under_the_name_that_it_listens_at():
 
 def test_strangers_are_reported(master, monkeypatch):
     lines = []
-    monkeypatch.setattr(master, "_tell_warning", lines.append)
+    monkeypatch.setattr(master, "_on_warning", lines.append)
     url = f"http://127.0.0.1:{master.port}/worker/join"
     for _ in range(2):
         requests.post(url, headers={"Channel": "0", "Token": "x"}, timeout=10)
