@@ -21,7 +21,7 @@ from ding.utils.json_fields import Rule, from_json, json_object, parsed_json
 
 from .network import split_http_address, with_scheme
 
-_Read = TypeVar("_Read", bound="_Message")
+_Read = TypeVar("_Read", bound="Message")
 
 
 def _is_address(text: str) -> bool:
@@ -31,7 +31,9 @@ def _is_address(text: str) -> bool:
         return False
 
 
-class _Message:
+class Message:
+    """A body; subclasses are dataclasses of its fields."""
+
     #: The object next to which further fields may be.
     _inner: ClassVar[str] = ""
 
@@ -47,7 +49,7 @@ class _Message:
 
 
 @dataclass(frozen=True)
-class ConnectMessage(_Message):
+class ConnectMessage(Message):
     """A master asks a slave to work for it, and to send its answers to an address."""
 
     _inner = "master"
@@ -59,7 +61,7 @@ class ConnectMessage(_Message):
 
 
 @dataclass(frozen=True)
-class DisconnectMessage(_Message):
+class DisconnectMessage(Message):
     """A master disconnects; the body may be empty."""
 
     data: Mapping[str, object] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class DisconnectMessage(_Message):
 
 
 @dataclass(frozen=True)
-class TaskMessage(_Message):
+class TaskMessage(Message):
     """A master gives a task."""
 
     _inner = "task"
@@ -81,7 +83,7 @@ class TaskMessage(_Message):
 
 
 @dataclass(frozen=True)
-class AnswerMessage(_Message):
+class AnswerMessage(Message):
     """How a slave's task ended: its result (JSON), and a message if it has failed."""
 
     _inner = "task"

@@ -41,7 +41,8 @@ from ding.worker.engines.carrier import (
 )
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.http_messages import answer_from_json, request_name, request_to_json
-from ding.worker.engines.run_master import EntryMessage, JoinMessage, RunMaster
+from ding.worker.engines.http_worker import EntryMessage, JoinMessage
+from ding.worker.engines.run_master import RunMaster
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
     SharedFolderSamples,

@@ -3,20 +3,24 @@
 import contextlib
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
+from ding.interaction.base.messages import Message
 from ding.interaction.base.network import HttpEngine, NotAuthenticError
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 from ding.interaction.slave import Slave
 from ding.utils import durations
 from ding.utils.errors import RunError
+from ding.utils.json_fields import Rule
 from ding.utils.system_helper import ReportingThread
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.error_report import ErrorReport
@@ -33,7 +37,47 @@ _FINAL = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 )
 
+#: Characters of a name that others see in lists and lines, and in names of files.
+MAX_NAME = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
+#: Fields that describe a worker that joins.
+_Name = Annotated[str, Rule(_NAME.fullmatch, f"up to {MAX_NAME} letters, digits and ._-")]
+_Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an address")]
+_Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
+
 Callbacks = Mapping[str, Callable[..., Any]]
+
+
+class _WorkerMessage(Message):
+    """``{"worker": {...}}``."""
+
+    _inner = "worker"
+
+    def body(self) -> dict[str, object]:
+        return {"worker": dict(vars(self))}
+
+
+@dataclass(frozen=True)
+class JoinMessage(_WorkerMessage):
+    """A worker reports the address at which it listens."""
+
+    kind: Kind
+    name: _Name
+    host: _Host
+    port: _Port
+    pid: int = 0
+
+
+@dataclass(frozen=True)
+class EntryMessage(_WorkerMessage):
+    """A worker asks for its part of the config, before it listens anywhere.
+
+    Attributes:
+        name: ``None``: one that no worker of the run has.
+    """
+
+    kind: Kind
+    name: _Name | None = None
 
 
 class CallbackSlave(Slave):
@@ -142,8 +186,7 @@ class Joiner:
 
     Args:
         coordinator: Host (``None``: this one) and port.
-        kind: ``collector`` or ``learner``.
-        name: The worker's name in the run.
+        kind, name: The worker's, in the run.
         address_fn: Returns the worker's address, as ``host:port`` (its slave's ``my_address``).
         key: The run's key.
         channel: Number that both sides have to agree on.
@@ -155,7 +198,7 @@ class Joiner:
     def __init__(
         self,
         coordinator: tuple[str | None, int],
-        kind: str,
+        kind: Kind,
         name: str,
         address_fn: Callable[[], str],
         key: str | None,
@@ -166,7 +209,7 @@ class Joiner:
         patience: float = durations.REJOIN_PATIENCE,
     ) -> None:
         self._coordinator = f"{coordinator[0] or LOCAL_HOST}:{coordinator[1]}"
-        self._worker = {"kind": kind, "name": name}
+        self._kind, self._name = kind, name
         self._address_fn, self._on_give_up = address_fn, on_give_up
         self._patiences = (first_patience, patience)
         self._engine = _client(coordinator, key, channel)
@@ -229,9 +272,9 @@ class Joiner:
     def _ask(self) -> tuple[str | None, bool]:
         """What went wrong, ``None`` for nothing, and whether trying again is of no use."""
         host, port, _, _ = split_http_address(self._address_fn())
-        body = {"worker": {**self._worker, "host": host, "port": port, "pid": os.getpid()}}
+        message = JoinMessage(self._kind, self._name, host, port, os.getpid())
         try:
-            self._engine.request("POST", JOIN_PATH, body)
+            self._engine.request("POST", JOIN_PATH, message.body())
         except requests.HTTPError as err:
             cause, final = _refusal_cause(err.response), err.response.status_code in _FINAL
             refused = f"the coordinator at {self._coordinator} refuses this worker: {cause}"
@@ -264,7 +307,7 @@ def ask_for_entry(
             response = client.request(
                 "POST",
                 ENTRY_PATH,
-                {"worker": {"kind": kind, "name": name}},
+                EntryMessage(kind, name).body(),
                 retries=round(durations.JOIN_PATIENCE / pause),
                 retry_waiting=pause,
             )

@@ -1,11 +1,9 @@
 """The coordinator's master: workers join at it, and any client may request the run's status."""
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import flask
 from werkzeug import Request, Response
@@ -22,11 +20,11 @@ from ding.interaction.base.service import (
 )
 from ding.interaction.config import SMALL_BODY
 from ding.interaction.exception.master import MasterErrorCode as Code
-from ding.utils.json_fields import Rule, from_json, json_object, parsed_json
-from ding.worker.engines.http_worker import ENTRY_PATH, JOIN_PATH
-from ding.worker.messages import Kind
+from ding.worker.engines.http_worker import ENTRY_PATH, JOIN_PATH, EntryMessage, JoinMessage
 
 STATUS_PATH = "/status"
+
+Joining = TypeVar("Joining", JoinMessage, EntryMessage)
 
 
 class StatusService(HttpService):
@@ -63,54 +61,6 @@ class StatusServer(StatusService):
     def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
         super().__init__(port=0, max_body=0)
         self.status = status
-
-
-#: Characters of a name that others see in lists and lines, and in names of files.
-MAX_NAME = 64
-_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
-
-
-#: Fields that describe a worker that joins.
-_Name = Annotated[str, Rule(_NAME.fullmatch, f"up to {MAX_NAME} letters, digits and ._-")]
-_Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an address")]
-_Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
-
-
-Message = TypeVar("Message", bound="_WorkerMessage")
-
-
-class _WorkerMessage:
-    @classmethod
-    def parse(cls: type[Message], content: bytes) -> Message:
-        """Read a body, ``{"worker": {...}}``.
-
-        Raises:
-            BadMessageError: It is none.
-        """
-        return from_json(cls, json_object(parsed_json(content)).get("worker"))
-
-
-@dataclass(frozen=True)
-class JoinMessage(_WorkerMessage):
-    """A worker reports the address at which it listens."""
-
-    kind: Kind
-    name: _Name
-    host: _Host
-    port: _Port
-    pid: int = 0
-
-
-@dataclass(frozen=True)
-class EntryMessage(_WorkerMessage):
-    """A worker asks for its part of the config, before it listens anywhere.
-
-    Attributes:
-        name: ``None``: one that no worker of the run has.
-    """
-
-    kind: Kind
-    name: _Name | None = None
 
 
 def _no_entry(message: EntryMessage) -> Mapping[str, object]:
@@ -154,7 +104,7 @@ class RunMaster(Master, StatusService):
     def _handle_entry(self, request: Request) -> Mapping[str, object]:
         return self._on_entry(self._worker_message(request, EntryMessage))
 
-    def _worker_message(self, request: Request, kind: type[Message]) -> Message:
+    def _worker_message(self, request: Request, kind: type[Joining]) -> Joining:
         if self._key is None:
             message = "workers may join only a coordinator that has a run key"
             raise refusal(Code.SLAVE_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)

@@ -13,8 +13,8 @@ from ding.interaction.base.server import HttpServer
 from ding.interaction.base.service import refusal
 from ding.interaction.base.tls import server_context
 from ding.utils.json_fields import BadMessageError
-from ding.worker.engines.http_worker import Joiner
-from ding.worker.engines.run_master import JoinMessage, RunMaster
+from ding.worker.engines.http_worker import Joiner, JoinMessage
+from ding.worker.engines.run_master import RunMaster
 from tests.worker.coordinator.fake_workers import eventually
 
 KEY = "the key"

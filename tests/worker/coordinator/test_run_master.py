@@ -5,7 +5,8 @@ import pytest
 import requests
 
 from ding.utils.json_fields import BadMessageError
-from ding.worker.engines.run_master import JoinMessage, RunMaster
+from ding.worker.engines.http_worker import JoinMessage
+from ding.worker.engines.run_master import RunMaster
 from tests.board.run_folders import make_run
 
 GOOD = {"kind": "collector", "name": "collector0", "host": "127.0.0.1", "port": 8000, "pid": 7}

@@ -40,11 +40,8 @@ def on_ray(ray_node, tmp_path):
 
 @pytest.mark.slow
 def test_samples_outlive_who_made_them(on_ray):
-    arrivals = Arrivals()
-    on_ray.control(max_restart=0).start(arrivals)
-    arrivals.wait("came", seconds=50)
-    put = StartTask("collector", {"task_id": "t", "do": "put", "name": "b.c.1"})
-    arrivals.peers["collector0"].ask(put, 10.0)
+    _, arrivals, peer = on_ray.run(max_restart=0)
+    peer.ask(StartTask("collector", {"task_id": "t", "do": "put", "name": "b.c.1"}), 10.0)
     on_ray.kill("collector0")
     arrivals.wait("fatal")
     assert [row["x"] for row in on_ray.stores.samples.get("b.c.1")] == [1.0, 2.0]
@@ -147,9 +144,3 @@ def test_payloads_are_copies_and_keep_their_types():
     assert back.facts == {"policy_iter": 7}
     assert back.state["n"] == 3
     assert torch.equal(back.state["model"]["w"], torch.eye(2))
-
-
-@pytest.mark.slow
-def test_rows_that_are_no_columns_come_back():
-    rows = [{"text": "a", "x": 1.0}, {"text": "b"}]
-    assert unpack_samples("b.c.1", pack_samples("b.c.1", rows)) == rows
