@@ -63,23 +63,19 @@ def test_eval_of_a_checkpoint(checkpoint):
     assert os.listdir() == [checkpoint]  # no run folder
 
 
-def test_eval_of_a_state(checkpoint):
-    state = read_file(checkpoint)
-    assert 8 <= eval(configs(), state_dict={"model": state["model"]}) <= 12
-
-
-def test_eval_of_a_model(checkpoint):
-    model = DQN(**MODEL)
-    model.load_state_dict(read_file(checkpoint)["model"])
+@pytest.mark.parametrize("given", ["state", "model", "path in the config"])
+def test_eval_takes_weights_from_elsewhere(checkpoint, given):
     main, create = configs()
-    main["policy"]["model"] = {}
-    assert 8 <= eval((main, create), model=model) <= 12
-
-
-def test_eval_takes_the_path_in_the_config(checkpoint):
-    main, create = configs()
-    main["policy"]["load_path"] = checkpoint
-    assert 8 <= eval((main, create)) <= 12
+    weights, options = read_file(checkpoint)["model"], {}
+    if given == "state":
+        options = dict(state_dict={"model": weights})
+    elif given == "model":
+        main["policy"]["model"] = {}
+        options = dict(model=DQN(**MODEL))
+        options["model"].load_state_dict(weights)
+    else:
+        main["policy"]["load_path"] = checkpoint
+    assert 8 <= eval((main, create), **options) <= 12
 
 
 def test_eval_saves_videos(checkpoint, monkeypatch):

@@ -241,9 +241,9 @@ class TestChecks:
 
 
 class TestPoliciesFromElsewhere:
-    def load(self, data, type_, **policy):
+    def load(self, data, type_, learn=None, **policy):
         offline_data_save_type(data, "demo.pkl")
-        section = dict(type=type_, learn={}, collect=dict(data_path="demo.pkl"), **policy)
+        section = dict(type=type_, learn=learn or {}, collect=dict(data_path="demo.pkl"), **policy)
         return load_samples(EasyDict(env={}, policy=section), Notes())
 
     def test_their_columns_are_their_own(self):
@@ -263,11 +263,8 @@ class TestPoliciesFromElsewhere:
         is_vector = type_ == "td3"
         changed = {"action": np.ones((5, 2))} if is_vector else {}
         data = good(obs=np.arange(15, dtype=np.float32).reshape(5, 3), **changed)
-        offline_data_save_type(data, "demo.pkl")
-        section = dict(type=type_, learn=learn, nstep=2, discount_factor=0.9)
-        section |= CONTINUOUS if is_vector else DISCRETE
-        section["collect"] = dict(data_path="demo.pkl")
-        samples = load_samples(EasyDict(env={}, policy=section), Notes())
+        kind = CONTINUOUS if is_vector else DISCRETE
+        samples = self.load(data, type_, learn=learn, nstep=2, discount_factor=0.9, **kind)
         assert samples.column("value_gamma")[0] == pytest.approx(0.5 if learn else 0.9)
 
     def test_rewards_of_several_agents(self):

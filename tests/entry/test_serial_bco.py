@@ -10,12 +10,8 @@ from easydict import EasyDict
 from ding.entry import serial_pipeline_bco
 from ding.entry.serial_entry_bco import InverseDynamics
 from ding.reward_model import Shapes
-from ding.utils import save_file
-from ding.utils.errors import ConfigError, DataError
-from tests.entry.runs import walk_config
+from ding.utils.errors import ConfigError
 from tests.entry.test_serial_dqfd import CREATE, ENV
-from tests.entry.test_serial_imitation import walked
-from tests.entry.test_serial_sqil import RepeatedWalkEnv, step
 
 BCO = dict(learn=dict(idm_train_epoch=2), model=dict(idm_encoder_hidden_size_list=[8]), alpha=0.5)
 
@@ -78,42 +74,6 @@ def test_episodes(tmp_path):
     serial_pipeline_bco((main, EasyDict(create, collector=dict(type="episode"))), max_train_iter=1)
     end = json.loads((tmp_path / "run" / "run.json").read_text())
     assert end["train_iter"] >= 1
-
-
-def test_a_resumed_run_goes_on_in_the_same_way(tmp_path):
-    path = str(tmp_path / "demonstrations.pkl")
-    save_file(path, walked())
-
-    def part(folder, limit, resume=False):
-        main, create = walk_config(tmp_path / folder, policy="bc", bco=BCO)
-        main.policy.collect = dict(n_sample=20, data_path=path)
-        main.policy.learn.update(resume_training=resume)
-        environments = [RepeatedWalkEnv, [{}, {}], [{}]]
-        policy = serial_pipeline_bco((main, create), env_setting=environments, max_train_iter=limit)
-        return policy.learn_mode.state_dict()["model"]
-
-    one = part("whole", 12)
-    part("parts", 6)
-    two = part("parts", 12, resume=True)
-    assert all(torch.equal(one[name], two[name]) for name in one)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: row.pop("next_obs"), r"has no 'next_obs'"),
-        (lambda row: row["obs"].fill(np.nan), "'obs' of the demonstrations .* has NaN"),
-        (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
-    ],
-)
-def test_observations_that_do_not_fit_are_refused(tmp_path, change, message):
-    rows = [step(i) for i in range(8)]
-    for row in rows:
-        change(row)
-    path = str(tmp_path / "demonstrations.pkl")
-    save_file(path, rows)
-    with pytest.raises(DataError, match=message):
-        serial_pipeline_bco(config(tmp_path / "run", data_path=path))
 
 
 def test_other_settings_are_refused(tmp_path):

@@ -8,10 +8,12 @@ import torch
 from easydict import EasyDict
 
 from ding.entry import (
+    serial_pipeline_bco,
     serial_pipeline_gail,
     serial_pipeline_guided_cost,
     serial_pipeline_reward_model_offpolicy,
     serial_pipeline_reward_model_onpolicy,
+    serial_pipeline_sqil,
     serial_pipeline_trex,
     trex_collecting_data,
 )
@@ -19,9 +21,10 @@ from ding.entry.run.watch import RunWatch
 from ding.entry.serial_entry_reward_model import GailPipeline
 from ding.utils import read_file, save_file
 from ding.utils.errors import ConfigError, DataError
+from tests.entry import test_serial_bco as bco, test_serial_sqil as sqil
 from tests.entry.runs import walk_config
 from tests.entry.test_serial_dqfd import CREATE, ENV
-from tests.entry.test_serial_sqil import Ones, RepeatedWalkEnv, step
+from tests.entry.test_serial_sqil import RepeatedWalkEnv, step
 
 SMALL = dict(
     gail=dict(hidden_size=8, batch_size=8, update_per_collect=2, collect_count=40),
@@ -31,9 +34,14 @@ SMALL = dict(
 )
 SMALL["drex"] = SMALL["trex"]
 ENTRIES = dict(
-    gail=serial_pipeline_gail, guided_cost=serial_pipeline_guided_cost, trex=serial_pipeline_trex
+    gail=serial_pipeline_gail,
+    guided_cost=serial_pipeline_guided_cost,
+    trex=serial_pipeline_trex,
+    drex=serial_pipeline_trex,
+    sqil=serial_pipeline_sqil,
+    bco=serial_pipeline_bco,
 )
-ENTRIES["drex"] = serial_pipeline_trex
+ENVIRONMENTS = [RepeatedWalkEnv, [{}, {}], [{}]]
 
 
 def entry(type_, policy="dqn"):
@@ -120,25 +128,34 @@ def test_demonstrations_are_saved_and_read_again(tmp_path):
         serial_pipeline_trex((main, create), max_train_iter=1)
 
 
+WRONG = [
+    (lambda row: row.pop("next_obs"), r"has no 'next_obs'"),
+    (lambda row: row["obs"].fill(np.nan), "'obs' of the demonstrations .* has NaN"),
+    (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
+    (lambda row: row.update(obs={"a": row["obs"]}), r"'obs' .* has several arrays \(a\)"),
+]
+BAD_ACTION = (lambda row: row.update(action=np.array([5])), "'action' of the demonstrations")
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda row: row.pop("action"), r"has no 'action'"),
-        (lambda row: row["next_obs"].fill(np.nan), "'next_obs' of the demonstrations .* has NaN"),
-        (lambda row: row.update(obs=np.zeros(3, np.float32)), r"has the shape \[3\]"),
-        (lambda row: row.update(obs={"a": row["obs"]}), r"'obs' .* has several arrays \(a\)"),
-    ],
+    ("type_", "change", "message"),
+    [*((type_, *one) for type_ in ("gail", "sqil", "bco") for one in WRONG), ("sqil", *BAD_ACTION)],
 )
-@pytest.mark.parametrize("type_", ["gail", "trex", "pwil"])
 def test_demonstrations_that_do_not_fit_are_refused(tmp_path, type_, change, message):
     rows = [step(i) for i in range(8)]
     for row in rows:
         change(row)
-    path = str(tmp_path / "demonstrations.pkl")
+    path, folder = str(tmp_path / "demonstrations.pkl"), tmp_path / "run"
     save_file(path, rows)
-    wrong = config(tmp_path / "run", type_, data_path=path, expert_model_path=None)
+    if type_ == "gail":
+        wrong = config(folder, type_, data_path=path, expert_model_path=None)
+    elif type_ == "sqil":
+        wrong, _ = sqil.configs(folder, collect=dict(data_path=path))
+    else:
+        wrong = bco.config(folder, data_path=path)
     with pytest.raises(DataError, match=message):
         entry(type_, "ppo")(wrong, max_train_iter=1)
+    assert not folder.exists() or type_ == "gail"
 
 
 def test_trajectories_of_a_runs_checkpoints(tmp_path):
@@ -170,27 +187,39 @@ def test_trajectories_of_a_runs_checkpoints(tmp_path):
     assert {float(row["noise"][0]) for row in rows} == {0.0, 0.25, 0.5, 1.0}
 
 
-@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil"])
+@pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil", "sqil", "bco"])
 def test_a_resumed_run_goes_on_in_the_same_way(tmp_path, type_):
+    path = str(tmp_path / "demonstrations.pkl")
+    save_file(path, walked())
+
     def part(folder, limit, resume=False):
         # Guided cost needs the probabilities of the policy's actions.
-        policy = "ppo_offpolicy" if type_ == "guided_cost" else "dqn"
+        policy = {"guided_cost": "ppo_offpolicy", "bco": "bc"}.get(type_, "dqn")
         main, create = walk_config(tmp_path / folder, policy=policy)
+        given = {}
+        main.policy.collect.n_sample = 20
+        main.policy.learn.update(resume_training=resume)
         if policy == "dqn":
             main.policy.update(nstep=1)
-        main.policy.collect.n_sample = 20
-        main.policy.learn.update(update_per_collect=2, resume_training=resume)
-        path = str(tmp_path / "demonstrations.pkl")
-        save_file(path, walked())
-        main.reward_model = dict(type=type_, data_path=path, **SMALL[type_])
-        create.reward_model = dict(type=type_)
-        environments = [RepeatedWalkEnv, [{}, {}], [{}]]
-        policy = entry(type_)((main, create), env_setting=environments, max_train_iter=limit)
+        if type_ == "bco":
+            main.bco = bco.BCO
+            main.policy.collect.data_path = path
+        else:
+            main.policy.learn.update(update_per_collect=2)
+        if type_ == "sqil":
+            main.policy.expert_random_collect_size = 40
+            given = dict(expert_cfg=(main, create), expert_model=sqil.Ones())
+        elif type_ != "bco":
+            main.reward_model = dict(type=type_, data_path=path, **SMALL[type_])
+            create.reward_model = dict(type=type_)
+        policy = entry(type_)(
+            (main, create), env_setting=ENVIRONMENTS, max_train_iter=limit, **given
+        )
         return policy.learn_mode.state_dict()["model"]
 
-    one = part("whole", 8)
-    part("parts", 4)
-    two = part("parts", 8, resume=True)
+    one = part("whole", 12)
+    part("parts", 6)
+    two = part("parts", 12, resume=True)
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
@@ -218,5 +247,5 @@ def test_an_expert_of_its_own_network(tmp_path):
     create.reward_model = dict(type="guided_cost")
     with pytest.raises(ConfigError, match="no 'logit'"):  # of the policy; the expert has played
         serial_pipeline_guided_cost(
-            (main, create), env_setting=[RepeatedWalkEnv, [{}, {}], [{}]], expert_model=Ones()
+            (main, create), env_setting=ENVIRONMENTS, expert_model=sqil.Ones()
         )

@@ -94,20 +94,18 @@ class TestPipeline:
         serial_pipeline_offline((main, create), seed=0, max_train_iter=2)
         assert float(eval((main, create), load_path="run/ckpt/ckpt_best.pth.tar")) > 0
 
-    def test_a_limit_of_updates(self):
-        serial_pipeline_offline(configs(), seed=0, max_train_iter=5)
-        assert read_file("run/ckpt/iteration_5.pth.tar")["last_iter"] == 5
-
-    def test_a_resumed_run_is_the_uninterrupted_one(self):
-        whole = serial_pipeline_offline(configs(), seed=3).learn_mode.state_dict()
-        main, create = configs()
-        main["exp_name"] = "parts"
-        serial_pipeline_offline((main, create), seed=3, max_train_iter=9)
-        main, create = configs(learn=dict(resume_training=True))
-        main["exp_name"] = "parts"
-        parts = serial_pipeline_offline((main, create), seed=3).learn_mode.state_dict()
-        for name, tensor in whole["model"].items():
-            assert torch.equal(tensor, parts["model"][name]), name
+    @pytest.mark.parametrize("policy", [{}, dict(priority=True, priority_IS_weight=True)])
+    def test_a_resumed_run_is_the_uninterrupted_one(self, policy):
+        states = []
+        for name, limits in (("whole", [14]), ("parts", [9, 14])):
+            for number, limit in enumerate(limits):
+                main, create = configs(learn=dict(resume_training=number > 0), **policy)
+                main["exp_name"] = name
+                found = serial_pipeline_offline((main, create), seed=3, max_train_iter=limit)
+            states.append(found.learn_mode.state_dict()["model"])
+        assert read_file("parts/ckpt/iteration_9.pth.tar")["last_iter"] == 9
+        for name, tensor in states[0].items():
+            assert torch.equal(tensor, states[1][name]), name
 
     def test_priorities_follow_the_updates(self):
         main, create = configs(priority=True, priority_IS_weight=True, random_collect_size=50)
@@ -117,18 +115,6 @@ class TestPipeline:
         assert len(state["ring"]["slots"]) == 100
         assert len(np.unique(state["priorities"]["values"])) > 50
         assert state["first_beta"] == 0.6
-
-    def test_a_resumed_run_by_priorities_is_the_uninterrupted_one(self):
-        states = []
-        for name, limits in (("whole", [12]), ("parts", [5, 12])):
-            for number, limit in enumerate(limits):
-                main, create = configs(priority=True, priority_IS_weight=True)
-                main["exp_name"] = name
-                main["policy"]["learn"]["resume_training"] = number > 0
-                policy = serial_pipeline_offline((main, create), seed=3, max_train_iter=limit)
-            states.append(policy.learn_mode.state_dict()["model"])
-        for name, tensor in states[0].items():
-            assert torch.equal(tensor, states[1][name]), name
 
     def test_environments_normalise_as_the_data_is_normalised(self, rows):
         main, create = configs()
@@ -162,18 +148,12 @@ class TestPipeline:
         main, create = configs()
         create["policy"] = dict(type="discrete_cql")
         Path("config.py").write_text(f"main_config, create_config = {main!r}, {create!r}\n")
-        done = CliRunner().invoke(cli, ["-c", "config.py", "--train-iter", "2"])
-        assert done.exit_code == 0, done.output
-        assert "-m serial_offline" in done.output
-
-    def test_command_line(self, monkeypatch):
-        Path("config.py").write_text("main_config, create_config = {!r}, {!r}\n".format(*configs()))
-        done = CliRunner().invoke(cli, ["-m", "serial_offline", "-c", "config.py", "-s", "0"])
-        assert done.exit_code == 0, done.output
-        assert "-m serial_offline" in done.output
-        done = CliRunner().invoke(
-            cli, ["-m", "serial_offline", "-c", "config.py", "--env-step", "5"]
-        )
+        line = ["-c", "config.py", "--train-iter", "2"]
+        for named in ([], ["-m", "serial_offline"]):
+            done = CliRunner().invoke(cli, [*named, *line])
+            assert done.exit_code == 0, done.output
+            assert "-m serial_offline" in done.output
+        done = CliRunner().invoke(cli, [*named, *line, "--env-step", "5"])
         assert done.exit_code == 1
 
 
