@@ -4,10 +4,10 @@ import contextlib
 import itertools
 import math
 import os
+import queue
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,7 +80,7 @@ class Trackers:
         deadline = time.monotonic() + durations.TRACKER_START
         for feed in self._feeds:
             if not feed.is_made.wait(max(0.0, deadline - time.monotonic())):
-                _warn(f"tracker {feed.name!r} has not started yet; the run begins without it")
+                _warn(f"tracker {feed.tracker!r} has not started yet; the run begins without it")
             elif isinstance(feed.error, ConfigError):
                 for one in self._feeds:
                     one.leave()
@@ -95,7 +95,7 @@ class Trackers:
     def feed(self) -> None:
         """Pass the new rows to the trackers; report trackers that failed or hang."""
         for feed in list(self._feeds):
-            feed.wake()
+            feed.put("scalars")
             if feed.error is not None or feed.seconds_in_call > durations.TRACKER_CALL:
                 self._leave(feed)
 
@@ -107,12 +107,12 @@ class Trackers:
         for feed in self._feeds:
             feed.put("end", status, reason, facts)
         for feed in list(self._feeds):
-            feed.is_done.wait(max(0.0, deadline - time.monotonic()))
-            if feed.error is not None or not feed.is_done.is_set():
+            feed.join(max(0.0, deadline - time.monotonic()))
+            if feed.error is not None or feed.is_alive():
                 self._leave(feed)
         for feed in self._left:
             if rows := feed.count_left():
-                _warn(f"tracker {feed.name!r} did not get {rows} rows of {METRICS_FILE}")
+                _warn(f"tracker {feed.tracker!r} did not get {rows} rows of {METRICS_FILE}")
         self._feeds, self._left = [], []
 
     def _leave(self, feed: "_Feed") -> None:
@@ -121,42 +121,41 @@ class Trackers:
                 return
             self._feeds.remove(feed)
             self._left.append(feed)
-        _warn(f"tracker {feed.name!r} gets nothing more: {feed.leave()}")
+        _warn(f"tracker {feed.tracker!r} gets nothing more: {feed.leave()}")
 
 
 def _warn(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
-class _Feed:
-    """Makes and calls one tracker in a thread.
+class _Feed(threading.Thread):
+    """The thread that makes and calls one tracker.
 
     Args:
-        name: In the config.
+        tracker: Its name in the config.
         folder: The run's folder.
         options: Of the tracker.
 
     Attributes:
         is_made: Set when the tracker was made, or could not be.
-        is_done: Set when it will be called no more.
         error: What it raised.
     """
 
-    def __init__(self, name: str, folder: str, options: dict[str, Any]) -> None:
-        self.name = name
-        self.is_made, self.is_done = threading.Event(), threading.Event()
+    def __init__(self, tracker: str, folder: str, options: dict[str, Any]) -> None:
+        super().__init__(name=f"tracker-{tracker}", daemon=True)
+        self.tracker = tracker
+        self.is_made = threading.Event()
         self.error: BaseException | None = None
         self._folder = folder
         path = os.path.join(folder, METRICS_FILE)
         self._offset = os.path.getsize(path) if os.path.exists(path) else 0
-        self._wake = threading.Event()
-        self._is_left = False
-        self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._is_left = self._rows_called = False
+        self._calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]]] = queue.SimpleQueue()
         self._call: tuple[str, float] | None = None
         import_module(list(options.pop("import_names", [])))
-        TRACKER_REGISTRY.get(name)  # an unknown name is an error of the caller's thread
+        TRACKER_REGISTRY.get(tracker)  # an unknown name is an error of the caller's thread
         self._options = options
-        threading.Thread(target=self._run, name=f"tracker-{name}", daemon=True).start()
+        self.start()
 
     @property
     def seconds_in_call(self) -> float:
@@ -164,19 +163,18 @@ class _Feed:
         call = self._call
         return 0.0 if call is None else time.monotonic() - call[1]
 
-    def wake(self) -> None:
-        """There may be new rows."""
-        self._wake.set()
-
     def put(self, method: str, *arguments: Any) -> None:
-        """Have a method called: ``config`` before all rows that are there, ``end`` after them."""
-        self._calls.append((method, arguments))
-        self._wake.set()
+        """Have a method called; of ``scalars`` and before ``end`` with the rows that are new."""
+        if method == "scalars":
+            if self._rows_called:  # one call brings all rows
+                return
+            self._rows_called = True
+        self._calls.put((method, arguments))
 
     def leave(self) -> str:
         """Call it no more; why."""
         self._is_left = True
-        self._wake.set()
+        self.put("scalars")
         if self.error is not None:
             return f"{type(self.error).__name__}: {self.error}"
         call = self._call
@@ -196,29 +194,27 @@ class _Feed:
                 offset = piece.offset
         return count
 
-    def _run(self) -> None:
+    def run(self) -> None:
         try:
-            make = lambda: _build(self.name, self._folder, self._options)  # noqa: E731
-            tracker: Tracker = self._called("its start", make)
+            tracker: Tracker = self._called(
+                "its start", _build, self.tracker, self._folder, self._options
+            )
             self.is_made.set()
             method = ""
-            while method != "end":
-                self._wake.wait()
-                self._wake.clear()
-                while self._calls:
-                    method, arguments = self._calls.popleft()
-                    if method == "end":
-                        self._hand_on_rows(tracker)
-                    self._called(method, getattr(tracker, method), *arguments)
-                if method != "end":
+            while method != "end" and not self._is_left:
+                method, arguments = self._calls.get()
+                if method == "scalars":
+                    self._rows_called = False
+                if method in ("scalars", "end"):
                     self._hand_on_rows(tracker)
+                if method != "scalars":
+                    self._called(method, getattr(tracker, method), *arguments)
         except _Left:
             pass
         except BaseException as error:  # the edge of a thread: of a user's class, too
             self.error = error
         finally:
             self.is_made.set()
-            self.is_done.set()
 
     def _hand_on_rows(self, tracker: Tracker) -> None:
         while True:
