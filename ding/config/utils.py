@@ -11,8 +11,8 @@ from easydict import EasyDict
 from ding.config.save import save_config_formatted
 from ding.config.system import kind_of, worker_entry, worker_names
 from ding.utils import find_free_port
-from ding.utils.cluster_helper import DEFAULT_K8S_COORDINATOR_PORT
 from ding.utils.errors import ConfigError
+from ding.utils.script_helper import DEFAULT_K8S_COORDINATOR_PORT
 
 __all__ = [
     "parallel_test_create_config",

@@ -13,10 +13,11 @@ from ding.data import Columns, as_columns
 from ding.data.offline.trajectories import in_trajectories
 from ding.policy.common_utils import flatten_numbers
 from ding.policy.fit import action_space_of, model_shapes
-from ding.utils import REWARD_MODEL_REGISTRY, deep_merge_dicts, import_module
+from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import ScalarWriter
+from ding.utils.registry_factory import component
 
 #: Transitions by name: an array ``[N, ...]``, or a nested mapping of such.
 Transitions: TypeAlias = dict[str, Any]
@@ -280,9 +281,7 @@ def create_reward_model(
         env: An environment, or a manager of some, with its spaces. Without it actions are choices,
             unless ``cfg.continuous`` is true.
     """
-    import_module(cfg.get("import_names", []))
-    kind: Any = REWARD_MODEL_REGISTRY.get(cfg.type)
-    full = EasyDict(deep_merge_dicts(kind.default_config(), cfg))
+    kind, full = component(REWARD_MODEL_REGISTRY, cfg)
     model: BaseRewardModel = kind(full, shapes_of(env, cfg), device, tb_logger)
     return model
 

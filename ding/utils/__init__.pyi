@@ -1,13 +1,3 @@
-from .cluster_helper import (
-    DEFAULT_K8S_COLLECTOR_PORT as DEFAULT_K8S_COLLECTOR_PORT,
-    DEFAULT_K8S_COORDINATOR_PORT as DEFAULT_K8S_COORDINATOR_PORT,
-    DEFAULT_K8S_LEARNER_PORT as DEFAULT_K8S_LEARNER_PORT,
-    exist_operator_server as exist_operator_server,
-    find_free_port_slurm as find_free_port_slurm,
-    get_operator_server_kwargs as get_operator_server_kwargs,
-    node_to_host as node_to_host,
-    node_to_partition as node_to_partition,
-)
 from .collection_helper import (
     iter_mapping as iter_mapping,
 )
@@ -126,9 +116,17 @@ from .registry_factory import (
     registries as registries,
 )
 from .script_helper import (
+    DEFAULT_K8S_COLLECTOR_PORT as DEFAULT_K8S_COLLECTOR_PORT,
+    DEFAULT_K8S_COORDINATOR_PORT as DEFAULT_K8S_COORDINATOR_PORT,
+    DEFAULT_K8S_LEARNER_PORT as DEFAULT_K8S_LEARNER_PORT,
     Scheduler as Scheduler,
+    exist_operator_server as exist_operator_server,
+    find_free_port_slurm as find_free_port_slurm,
     fps as fps,
+    get_operator_server_kwargs as get_operator_server_kwargs,
     get_vi_sequence as get_vi_sequence,
+    node_to_host as node_to_host,
+    node_to_partition as node_to_partition,
     render as render,
 )
 from .segment_tree import (

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import secrets
-import sys
 import tempfile
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 from . import durations
 from .default_helper import flatten_dict
 from .log_file import AppendFile, hold, release
+from .pytorch_ddp_dist_helper import get_rank
 from .run_files import METRICS_FILE, Row, format_row
 from .sent_files import sent_file
 
@@ -78,7 +78,7 @@ class DistributedWriter:
         self.on_flush: Callable[[], object] | None = None
         if metrics_path is None:
             metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
-        self._enabled = is_writing_rank()
+        self._enabled = get_rank() == 0
         # Its file is opened later, when the process may have gone to another folder.
         self._tensorboard = TensorBoardFile(os.path.abspath(self.logdir))
         self._sinks: tuple[_Sink, ...] = (_MetricsFile(metrics_path), self._tensorboard)
@@ -314,12 +314,3 @@ def _to_float(tag: str, value: Any) -> float:
             f"add_scalar({tag!r}) got {type(value).__name__} {value!r:.80}, expected one number; "
             "reduce it first, or use add_histogram or add_text"
         ) from None
-
-
-def is_writing_rank() -> bool:
-    """Whether this process is rank 0 of its process group, or in none."""
-    # A process that has not imported torch is in no process group, and must not pay for it.
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return True
-    return distributed.get_rank() == 0

@@ -19,7 +19,7 @@ from ding.utils.errors import DataError
 from ding.utils.file_helper import write_facts
 from ding.utils.log_file import AppendFile
 from ding.utils.log_helper import LoggerFactory, TBLoggerFactory
-from ding.utils.log_writer import is_writing_rank
+from ding.utils.pytorch_ddp_dist_helper import get_rank
 from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
 from ding.utils.strict_json import plain
 from ding.utils.trackers import Trackers
@@ -75,7 +75,7 @@ class RunLog:
     ) -> None:
         self.folder = os.path.abspath(exp_name)
         log_folder = os.path.join(self.folder, "log", name)
-        self._enabled = is_writing_rank()
+        self._enabled = get_rank() == 0
         self._warned = False
         self._keeps_earlier = False
         self._record = self._begin(exp_name, log_folder, starts, facts)
