@@ -1,6 +1,8 @@
 """Environments of gymnasium and of the packages that register theirs with it."""
 
+import importlib
 import re
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -217,19 +219,14 @@ class MiniGridEnv(GymnasiumEnv):
 
     @classmethod
     def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
-        return [_flat] if cfg["flat_obs"] else [_cells, {"type": "channel_first"}]
+        if cfg["flat_obs"]:
+            return [partial(_seen_by, "FlatObsWrapper")]
+        return [partial(_seen_by, "ImgObsWrapper"), {"type": "channel_first"}]
 
 
-def _flat(env: gymnasium.Env) -> gymnasium.Env:
-    from minigrid.wrappers import FlatObsWrapper
-
-    return gymnasium.wrappers.DtypeObservation(FlatObsWrapper(env), np.float32)
-
-
-def _cells(env: gymnasium.Env) -> gymnasium.Env:
-    from minigrid.wrappers import ImgObsWrapper
-
-    return gymnasium.wrappers.DtypeObservation(ImgObsWrapper(env), np.float32)
+def _seen_by(wrapper: str, env: gymnasium.Env) -> gymnasium.Env:
+    made = getattr(importlib.import_module("minigrid.wrappers"), wrapper)(env)
+    return gymnasium.wrappers.DtypeObservation(made, np.float32)
 
 
 # ---- Atari -------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ class BaseEnvManager(EnvRequests):
         self._close(wait=False)
 
     def _close(self, wait: bool) -> None:
-        runner, self._runner = self._runner, None
+        runner, self._runner, self._store = self._runner, None, None
         if runner is not None:
             runner.stop(wait)
         if self._reference is not None:
@@ -374,8 +374,9 @@ class BaseEnvManager(EnvRequests):
 
     def _observed(self) -> obs_store.ObsColumns:
         """The environments' latest observations."""
-        self._launched()
-        assert self._store is not None
+        if self._store is None:
+            self._launched()
+            raise EnvError("no environment has begun an episode; call reset() first")
         return self._store
 
     def _with_columns(self) -> obs_store.ObsColumns:

@@ -66,10 +66,3 @@ def test_statistics_that_are_known():
     del known["offline_stats"]["std"]
     with pytest.raises(ConfigError, match=r"offline_stats.*needs 'mean' and 'std'"):
         played(norm_obs=known)
-
-
-def test_limits_of_steps():
-    env = DingEnvWrapper(Staircase(), cfg={"max_step": 2})
-    env.reset()
-    assert not env.step(np.array([0])).done
-    assert env.step(np.array([0])).info["truncated"]

@@ -4,12 +4,7 @@ from easydict import EasyDict
 
 from ding.envs import GymnasiumEnv
 from ding.envs.env._make import make_gymnasium
-from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
-
-
-def test_registered():
-    assert ENV_REGISTRY.get("gymnasium") is GymnasiumEnv
 
 
 def test_config_is_a_copy():
@@ -40,44 +35,24 @@ def test_registered_time_limit_stays():
     env.close()
 
 
-def test_missing_id():
-    with pytest.raises(ConfigError, match=r"env\.env_id"):
-        GymnasiumEnv({})
-
-
-def test_unknown_id_suggests():
-    with pytest.raises(ConfigError, match=r"env\.env_id='CartPol-v1'.*CartPole"):
-        GymnasiumEnv({"env_id": "CartPol-v1"}).reset()
-
-
-def test_unknown_version():
-    with pytest.raises(ConfigError, match=r"env\.env_id='CartPole-v77'"):
-        GymnasiumEnv({"env_id": "CartPole-v77"}).reset()
-
-
-def test_malformed_id():
-    with pytest.raises(ConfigError, match=r"env\.env_id"):
-        GymnasiumEnv({"env_id": "Cart Pole!"}).reset()
-
-
-def test_missing_module():
-    with pytest.raises(EnvError, match="no_such_module_here"):
-        GymnasiumEnv({"env_id": "no_such_module_here:Thing-v0"}).reset()
-
-
-def test_wrong_kwargs():
-    with pytest.raises(ConfigError, match=r"env\.kwargs.*gravitas"):
-        GymnasiumEnv({"env_id": "CartPole-v1", "kwargs": {"gravitas": 1}}).reset()
-
-
-def test_missing_box2d_names_the_extra(monkeypatch):
-    import sys
-
-    for name in [m for m in sys.modules if m.startswith(("Box2D", "gymnasium.envs.box2d"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "Box2D", None)
-    with pytest.raises(EnvError, match=r"ding\[box2d\]"):
-        GymnasiumEnv({"env_id": "LunarLander-v3"}).reset()
+@pytest.mark.parametrize(
+    ("cfg", "error", "words"),
+    [
+        ({}, ConfigError, r"env\.env_id"),
+        ({"env_id": "CartPol-v1"}, ConfigError, r"env\.env_id='CartPol-v1'.*CartPole"),
+        ({"env_id": "CartPole-v77"}, ConfigError, r"env\.env_id='CartPole-v77'"),
+        ({"env_id": "Cart Pole!"}, ConfigError, r"env\.env_id"),
+        ({"env_id": "no_such_module_here:Thing-v0"}, EnvError, "no_such_module_here"),
+        (
+            {"env_id": "CartPole-v1", "kwargs": {"gravitas": 1}},
+            ConfigError,
+            r"env\.kwargs.*gravitas",
+        ),
+    ],
+)
+def test_what_cannot_be_made(cfg, error, words):
+    with pytest.raises(error, match=words):
+        GymnasiumEnv(cfg).reset()
 
 
 def test_a_game_by_its_name_at_envpool():

@@ -7,7 +7,7 @@ from easydict import EasyDict
 from ding.envs import DingEnvWrapper
 from ding.envs.env_manager.gym_vector_env_manager import GymVectorEnvManager
 from ding.utils.errors import EnvError
-from tests.envs.env_manager.env_fakes import CountEnv, ShortEnv, env_fns, one_faulty
+from tests.envs.env_manager.env_fakes import CountEnv, ShortEnv, env_fns
 
 AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)  # not in gymnasium 1.0
 
@@ -140,22 +140,6 @@ def test_single_environments(launch, shared_memory, wrapped):
     assert step.obs[1, 0] == start[1, 0]
 
 
-def test_no_transition_crosses_a_reset(launch):
-    manager = launch([lambda: ShortEnv(2), lambda: ShortEnv(3, truncate=True)])
-    returns = []
-    for _ in range(30):
-        ids, obs = manager.ready_columns()
-        obs = obs.copy()
-        step = manager.step_columns(np.zeros(len(ids), np.int64), ids)
-        np.testing.assert_array_equal(step.obs[:, 0], obs[:, 0])
-        np.testing.assert_array_equal(step.obs[:, 1], obs[:, 1] + 1)
-        np.testing.assert_array_equal(step.reward, step.obs[:, 1])
-        returns += [info["eval_episode_return"] for info in step.infos.values()]
-        assert all(env_id == 1 for env_id in ids[step.truncated])
-    assert set(returns) == {3.0, 6.0}
-    assert len(returns) > 15
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "FinalColumns"])
 def test_native_members_reset_themselves(launch, mode):
     if mode != "NextStep" and AutoresetMode is None:
@@ -216,19 +200,6 @@ def test_the_dict_api(launch):
         manager.step({0: 0, 1: 0})
 
 
-@needs_modes
-def test_episode_num_over_single_environments(launch):
-    manager = launch([lambda: ShortEnv(1), lambda: ShortEnv(2)], episode_num=2)
-    step_all(manager)
-    step_all(manager)
-    assert manager.ready_obs_id == [1]
-    step_all(manager)
-    step_all(manager)
-    assert manager.done
-    with pytest.raises(EnvError, match="all are done"):
-        step_all(manager)
-
-
 def test_cartpole_is_native_through_the_wrapper(launch):
     cfg = EasyDict(env_id="CartPole-v1", max_episode_steps=20)
     manager = launch([lambda: DingEnvWrapper(cfg=cfg)] * 4)
@@ -282,15 +253,6 @@ def test_seeds_and_state(launch, native):
     np.testing.assert_array_equal(run(first, 50), run(second, 50))
     first.close()
     second.close()
-
-
-def test_a_member_that_fails(launch):
-    manager = launch(one_faulty(fault="raise"))
-    step_all(manager)
-    with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words"):
-        step_all(manager)
-    with pytest.raises(EnvError, match=r"env 1 .*could not be made.*the env's own words"):
-        launch(one_faulty(fault="raise", where="init"))
 
 
 @needs_modes

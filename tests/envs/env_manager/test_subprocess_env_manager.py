@@ -13,15 +13,12 @@ from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
     DingEnvWrapper,
-    SubprocessEnvManagerV2,
     SyncSubprocessEnvManager,
-    create_env_manager,
 )
 from ding.envs.env_manager.subprocess_env_manager import is_abnormal_timestep
 from ding.utils import durations
-from ding.utils.errors import ActionError, DataError, EnvDiedError, EnvError, EnvTimeoutError
+from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
 from tests.envs.env_manager.env_fakes import (
-    BoxActionEnv,
     CountEnv,
     DictObsEnv,
     TupleObsEnv,
@@ -110,46 +107,11 @@ def test_started_workers_with_functions_that_only_cloudpickle_takes(launch, cont
     np.testing.assert_array_equal(step.obs, [[0, 1, 1, 0], [1, 1, 1, 0]])
 
 
-def test_views_hold_until_the_next_but_one_step(launch):
-    manager = launch(env_fns(CountEnv, length=2))
-    ids, obs = manager.ready_columns()
-    first = manager.step_columns(ACTIONS, ids)
-    assert obs[:, 2].tolist() == [0] * 4
-    assert first.obs[:, 2].tolist() == [1] * 4
-    last = manager.step_columns(ACTIONS, ids)
-    assert first.obs[:, 2].tolist() == [1] * 4
-    assert last.obs[:, 2].tolist() == [2] * 4
-    assert manager.ready_columns()[1][:, 2].tolist() == [0] * 4
-
-
-def test_subset_and_actions(launch):
-    manager = launch(env_fns(CountEnv))
-    step = manager.step_columns(np.array([1, 2]), np.array([3, 1]))
-    np.testing.assert_array_equal(step.obs[:, 0], [3, 1])
-    assert manager.last_action[1] == 2
-    manager.step_columns(np.array([0, 1, 2, 1], np.int32), np.arange(4))
-    assert [int(a[0]) for a in manager.last_action] == [0, 1, 2, 1]
-    with pytest.raises(ActionError, match="env 3"):
-        manager.step_columns(np.array([0, 1, 2, 3]), np.arange(4))
-    boxes = launch(env_fns(BoxActionEnv))
-    boxes.step_columns(np.ones((4, 2), np.float32), np.arange(4))
-
-
 def test_a_part_of_wrapped_environments_can_be_stepped(launch):
     manager = launch([lambda: DingEnvWrapper(cfg=EasyDict(env_id="CartPole-v1"))] * 3)
     manager.step_columns(np.array([0, 1]), np.array([0, 2]))
     manager.step_columns(np.array([0, 1, 1]), np.arange(3))
     assert np.all(manager.step_columns(np.array([1]), np.array([1])).reward == 1)
-
-
-def test_forked_environments_draw_different_numbers(launch):
-    class Drawing(CountEnv):
-        def reset(self):
-            return np.random.rand(4).astype(np.float32)
-
-    manager = launch(env_fns(Drawing, 2), envs_per_worker=1)
-    obs = manager.ready_obs
-    assert obs[0][0] != obs[1][0]
 
 
 # ---- faults -----------------------------------------------------------------------------------
@@ -286,13 +248,6 @@ def test_a_step_limit_does_not_cut_resets_short(launch):
 
     manager = launch(env_fns(Slow, 1, length=1), step_timeout=0.05)
     assert manager.step_columns(ACTIONS[:1], np.arange(1)).done.tolist() == [True]
-
-
-def test_a_shape_that_changes(launch):
-    manager = launch(one_faulty(fault="shape"))
-    manager.step_columns(ACTIONS, np.arange(4))
-    with pytest.raises(DataError, match=r"env 1 gave as observation .*\(5,\)"):
-        manager.step_columns(ACTIONS, np.arange(4))
 
 
 def test_an_answer_that_cannot_be_pickled(launch):
@@ -461,18 +416,6 @@ def test_async_recovers_and_reports(launch, tmp_path):
     with pytest.raises(EnvDiedError, match="env 1"):
         while True:
             manager.step(zeros(manager))
-
-
-def test_second_version_and_factory():
-    manager = create_env_manager(EasyDict(type="subprocess_v2"), env_fns(CountEnv))
-    assert isinstance(manager, SubprocessEnvManagerV2)
-    manager.launch()
-    assert manager.supports_columns
-    assert manager.ready_obs.shape == (4, 4)
-    assert [t.env_id for t in manager.step(np.zeros(4, int))] == [0, 1, 2, 3]
-    manager.close()
-    assert SyncSubprocessEnvManager.default_config().wait_num == float("inf")
-    assert AsyncSubprocessEnvManager.default_config().wait_num == 2
 
 
 def test_wait():

@@ -37,13 +37,6 @@ def test_each_player_sees_the_game_from_its_own_place():
     assert env.observation_space.contains(obs)
 
 
-def test_the_wall_holds():
-    env = made(size=3)
-    put(env, (0, 0), (2, 2), (1, 1))
-    env.step([LEFT, UP])
-    assert env._players == [(0, 0), (2, 2)]
-
-
 def test_a_coin_is_the_takers_gain_and_the_others_loss():
     env = made(size=5)
     put(env, (0, 0), (4, 4), (4, 3))
@@ -54,12 +47,19 @@ def test_a_coin_is_the_takers_gain_and_the_others_loss():
     np.testing.assert_allclose(timestep.obs[:, 6:], [[0, 0.2], [0.2, 0]])
 
 
-def test_a_coin_that_both_reach_is_lost():
+@pytest.mark.parametrize(
+    ("players", "moves", "after", "is_taken"),
+    [
+        ([(0, 1), (2, 1)], [RIGHT, LEFT], [(1, 1), (1, 1)], True),  # by both: it is lost
+        ([(0, 0), (2, 2)], [LEFT, UP], [(0, 0), (2, 2)], False),  # the wall holds
+    ],
+)
+def test_moves_without_a_gain(players, moves, after, is_taken):
     env = made(size=3)
-    put(env, (0, 1), (2, 1), (1, 1))
-    timestep = env.step([RIGHT, LEFT])
-    np.testing.assert_array_equal(timestep.reward, [0, 0])
-    assert env._coin != (1, 1)
+    put(env, *players, (1, 1))
+    np.testing.assert_array_equal(env.step(moves).reward, [0, 0])
+    assert env._players == after
+    assert (env._coin != (1, 1)) is is_taken
 
 
 def test_who_has_all_coins_wins():
@@ -152,17 +152,14 @@ def test_an_opponent_that_moves_at_random_is_settled_by_the_seed():
 def test_no_such_move(action):
     with pytest.raises(ActionError, match="one for each of 2 players"):
         made().step(action)
+    with pytest.raises(ActionError, match="one for each of 1 players"):
+        made(eval_opponent="random").step([0, 1])
 
 
 @pytest.mark.parametrize("cfg", [{"size": 1}, {"player_num": 3}, {"eval_opponent": "me"}])
 def test_no_such_game(cfg):
     with pytest.raises(ConfigError, match=f"env.{next(iter(cfg))}"):
         CoinRaceEnv(cfg)
-
-
-def test_an_opponent_takes_the_other_side():
-    with pytest.raises(ActionError, match="one for each of 1 players"):
-        made(eval_opponent="random").step([0, 1])
 
 
 def test_skill_beats_chance():

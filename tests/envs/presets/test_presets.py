@@ -260,13 +260,15 @@ class TestHybrid:
         ("minigrid", "MiniGrid-Empty-8x8-v0", "minigrid", "minigrid"),
         ("mujoco", "Hopper-v3", "mujoco", "mujoco"),
         ("gymnasium", "ALE/Breakout-v5", "ale_py", "atari"),
+        ("gymnasium", "LunarLander-v3", "Box2D", "box2d"),
     ],
 )
 def test_a_missing_simulator(type_, env_id, module, extra, monkeypatch):
-    for name in [m for m in sys.modules if m.startswith((module, "gymnasium.envs.mujoco"))]:
+    loaded = (module, "gymnasium.envs.mujoco", "gymnasium.envs.box2d")
+    for name in [m for m in sys.modules if m.startswith(loaded)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    if module != "mujoco":
+    if module in ("ale_py", "minigrid"):
         monkeypatch.delitem(gymnasium.registry, env_id, raising=False)
     with pytest.raises(EnvError, match=rf"{env_id}.*pip install \"ding\[{extra}\]\""):
         make(type_, env_id=env_id).reset()
