@@ -89,6 +89,20 @@ def policy(cls):
     return cls(cfg, enable_field=["collect"]).collect_mode
 
 
+@pytest.fixture
+def collector(tmp_path):
+    """Makes a collector, and closes it at the end."""
+    made = []
+
+    def build(cls, manager, mode):
+        made.append(cls(cls.default_config(), manager, mode, exp_name=str(tmp_path)))
+        return made[-1]
+
+    yield build
+    for one in made:
+        one.close()
+
+
 def column(rows, name):
     return np.array([np.asarray(row[name]).reshape(-1) for row in rows])
 
@@ -134,47 +148,29 @@ def trajectories(rows):
 
 
 @pytest.mark.parametrize("env_num", [1, 3, 8])
-def test_off_policy_samples(make, env_num, tmp_path):
-    collector = SampleSerialCollector(
-        SampleSerialCollector.default_config(),
-        make(env_num),
-        policy(DQNPolicy),
-        exp_name=str(tmp_path),
-    )
+def test_off_policy_samples(make, env_num, collector):
+    collector = collector(SampleSerialCollector, make(env_num), policy(DQNPolicy))
     held = [collector.collect(n_sample=80, policy_kwargs={"eps": 1.0}) for _ in range(3)]
-    collector.close()
     for rows in held:  # looked at late: later steps must not reach what was handed out
         assert len(rows) == 80
     assert_physical([row for rows in held for row in rows], make.strict)
 
 
 @pytest.mark.parametrize("env_num", [1, 3, 8])
-def test_on_policy_samples(make, env_num, tmp_path):
-    collector = SampleSerialCollector(
-        SampleSerialCollector.default_config(),
-        make(env_num),
-        policy(PPOPolicy),
-        exp_name=str(tmp_path),
-    )
+def test_on_policy_samples(make, env_num, collector):
+    collector = collector(SampleSerialCollector, make(env_num), policy(PPOPolicy))
     held = [collector.collect(n_sample=128) for _ in range(2)]
-    collector.close()
     assert_physical([row for rows in held for row in rows], make.strict)
 
 
 @pytest.mark.parametrize("env_num", [1, 3, 8])
-def test_whole_episodes(make, env_num, tmp_path):
-    collector = EpisodeSerialCollector(
-        EpisodeSerialCollector.default_config(),
-        make(env_num),
-        policy(DQNPolicy),
-        exp_name=str(tmp_path),
-    )
+def test_whole_episodes(make, env_num, collector):
+    collector = collector(EpisodeSerialCollector, make(env_num), policy(DQNPolicy))
     episodes = [
         episode
         for _ in range(2)
         for episode in collector.collect(n_episode=16, policy_kwargs={"eps": 1.0})
     ]
-    collector.close()
     assert len(episodes) == 32
     assert_physical([row for episode in episodes for row in episode], make.strict)
     for episode in episodes:
@@ -225,18 +221,12 @@ class DictRowPolicy(RowPolicy):
 
 @pytest.mark.parametrize("policy_cls", [DictPolicy, DictRowPolicy])
 @pytest.mark.parametrize("cfg", PICTURE_MANAGERS, ids=named)
-def test_dicts_with_pictures(cfg, policy_cls, monkeypatch, tmp_path):
+def test_dicts_with_pictures(cfg, policy_cls, monkeypatch, collector):
     monkeypatch.setitem(sys.modules, "envpool", fake_envpool.module())
     fns = [partial(fake_envpool.TASKS["Pictures-v0"], i) for i in range(4)]
     manager = create_env_manager(EasyDict(cfg), [lambda fn=fn: DingEnvWrapper(fn()) for fn in fns])
-    collector = SampleSerialCollector(
-        SampleSerialCollector.default_config(),
-        manager,
-        policy_cls().collect_mode,
-        exp_name=str(tmp_path),
-    )
+    collector = collector(SampleSerialCollector, manager, policy_cls().collect_mode)
     rows = [*collector.collect(n_sample=30), *collector.collect(n_sample=30)]
-    collector.close()
     for row in rows:
         (start, count), (next_start, next_count) = row["obs"]["vector"], row["next_obs"]["vector"]
         assert next_start == start

@@ -75,15 +75,6 @@ def test_columns_and_the_factory(pool):
     manager.close()
 
 
-def test_a_pool_of_one(pool):
-    manager = PoolEnvManager(EasyDict(env_id="Count-v0", env_num=1, batch_size=1))
-    manager.launch()
-    for _ in range(6):
-        assert manager.ready_obs_id == [0]
-        manager.step({0: np.array([1])})
-    manager.close()
-
-
 def of_type(kind, **cfg):
     return [partial(ENV_REGISTRY.get(kind), cfg)] * 2
 

@@ -55,42 +55,27 @@ def test_one_file_per_episode(moviepy, tmp_path):
     assert files[0].read_bytes() == b"48x32@10:" + bytes([0, 20, 40])
 
 
-def test_two_envs_share_a_folder(moviepy, tmp_path):
+@pytest.mark.parametrize(
+    ("length", "wrappers", "end"),
+    [
+        (2, [], "3"),
+        (9, [], "3_cut"),
+        (2, [lambda env: TransformReward(env, lambda reward: -100 * reward)], "3"),
+    ],
+    ids=["whole", "cut", "other rewards"],
+)
+def test_environments_share_a_folder_and_name_files_by_their_returns(
+    moviepy, tmp_path, length, wrappers, end
+):
     for _ in range(2):
-        cfg = {"replay_path": str(tmp_path)}
-        env = DingEnvWrapper(CountEnv(length=1, render_mode="rgb_array"), cfg)
+        cfg = {"replay_path": str(tmp_path), "env_wrapper": wrappers}
+        env = DingEnvWrapper(CountEnv(length=length, render_mode="rgb_array"), cfg)
         env.reset()
+        env.step(0)
         env.step(0)
         env.close()
     names = sorted(f.name for f in tmp_path.iterdir())
-    assert names == [f"CountEnv_episode_000{i}_return_1.mp4" for i in (1, 2)]
-
-
-def test_an_episode_that_is_cut_says_so(moviepy, tmp_path):
-    env = DingEnvWrapper(CountEnv(length=9, render_mode="rgb_array"))
-    env.enable_save_replay(str(tmp_path))
-    for _ in range(2):
-        env.reset()
-        env.step(0)
-        env.step(0)
-    env.close()
-    names = sorted(f.name for f in tmp_path.iterdir())
-    assert names == [f"CountEnv_episode_000{i}_return_3_cut.mp4" for i in (1, 2)]
-
-
-def test_the_return_is_that_of_the_environment_whatever_wrappers_make_of_rewards(moviepy, tmp_path):
-    env = DingEnvWrapper(
-        CountEnv(length=3, render_mode="rgb_array"),
-        {"env_wrapper": [lambda env: TransformReward(env, lambda reward: -100 * reward)]},
-    )
-    env.enable_save_replay(str(tmp_path))
-    for _ in range(2):
-        env.reset()
-        for _ in range(3):
-            env.step(0)
-    env.close()
-    names = sorted(f.name for f in tmp_path.iterdir())
-    assert names == [f"CountEnv_episode_000{i}_return_6.mp4" for i in (1, 2)]
+    assert names == [f"CountEnv_episode_000{i}_return_{end}.mp4" for i in (1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,11 @@ def test_who_has_all_coins_wins():
         put(env, (0, 0), (4, 4), (1, 0))
         timestep = env.step([RIGHT, STAY])
     assert timestep.done
-    first, second = timestep.info
-    assert (first["eval_episode_return"], second["eval_episode_return"]) == (2.0, -2.0)
-    assert (first["result"], second["result"]) == ("wins", "losses")
-    assert first["terminated"]
-    assert not first["truncated"]
+    ends = {"terminated": True, "truncated": False}
+    assert timestep.info == [
+        {"eval_episode_return": 2.0, "result": "wins", **ends},
+        {"eval_episode_return": -2.0, "result": "losses", **ends},
+    ]
 
 
 def test_no_player_wins_in_time():
@@ -133,10 +133,8 @@ def test_one_player_against_one_who_goes_straight_to_the_coin():
 def test_the_result_against_an_opponent():
     env = made(size=5, goal=1, eval_opponent="RULE_BASED")
     put(env, (0, 0), (4, 4), (4, 3))
-    timestep = env.step(STAY)
-    assert timestep.done
-    assert timestep.info["eval_episode_return"] == -1
-    assert timestep.info["result"] == "losses"
+    *_, done, info = env.step(STAY)
+    assert (done, info["eval_episode_return"], info["result"]) == (True, -1, "losses")
 
 
 def test_an_opponent_that_moves_at_random_is_settled_by_the_seed():
