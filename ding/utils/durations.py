@@ -124,8 +124,6 @@ RATE_LOOK = 0.1
 FOREIGN_PAUSES = (0.01, 0.25)
 #: A cause that repeats within this span counts as permanent, progress or not.
 SAME_CAUSE_SPAN = 60.0
-#: The line of a failure waits this long for the name of the task's next worker.
-FAILURE_LINE_WAIT = 2.0
 #: Window over which samples per second are measured.
 DATA_RATE_SPAN = 5.0
 #: How long an evaluation waits for an idle collector, and after a failed evaluation.

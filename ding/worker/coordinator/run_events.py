@@ -206,9 +206,7 @@ class RunEvents(Run):
 
     def task_running(self, task_id: str, worker: str) -> None:
         """A worker has begun it."""
-        state = self.table.get(task_id)
-        if self.table.move(task_id, "running", worker) and state is not None:
-            self.view.given(state.kind, worker)
+        self.table.move(task_id, "running", worker)
 
     def task_closing(self, task_id: str) -> None:
         """Its worker is asked to end it."""
@@ -221,7 +219,7 @@ class RunEvents(Run):
         if state is None or not self.table.move(task_id, "failed", failure.worker):
             return
         if self.verdict is None:
-            self._show_failure(state.kind, failure)
+            self._show_failure(failure)
             group = "evaluation" if state.is_eval else state.kind
             reason = self.retries.failed(group, failure, self.facts.clock())
             if reason is not None:
@@ -249,7 +247,7 @@ class RunEvents(Run):
     def failed_worker(self, failure: TaskFailure) -> None:
         """A worker without a task was lost."""
         if self.verdict is None:
-            self._show_failure("worker", failure)
+            self._show_failure(failure)
 
     def worker_left(self, worker: str) -> None:
         """A worker is lost, or was replaced by another of its name."""
@@ -267,9 +265,9 @@ class RunEvents(Run):
 
     # ------------------------------------------------------------------ small things
 
-    def _show_failure(self, kind: str, failure: TaskFailure) -> None:
+    def _show_failure(self, failure: TaskFailure) -> None:
         self.facts.failed(failure)
-        self.view.failed(kind, failure)
+        self.view.failed(failure)
 
     def _collector_task(self, task_id: str) -> TaskState | None:
         """A collector's task; of one that is unknown the operator is notified."""

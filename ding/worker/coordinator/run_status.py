@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import TypedDict
 
-from ding.utils import durations
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.file_helper import write_facts
@@ -227,7 +226,6 @@ class RunView:
 
     def __init__(self, console: Console | None, logger: logging.Logger) -> None:
         self._console, self._logger = console, logger
-        self._pending: dict[str, tuple[float, str, str]] = {}
         self._evals: deque[float] = deque()
         self._repeats = RepeatCounter(self._show)
 
@@ -242,33 +240,11 @@ class RunView:
         if self._console is not None:
             self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
 
-    def failed(self, kind: str, failure: TaskFailure) -> None:
-        """A task or a worker failed; the line waits for who gets the task."""
+    def failed(self, failure: TaskFailure) -> None:
+        """A task failed, or a worker was lost."""
         task = f" (task {failure.task_id})" if failure.task_id else ""
         verb = "lost" if failure.lost else "failed"
-        text = f"{failure.worker} {verb}{task}: {failure.cause}"
-        if failure.task_id is None:
-            self.log(text, warning=True)
-        else:
-            due = time.monotonic() + durations.FAILURE_LINE_WAIT
-            self._pending[failure.task_id] = due, kind, text
-
-    def given(self, kind: str, worker: str) -> None:
-        """A task of that kind was given to a worker: the place of one that failed is taken."""
-        for task_id, (_, mine, text) in list(self._pending.items()):
-            if mine == kind:
-                del self._pending[task_id]
-                self.log(f"{text}; its task was given to {worker}", warning=True)
-                return
-
-    def flush(self, at_end: bool = False) -> None:
-        """Show the lines that have waited long enough."""
-        now = time.monotonic()
-        for task_id, (due, kind, text) in list(self._pending.items()):
-            if at_end or now >= due:
-                del self._pending[task_id]
-                self.log(text if at_end else f"{text}; no {kind} is free", warning=True)
-        self._repeats.flush(at_end)
+        self.log(f"{failure.worker} {verb}{task}: {failure.cause}", warning=True)
 
     def evaluated(self, reward: float) -> None:
         """An evaluation has ended; shown at the next `draw`."""
@@ -276,7 +252,7 @@ class RunView:
 
     def draw(self, status: Callable[[], RunStatus], at_end: bool = False) -> None:
         """Bring the display up to date, if it is time to."""
-        self.flush(at_end)
+        self._repeats.flush(at_end)
         if self._console is None or not (at_end or self._evals or self._console.is_due):
             return
         now = status()

@@ -211,17 +211,8 @@ class TestOwnLearners:
         info = coordinator.ask("learner_learn_task", data=data, wait=5)["info"]
         assert info["batch_num"] >= 2
 
-    def test_close_ends_the_task_at_all(self, coordinator):
-        finish = coordinator.ask("learner_close_task")
-        assert (finish["learner_step"], finish["policy_id"]) == (0, "policy_1")
-        with pytest.raises(Failed, match="no learner task"):
-            coordinator.ask("learner_get_data_task")
-
 
 class TestMergeInfo:
-    def test_of_nothing(self):
-        assert LearnerAggregator.merge_info([]) == {}
-
     def test_merges_by_meaning(self):
         one = {
             "learner_step": 4,
@@ -258,9 +249,6 @@ class TestMergeInfo:
         infos = [{"learner_done": True}, {"learner_step": 3, "note": "x"}, {}]
         merged = LearnerAggregator.merge_info(infos)
         assert merged == {"learner_done": False, "learner_step": 3, "note": "x"}
-
-    def test_done_when_all_are(self):
-        assert LearnerAggregator.merge_info([{"learner_done": True}] * 2)["learner_done"]
 
 
 def test_lost_coordinator_ends_the_learners_tasks():

@@ -151,17 +151,6 @@ def test_chunks_go_to_the_learner_and_are_removed_with_their_last_sample(folder,
     assert os.listdir(folder.path) == []
 
 
-def test_a_chunk_is_named_once(folder):
-    buffer = make(folder)
-    metas = [chunk(folder, i) for i in range(2)]
-    buffer.push(metas[0], 0)
-    (named,) = buffer.take_chunks()
-    assert (named.data_id, named.size) == (metas[0]["data_id"], metas[0]["size"])
-    assert buffer.take_chunks() == ()
-    buffer.push(metas[1], 0)
-    assert [chunk.data_id for chunk in buffer.take_chunks()] == [metas[1]["data_id"]]
-
-
 def test_what_is_reported_to_a_learner_about_a_chunk(folder):
     buffer = make(folder)
     buffer.push(chunk(folder, 3, n=2, priority=[0.5, 2.0], policy_iter=7), 0)

@@ -172,18 +172,6 @@ def test_naive_keeps_as_many_tasks_open_as_there_is_space():
     assert commander.get_learner_task()
 
 
-def test_naive_replaces_what_failed():
-    commander = NaiveCommander(EasyDict())
-    task, learner_task = commander.get_collector_task(), commander.get_learner_task()
-    for _ in range(2):
-        commander.notify_fail_collector_task(task)
-        commander.notify_fail_learner_task(learner_task)
-    assert (commander.collector_task_count, commander.learner_task_count) == (0, 0)
-    assert commander.get_collector_task()
-    assert commander.get_learner_task()
-    assert commander.get_collector_task() is None
-
-
 def test_naive_keeps_what_learners_tell():
     commander = NaiveCommander(EasyDict())
     task_id = commander.get_learner_task().task_id
@@ -575,16 +563,6 @@ def test_an_evaluation_gets_the_collector_that_works_longest():
     assert task["collector_cfg"]["eval_flag"]
     commander.clock.now += 10 * INTERVAL
     assert not commander.judge_collector_finish(task["task_id"], {"cur_step": 3})
-
-
-def test_an_endless_collection_takes_up_new_settings_now_and_then():
-    commander = made(env={"collector_episode_num": None}, commander={"collector_task_space": 3})
-    commander.get_learner_task()
-    task = commander.get_collector_task()
-    assert task["collector_cfg"]["env"]["manager"]["episode_num"] == math.inf
-    commander.clock.now += INTERVAL
-    commander.get_collector_task()  # the evaluation
-    assert commander.judge_collector_finish(task["task_id"], {"cur_step": 10})
 
 
 # Solo: ends

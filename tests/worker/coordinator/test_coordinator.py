@@ -15,7 +15,7 @@ from easydict import EasyDict
 
 from ding.interaction.slave import TaskRefuse
 from ding.utils import durations, read_file
-from ding.utils.errors import CheckpointError, PortTakenError
+from ding.utils.errors import PortTakenError
 from ding.utils.run_log import RunLog
 from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
@@ -349,20 +349,6 @@ def test_failure_that_every_worker_has_ends_the_run_with_its_cause():
     assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
 
 
-def test_failure_after_progress_each_time_ends_the_run_too():
-    collector = FakeCollector()
-    step = collector._data
-
-    def data(task):
-        return fail_task("always here")(task) if collector.sent else step(task)
-
-    collector.on["data"] = data
-    with Run({"c": collector, "l": FakeLearner(iterations=1e9)}, max_task_retry=0) as run:
-        status, reason = run.coordinator.wait(20)
-        assert status == "failed"
-        assert "always here" in reason
-
-
 @pytest.mark.slow
 def test_learner_that_fails_at_the_same_iteration_ends_the_run():
     learner = FakeLearner(iterations=1e9)
@@ -504,16 +490,6 @@ def test_name_of_a_worker_that_lives_is_not_given_away():
         eventually(lambda: causes)
         assert "choose another name" in causes[0]
         second.close()
-
-
-@pytest.mark.parametrize("key", ["wrong", None])
-def test_worker_without_the_key_is_refused(key):
-    with Run(run_key=KEY) as run:
-        worker = FakeCollector(key=KEY)
-        causes = run.add("c0", worker, key)
-        eventually(lambda: causes)
-        assert "key" in causes[0] or "Run-Key" in causes[0]
-        assert run.status()["workers"] == {}
 
 
 def test_worker_that_does_not_prove_to_have_the_key_gets_no_task(caplog):
@@ -686,27 +662,6 @@ def test_machine_use_of_workers_is_shown_and_logged(monkeypatch):
         assert logged("memory_mb") == 1
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        {"real_episode_count": 0, "reward_mean": 0.0, "reward_raw": []},
-        {"real_episode_count": 0, "reward_mean": None},
-        {"real_episode_count": 2, "collector_done": False, "reward_mean": 0.0},
-    ],
-)
-def test_an_evaluation_without_its_episodes_is_none(cut):
-    whole = {"reward_mean": -60.0, "real_episode_count": 3, "collector_done": True}
-    collector = evaluating([whole], then=cut)
-    run = Run({"c": collector, "l": FakeLearner(iterations=1e9)}, commander={"eval": True})
-    with run:
-        eventually(lambda: len(run.commander.finished["collector"]) >= 3)
-        best = read_file("exp/ckpt/ckpt_best.pth.tar")
-        assert best["eval_result"] == -60.0
-        assert best["model"]["w"].tolist() == [-60.0, -60.0]
-        assert run.status()["best_return"] == run.status()["last_eval_return"] == -60.0
-    assert left_files() == []
-
-
 def test_failing_evaluations_end_the_run_though_collecting_goes_on():
     collectors = {f"c{i}": endless() for i in range(2)}
     for collector in collectors.values():
@@ -749,22 +704,6 @@ def test_state_is_gone_on_from_if_wanted(resume, count):
         assert other.status()["envstep"] == count
         other.stop("enough", "finished")
         other.close()
-
-
-def test_damaged_state_is_an_error_only_if_it_is_wanted():
-    os.makedirs("exp/ckpt")
-    with open("exp/ckpt/coordinator_state.pth.tar", "wb") as file:
-        file.write(b"PK\x03\x04 cut short")
-    with Run() as run:
-        assert run.status()["envstep"] == 0
-    with open("exp/ckpt/coordinator_state.pth.tar", "wb") as file:
-        file.write(b"PK\x03\x04 cut short")
-    config = make_config({})
-    config.resume_coordinator = True
-    other = Coordinator(config)
-    with pytest.raises(CheckpointError, match="coordinator_state"):
-        other.start()
-    other.close()
 
 
 def test_limit_that_can_never_do_ends_the_run_at_once():

@@ -1,5 +1,7 @@
 """The coordinator's state on disk: its owner, and the handling of one that does not fit."""
 
+from pathlib import Path
+
 import pytest
 
 from ding.utils import read_file, save_file
@@ -29,15 +31,26 @@ def test_a_run_goes_on_from_its_own_state_alone(make):
     assert make().load(None) is None
 
 
-@pytest.mark.parametrize("change", [{"format": 1}, {"format": None}])
-def test_a_state_of_another_version_is_not_resumed(make, warned, change):
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 1}, "a state of another version of ding"),
+        ({"format": None}, "a state of another version of ding"),
+        (b"PK\x03\x04 cut short", "coordinator_state"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_an_error_only_if_it_is_wanted(make, warned, change, words):
     state = make()
     state.save(lambda: {"tasks": 3})
-    save_file(state.path, {**read_file(state.path), **change})
+    if isinstance(change, bytes):
+        Path(state.path).write_bytes(change)
+    else:
+        save_file(state.path, {**read_file(state.path), **change})
     assert make().load(None) is None
-    cause = f"{state.path} is a state of another version of ding"
-    assert warned == [f"the run starts from the beginning: {cause}"]
-    with pytest.raises(CheckpointError, match="another version"):
+    (line,) = warned
+    assert line.startswith("the run starts from the beginning: ")
+    assert words in line
+    with pytest.raises(CheckpointError, match=words):
         make().load(True)
 
 

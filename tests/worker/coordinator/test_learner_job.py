@@ -95,17 +95,6 @@ def test_it_is_named_chunks_and_permitted_batches_as_they_come(make):
     assert (learner.step, buffer.count()) == (8, 12)
 
 
-def test_a_learner_that_begins_again_is_named_all_chunks(make):
-    buffer = make()
-    for number in range(2):
-        push(buffer, number)
-    Learner(run_of(b=buffer)).work()
-    push(buffer, 2)
-    again = Learner(run_of(b=buffer))
-    again.work()
-    assert names(again.requests[0]) == ["c0", "c1", "c2"]
-
-
 def test_it_draws_from_the_buffer_that_it_names(make):
     tasks, wanted = make("b"), make("wanted")
     for number, buffer in enumerate((tasks, wanted)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ding.worker.coordinator.task_table import LIVE, MEMORY, MOVES, STAGES, TaskState, TaskTable
+from ding.worker.coordinator.task_table import MEMORY, MOVES, STAGES, TaskState, TaskTable
 
 WAYS = {
     "queued": [],
@@ -25,17 +25,6 @@ def test_only_the_moves_of_the_table_are_made(start, goal):
     assert table.get("a").stage == start
     assert table.move("a", goal) is (goal in MOVES[start])
     assert table.get("a").stage == (goal if goal in MOVES[start] else start)
-
-
-def test_of_two_ends_the_first_counts():
-    table = TaskTable()
-    table.add("learner", {"task_id": "a"})
-    for stage in ("assigned", "running", "closing"):
-        table.move("a", stage, "learner0")
-    assert table.move("a", "failed")
-    assert not table.move("a", "done")
-    assert table.get("a").stage == "failed"
-    assert table.counts() == {**dict.fromkeys(LIVE, 0), "done": 0, "failed": 1, "timed_out": 0}
 
 
 def test_kinds_and_stages_are_distinguished():
