@@ -13,9 +13,6 @@ from .base_policy import (
 from .bc import (
     BehaviourCloningPolicy as BehaviourCloningPolicy,
 )
-from .bcq import (
-    BCQPolicy as BCQPolicy,
-)
 from .coma import (
     COMAPolicy as COMAPolicy,
 )
@@ -61,12 +58,13 @@ from .happo import (
 from .impala import (
     IMPALAPolicy as IMPALAPolicy,
 )
-from .iql import (
-    IQLPolicy as IQLPolicy,
-)
 from .modes import (
     BatchedCollect as BatchedCollect,
     BatchedEval as BatchedEval,
+)
+from .offline_actor_critic import (
+    BCQPolicy as BCQPolicy,
+    IQLPolicy as IQLPolicy,
 )
 from .pdqn import (
     PDQNPolicy as PDQNPolicy,

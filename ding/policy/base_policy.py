@@ -40,7 +40,7 @@ from ding.policy.network_owner import NetworkOwner
 from ding.policy.own_state import OwnState
 from ding.policy.row_adapter import RowAdapter
 from ding.policy.saved_state import complete, load_state, save_state
-from ding.torch_utils.gradient_overlap import GradientOverlap, average_gradients
+from ding.torch_utils.gradients import average_gradients
 from ding.torch_utils.model_helper import set_training
 from ding.torch_utils.optimizer_helper import calculate_grad_norm
 from ding.utils import (
@@ -103,7 +103,7 @@ class Policy(RowAdapter, NetworkOwner):
         on_policy=False,
         cuda=False,
         multi_gpu=False,
-        # With several learners: average gradients after the backward pass, or while it continues.
+        # No effect: several learners average their gradients after the backward pass.
         bp_update_sync=True,
         traj_len_inf=False,
         model=dict(),
@@ -211,11 +211,8 @@ class Policy(RowAdapter, NetworkOwner):
         if self._cuda:
             self._model.to(self._device)
         self._learn_model: Network = model_wrap(self._model, "base")
-        self._overlap: GradientOverlap | None = None
         if self._joint:
             self._broadcast_model(self._model)
-            if not cfg.get("bp_update_sync", True) and get_world_size() > 1:
-                self._overlap = GradientOverlap(self._model)
         # Order matters: collect and eval wrap the model that learn has set up.
         for name in ("learn", "collect", "eval", "command"):
             if name in self._enable_field:
@@ -367,17 +364,9 @@ class Policy(RowAdapter, NetworkOwner):
         return f"{type(self).__name__}(\n{self._model!r}\n)"
 
     def sync_gradients(self, model: torch.nn.Module) -> None:
-        """Average the gradients of ``model`` over all ranks; nothing at world size 1.
-
-        With ``policy.bp_update_sync=False`` those of the policy's model are on their way since the
-        backward pass, and are only waited for.
-        """
-        if get_world_size() == 1:
-            return
-        if self._overlap is not None and model is self._model:
-            self._overlap.finish()
-            return
-        average_gradients([p for p in model.parameters() if p.requires_grad])
+        """Average the gradients of ``model`` over all ranks; nothing at world size 1."""
+        if get_world_size() > 1:
+            average_gradients([p for p in model.parameters() if p.requires_grad])
 
     def _broadcast_model(self, model: torch.nn.Module) -> None:
         if get_world_size() > 1:

@@ -13,7 +13,7 @@ from ding.policy.networks import CHOICES, Call
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
-from ding.torch_utils.gradient_overlap import average_gradients
+from ding.torch_utils.gradients import average_gradients
 from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError

@@ -10,7 +10,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 
 from ding.torch_utils.fused_adam import FusedAdam
 from ding.torch_utils.grad_guard import GradGuard, gradients, total_norm
-from ding.torch_utils.pcgrad import PCGrad
+from ding.torch_utils.gradients import PCGrad
 
 __all__ = [
     "Adam",

@@ -14,7 +14,7 @@ _REWARDS = "ding.reward_model"
 _COORDINATOR = "ding.worker.coordinator"
 
 #: Modules that register one type, which is called like the module.
-_POLICIES = "dqfd pdqn bcq iql acer impala bc happo coma dt"
+_POLICIES = "dqfd pdqn acer impala bc happo coma dt"
 _NETWORKS = "drqn bcq collaq coma pdqn"
 
 
@@ -33,6 +33,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
         "ding.policy.ddpg": "ddpg td3 td3_bc d4pg",
         "ding.policy.advantage_actor_critic": "a2c",
         "ding.policy.policy_gradient": "pg",
+        "ding.policy.offline_actor_critic": "bcq iql",
         "ding.policy.cql": "cql cql_discrete discrete_cql edac",
         "ding.policy.sac": "sac discrete_sac sac_discrete sqil_sac",
         "ding.policy.ppg": "ppg ppg_offpolicy",

@@ -267,7 +267,7 @@ def test_gradients_are_averaged_in_one_message(make_dqn, monkeypatch):
         tensor.div_(2)
 
     monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
-    monkeypatch.setattr("ding.torch_utils.gradient_overlap.allreduce", halve)
+    monkeypatch.setattr("ding.torch_utils.gradients.allreduce", halve)
     parameters = list(model_of(policy).parameters())
     for parameter in parameters[1:]:
         parameter.grad = torch.full_like(parameter, 4.0)

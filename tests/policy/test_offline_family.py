@@ -9,10 +9,9 @@ import torch
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.bcq import BCQPolicy
 from ding.policy.cql import CQLPolicy, EDACPolicy
 from ding.policy.ddpg import TD3BCPolicy
-from ding.policy.iql import IQLPolicy
+from ding.policy.offline_actor_critic import BCQPolicy, IQLPolicy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, target_of
 from tests.policy.batches import make, random_steps

@@ -1,15 +1,34 @@
-"""Gradient surgery (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning")."""
+"""Gradients of several processes, averaged, and of several losses (PCGrad)."""
 
 import random
 from collections.abc import Sequence
 
 import torch
 
-from ding.torch_utils.gradient_overlap import hand_out
+from ding.utils.pytorch_ddp_dist_helper import allreduce
+
+
+def average_gradients(parameters: Sequence[torch.Tensor]) -> None:
+    """Give each parameter its average gradient over all processes; zero where it had none."""
+    if parameters:
+        # One message for all: small tensors cost their latency, not their size.
+        flat = torch.cat(
+            [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in parameters]
+        )
+        allreduce(flat)
+        _hand_out(flat, parameters)
+
+
+def _hand_out(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:
+    """Give parameters their parts of one vector as gradients, which are views of it."""
+    for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
+        parameter.grad = grad.view_as(parameter)
 
 
 class PCGrad:
     """Wraps an optimiser: gradients of losses that conflict lose the conflicting part.
+
+    Yu et al. 2020, "Gradient Surgery for Multi-Task Learning".
 
     Args:
         optimizer: Takes the step.
@@ -51,7 +70,7 @@ class PCGrad:
         if self._reduction == "mean":
             shared = torch.stack(reached).bool().all(0)
             merged = torch.where(shared, merged / len(grads), merged)
-        hand_out(merged, params)
+        _hand_out(merged, params)
 
 
 def _project(grads: list[torch.Tensor]) -> list[torch.Tensor]:
