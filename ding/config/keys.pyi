@@ -163,7 +163,7 @@ class PolicyConfig(TypedDict, total=False):
     multi_gpu: bool
     """Whether several learners train one policy."""
     bp_update_sync: bool
-    """Whether learners wait for each other's gradients."""
+    """No effect: learners average their gradients after the backward pass."""
     traj_len_inf: bool
     """Whether trajectories are whole episodes."""
     priority: bool
