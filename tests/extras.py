@@ -74,10 +74,11 @@ EXAMPLES = {
     "pettingzoo": trains("petting_zoo", env_family="mpe", env_id="simple_spread_v3"),
     "hdf5": python(
         "import numpy as np\n"
-        "from ding.data import Columns, describe_dataset, offline_data_save_type\n"
+        "from ding.data import Columns, create_dataset, offline_data_save_type\n"
         "data = dict(obs=np.zeros((9, 2), np.float32), action=np.zeros(9, np.int64))\n"
         "offline_data_save_type(Columns(data), 'demo.pkl', data_type='hdf5')\n"
-        "print(describe_dataset('demo_demos.hdf5'))"
+        "cfg = dict(data_path='demo_demos.hdf5', data_type='hdf5')\n"
+        "print(len(create_dataset(dict(policy=dict(collect=cfg)))))"
     ),
     "minari": python(
         "import gymnasium, minari\n"

@@ -143,33 +143,31 @@ class TestSample:
         assert 5 in data.columns["next_obs"][:, 1]
 
     @POLICIES
-    def test_nothing_is_lost_between_calls(self, policy_cls, make):
-        env = line_manager(3, length=7)
+    @pytest.mark.parametrize(
+        ("env_num", "length", "sizes", "drop_extra"),
+        [
+            (3, 7, [4] * 40, False),
+            (8, 7, [10] * 20, None),
+            (2, 50, [3, 17, 4, 31, 10], None),  # larger ones later
+        ],
+    )
+    def test_nothing_is_lost_between_calls(
+        self, policy_cls, env_num, length, sizes, drop_extra, make
+    ):
+        env = line_manager(env_num, length=length)
         collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
         seen = []
-        for _ in range(40):
-            seen += steps(collector.collect(4, drop_extra=False))
-        for number in range(3):
-            own = [step for env_id, step in seen if env_id == number]
-            assert own == [i % 7 for i in range(len(own))]
-
-    @POLICIES
-    def test_samples_beyond_come_with_the_next_call(self, policy_cls, make):
-        collector = make(
-            SampleSerialCollector, policy_cls().collect_mode, line_manager(8, length=7)
-        )
-        seen = []
-        for _ in range(20):
-            data = collector.collect(10)
-            assert len(data) == 10
+        for size in sizes:
+            data = collector.collect(size, drop_extra=drop_extra)
+            assert len(data) == size or drop_extra is False
             assert data[0]["obs"].shape == (2,)  # a row that was looked at changes nothing
             seen += steps(data)
-        for number in range(8):
+        for number in range(env_num):
             own = [step for env_id, step in seen if env_id == number]
-            assert own == [i % 7 for i in range(len(own))]
-        # What is missing waits in trajectories, or for the next call.
-        assert collector.envstep - len(seen) < 8 * 2
+            assert own == [i % length for i in range(len(own))]
         assert collector.sample_count == len(seen)
+        # What is missing waits in trajectories, or for the next call.
+        assert collector.envstep - len(seen) < env_num * 2 or len(set(sizes)) > 1
 
     @POLICIES
     def test_extra_samples_are_returned_when_asked(self, policy_cls, make):
@@ -209,17 +207,6 @@ class TestSample:
         collector.collect(1)
         rows = collector.collect(8)
         assert all(int(row["next_obs"][1]) == int(row["obs"][1]) + 1 for row in rows)
-
-    @POLICIES
-    def test_a_larger_n_sample_later_loses_nothing(self, policy_cls, make):
-        env = line_manager(2, length=50)
-        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
-        seen = []
-        for n_sample in (3, 17, 4, 31, 10):
-            seen += steps(collector.collect(n_sample))
-        for number in range(2):
-            own = [step for env_id, step in seen if env_id == number]
-            assert own == [i % 50 for i in range(len(own))]
 
     def test_what_waits_is_part_of_the_state(self, make):
         first, second = (
@@ -298,13 +285,6 @@ class TestSample:
         collector.envstep = 1000
         collector.collect(4)
         assert collector.envstep == 1004
-
-    def test_state_goes_on(self, make):
-        first = make(SampleSerialCollector, StepPolicy().collect_mode)
-        second = make(SampleSerialCollector, StepPolicy().collect_mode)
-        first.collect(8)
-        second.load_state_dict(first.state_dict())
-        assert second.envstep == 8
 
     def test_close_twice_and_use_after(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
