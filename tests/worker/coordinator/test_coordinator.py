@@ -127,7 +127,7 @@ def ratio(run):
 
 
 def slow(learner, seconds):
-    learner.on["learn"] = lambda task: learner.released.wait(seconds) or learner._learn(task)
+    learner.on["learn"] = lambda task: learner.released.wait(seconds) or learner.usual(task)
     return learner
 
 
@@ -331,7 +331,7 @@ def test_failure_that_every_worker_has_ends_the_run_with_its_cause():
 
 def test_answers_for_a_task_of_before_are_ignored(caplog):
     collector = endless()
-    step = collector._data
+    step = collector.usual
     old = {"task_id": "collector_0", "collector_done": True}
     collector.on["data"] = lambda task: old if collector.asked.count("data") == 2 else step(task)
     with Run({"c": collector, "l": FakeLearner(iterations=1e9)}) as run:
@@ -352,7 +352,7 @@ def test_commander_that_raises_ends_the_run():
 
 def test_chunk_that_the_learner_cannot_read_is_dropped():
     learner = FakeLearner(iterations=1e9)
-    step = learner._learn
+    step = learner.usual
 
     def learn(task):
         answer = step(task)
@@ -373,7 +373,7 @@ def test_priorities_count_if_the_policy_wants_them(wanted, monkeypatch):
     updates = []
     monkeypatch.setattr(ChunkBuffer, "update", lambda self, info: updates.append(info))
     learner = FakeLearner(iterations=1e9)
-    step = learner._learn
+    step = learner.usual
 
     def learn(task):
         answer = step(task)
@@ -731,7 +731,7 @@ def test_the_root_of_a_failure_is_reported_first():
     trouble = "weights cannot be published: disk full"
 
     def learn(task):
-        answer = learner._learn(task)
+        answer = learner.usual(task)
         return {**answer, "info": {**answer["info"], "trouble": trouble}}
 
     learner.on["learn"] = learn
