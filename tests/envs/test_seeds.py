@@ -1,13 +1,10 @@
 """No two runs, roles, environments or episodes share a stream of random numbers."""
 
 import itertools
-from functools import partial
 
-import numpy as np
 import pytest
-from easydict import EasyDict
 
-from ding.envs import BaseEnvManager, DingEnvWrapper, env_seeds
+from ding.envs import BaseEnvManager, env_seeds
 from ding.envs.seeds import episode_seed
 from tests.envs.env_manager.env_fakes import CountEnv
 
@@ -42,22 +39,3 @@ def test_a_manager_spawns_streams_of_a_number(dynamic_seed):
     seeds = [seeds_of(run) for run in (0, 0, 1, 2)]
     assert seeds[0] == seeds[1]
     assert len({seed for of_run in seeds[1:] for seed in of_run}) == 24
-
-
-def test_first_observations_of_neighbouring_runs_differ():
-    def starts(seed):
-        env_fn = partial(DingEnvWrapper, cfg=EasyDict(env_id="CartPole-v1"))
-        manager = BaseEnvManager([env_fn] * 4)
-        manager.seed(seed)
-        manager.launch()
-        found = []
-        for _ in range(60):
-            found += [obs.tobytes() for obs in manager.ready_obs.values()]
-            manager.reset(dict.fromkeys(range(4)))
-        manager.close()
-        return set(found)
-
-    runs = [starts(seed) for seed in (0, 1, 2)]
-    assert np.all([len(run) == 240 for run in runs])
-    for one, other in itertools.combinations(runs, 2):
-        assert not one & other

@@ -120,8 +120,12 @@ def test_a_part_of_wrapped_environments_can_be_stepped(launch):
 @pytest.mark.parametrize("columns", [True, False])
 def test_a_failing_step_carries_the_workers_traceback(launch, columns):
     manager = launch(one_faulty(fault="raise"))
-    step = (lambda: manager.step_columns(ACTIONS, np.arange(4))) if columns else None
-    step = step or (lambda: manager.step(zeros(manager)))
+
+    def step():
+        if columns:
+            return manager.step_columns(ACTIONS, np.arange(4))
+        return manager.step(zeros(manager))
+
     step()
     with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words") as caught:
         step()

@@ -98,9 +98,6 @@ def test_spaces_and_rules(type_, cfg, shape, action_space):
 def test_old_ids(old, new):
     assert current_id(old) == (new, {})
     assert (old_id_line(old) is None) == (old == new)
-
-
-def test_what_an_old_ant_saw():
     assert current_id("Ant-v2") == ("Ant-v4", {"use_contact_forces": True})
     assert "with use_contact_forces=True" in old_id_line("Ant-v2")
 
