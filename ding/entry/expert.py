@@ -26,6 +26,7 @@ from ding.entry.run.folder import CONFIG_FILE
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.trained_policy import PREFIX, find_trained
 from ding.policy import create_policy
+from ding.policy.common_utils import sample_columns
 from ding.utils import read_file
 from ding.utils.errors import ConfigError, DataError
 from ding.worker import SampleSerialCollector
@@ -202,9 +203,9 @@ def read_transitions(
 
 
 def as_samples(data: Columns, cut: Cut) -> Columns:
-    """Transitions of a data set as training samples."""
+    """Transitions of a data set as training samples, in the form of those that are collected."""
     columns, lengths = in_trajectories(data)
-    return Columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
+    return sample_columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
 
 
 def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
