@@ -187,6 +187,20 @@ def walk_config(exp_name="run", manager="base", policy="dqn", **changes):
     return EasyDict(main), EasyDict(create)
 
 
+def cartpole_config(exp_name="run", type_="dqn", env=None, hidden=8, **policy):
+    """``(main_config, create_config)`` of a small run on CartPole, with settings of its policy."""
+    counts = dict(collector_env_num=2, evaluator_env_num=2, n_evaluator_episode=4)
+    main = dict(
+        exp_name=exp_name,
+        env=dict(env_id="CartPole-v1", **{**counts, **(env or {})}),
+        policy=dict(
+            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[hidden]), **policy
+        ),
+    )
+    types = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"))
+    return main, dict(types, policy=dict(type=type_))
+
+
 def walk_envs(evaluator=None, number=2, **collector):
     """``env_setting`` of `WalkEnv`; keyword arguments go to collecting environment 1."""
     cfgs = [{} for _ in range(number)]

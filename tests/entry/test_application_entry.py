@@ -17,26 +17,13 @@ from ding.model import DQN
 from ding.policy import create_policy
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
+from tests.entry.runs import cartpole_config
 
 MODEL = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
 
 
 def configs():
-    main = dict(
-        exp_name="run",
-        env=dict(
-            env_id="CartPole-v1",
-            max_episode_steps=20,
-            collector_env_num=2,
-            evaluator_env_num=2,
-            n_evaluator_episode=4,
-        ),
-        policy=dict(model=dict(MODEL), collect=dict(n_sample=8)),
-    )
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
-    )
-    return main, create
+    return cartpole_config(env=dict(max_episode_steps=20), collect=dict(n_sample=8))
 
 
 @pytest.fixture

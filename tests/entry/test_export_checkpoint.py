@@ -8,6 +8,7 @@ from ding.entry import eval, export_checkpoint, serial_pipeline
 from ding.model import VAC
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError
+from tests.entry.runs import cartpole_config
 
 MODEL = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
 NAMES = {
@@ -20,25 +21,8 @@ NAMES = {
 
 
 def configs(**hook):
-    main = dict(
-        exp_name="run",
-        env=dict(
-            env_id="CartPole-v1",
-            max_episode_steps=20,
-            collector_env_num=2,
-            evaluator_env_num=2,
-            n_evaluator_episode=2,
-        ),
-        policy=dict(
-            model=dict(MODEL),
-            collect=dict(n_sample=8),
-            learn=dict(batch_size=8, update_per_collect=1, learner=dict(hook=hook)),
-        ),
-    )
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
-    )
-    return main, create
+    learn = dict(batch_size=8, update_per_collect=1, learner=dict(hook=hook))
+    return cartpole_config(env=dict(max_episode_steps=20), collect=dict(n_sample=8), learn=learn)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from ding.entry import serial_pipeline_bc
 from ding.entry.cli import main as cli
 from ding.utils import read_file, save_file
 from ding.utils.errors import DataError
+from tests.entry.runs import cartpole_config
 from tests.policy.attributes import optimizer_of
 
 
@@ -33,25 +34,16 @@ def demonstrations(count, seed=0):
 
 
 def configs(exp_name="run", **learn):
-    main = dict(
-        exp_name=exp_name,
-        env=dict(
-            env_id="CartPole-v1",
-            collector_env_num=1,
-            evaluator_env_num=2,
-            n_evaluator_episode=4,
-            stop_value=1000,
-        ),
-        policy=dict(
-            continuous=False,
-            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[32]),
-            learn={"batch_size": 16, "train_epoch": 2, "show_accuracy": True, **learn},
-            collect=dict(data_type="naive"),
-            eval=dict(evaluator=dict(eval_freq=10)),
-        ),
+    return cartpole_config(
+        exp_name,
+        "bc",
+        env=dict(collector_env_num=1, stop_value=1000),
+        hidden=32,
+        continuous=False,
+        learn={"batch_size": 16, "train_epoch": 2, "show_accuracy": True, **learn},
+        collect=dict(data_type="naive"),
+        eval=dict(evaluator=dict(eval_freq=10)),
     )
-    create = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="bc"))
-    return main, create
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,12 @@ def configs(folder, type_="dqfd", **policy):
         ),
         collect=dict(n_sample=8, **policy.pop("collect", {})),
     )
-    main = EasyDict(exp_name=str(folder), env=ENV, policy={**small, **policy})
+    return with_expert(folder, type_, {**small, **policy})
+
+
+def with_expert(folder, type_, policy):
+    """The configs of a run, and of an expert that is a network of its own."""
+    main = EasyDict(exp_name=str(folder), env=ENV, policy=policy)
     expert = EasyDict(
         exp_name="unused", env=ENV, policy=dict(model=dict(obs_shape=4, action_shape=2))
     )

@@ -18,6 +18,7 @@ from ding.entry.cli import main as cli
 from ding.policy import DQNPolicy
 from ding.utils import POLICY_REGISTRY, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
+from tests.entry.runs import cartpole_config
 
 
 def demonstrations(count, noise=0.3, seed=0):
@@ -42,27 +43,14 @@ def demonstrations(count, noise=0.3, seed=0):
 
 
 def configs(data_path="demo.pkl", learn=None, **policy):
-    main = dict(
-        exp_name="run",
-        env=dict(
-            env_id="CartPole-v1",
-            collector_env_num=1,
-            evaluator_env_num=2,
-            n_evaluator_episode=4,
-            stop_value=1000,
-        ),
-        policy=dict(
-            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[32]),
-            learn={"batch_size": 16, "train_epoch": 2, **(learn or {})},
-            collect=dict(data_path=data_path, data_type="naive"),
-            eval=dict(evaluator=dict(eval_freq=10)),
-            **policy,
-        ),
+    return cartpole_config(
+        env=dict(collector_env_num=1, stop_value=1000),
+        hidden=32,
+        learn={"batch_size": 16, "train_epoch": 2, **(learn or {})},
+        collect=dict(data_path=data_path, data_type="naive"),
+        eval=dict(evaluator=dict(eval_freq=10)),
+        **policy,
     )
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
-    )
-    return main, create
 
 
 @pytest.fixture(scope="module")

@@ -135,18 +135,16 @@ def test_goal_ends_run_but_not_before_training():
     assert "reached stop_value 0" in record["reason"]
 
 
-@pytest.mark.parametrize("limits", [{"max_train_iter": 20}, {"max_train_iter": 1}])
-def test_update_limit_ends_run_after_the_round_that_reaches_it(limits):
-    train(limits={**limits, "max_env_step": None})
-    limit = limits["max_train_iter"]
-    assert limit <= run_json()["train_iter"] < limit + 3
-
-
-@pytest.mark.parametrize("limits", [{"max_env_step": 41}, {"max_env_step": 1}])
-def test_step_limit_ends_run_after_the_round_that_reaches_it(limits):
-    train(limits={**limits, "max_train_iter": None})
-    limit = limits["max_env_step"]
-    assert limit <= run_json()["envstep"] < limit + 16
+@pytest.mark.parametrize(
+    ("name", "limit", "round_size", "counter"),
+    [
+        *(("max_train_iter", limit, 3, "train_iter") for limit in (1, 20)),
+        *(("max_env_step", limit, 16, "envstep") for limit in (1, 41)),
+    ],
+)
+def test_a_limit_ends_the_run_after_the_round_that_reaches_it(name, limit, round_size, counter):
+    train(limits={"max_train_iter": None, "max_env_step": None, name: limit})
+    assert limit <= run_json()[counter] < limit + round_size
 
 
 def test_limit_of_zero_only_evaluates():

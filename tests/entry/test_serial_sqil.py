@@ -14,7 +14,7 @@ from ding.entry.run.serial import SerialRun
 from ding.utils import save_file
 from ding.utils.errors import ConfigError
 from tests.entry.runs import WalkEnv
-from tests.entry.test_serial_dqfd import CREATE, ENV, Leaning
+from tests.entry.test_serial_dqfd import CREATE, ENV, Leaning, with_expert
 
 
 def configs(folder, type_="dqn", **policy):
@@ -25,14 +25,7 @@ def configs(folder, type_="dqn", **policy):
         learn={**dict(batch_size=8, update_per_collect=2), **policy.pop("learn", {})},
         collect=dict(n_sample=8, **policy.pop("collect", {})),
     )
-    main = EasyDict(exp_name=str(folder), env=ENV, policy={**small, **policy})
-    expert = EasyDict(
-        exp_name="unused", env=ENV, policy=dict(model=dict(obs_shape=4, action_shape=2))
-    )
-    return (
-        (main, EasyDict(CREATE, policy=dict(type=type_))),
-        (expert, EasyDict(CREATE, policy=dict(type="dqn"))),
-    )
+    return with_expert(folder, type_, {**small, **policy})
 
 
 @pytest.fixture
