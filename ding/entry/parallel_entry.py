@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,8 +19,8 @@ from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import has_own_engine, kind_of
-from ding.entry.part_process import run_part, start_method
-from ding.entry.part_runs import run_coordinator, run_on_engine, worker_spec
+from ding.entry.part_process import PartHandle, PartMessage, run_part, start_method
+from ding.entry.part_runs import run_coordinator, run_on_engine, run_worker
 from ding.entry.run.folder import print_ending, settle_record
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopNow, StopSignal
@@ -32,7 +31,6 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
 from ding.utils.system_helper import ReportingThread
-from ding.worker.comm_worker import make_service
 
 ParallelConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 
@@ -161,7 +159,11 @@ def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_lea
         start_learner_event: Set as soon as it listens.
         close_learner_event: It ends when this is set, or when its master shuts it down.
     """
-    _run_worker("learner", config, seed, start_learner_event, close_learner_event)
+    handle = _EventHandle(start_learner_event, close_learner_event)
+    entry = EasyDict(config)
+    whole = EasyDict(main=dict(seed=seed), system={entry.name: entry})
+    key = entry.get("run_key") or read_run_key(entry.get("exp_name", "."))
+    run_worker(handle, whole, entry.name, key)
 
 
 def launch_learner(
@@ -188,7 +190,7 @@ def run_collector(
     config: EasyDict, seed: int, start_collector_event: Any, close_collector_event: Any
 ):
     """Run one collector until it has to close; arguments as for `run_learner`."""
-    _run_worker("collector", config, seed, start_collector_event, close_collector_event)
+    run_learner(config, seed, start_collector_event, close_collector_event)
 
 
 def launch_collector(
@@ -240,27 +242,20 @@ def launch_coordinator(
     ending.raise_if_bad()
 
 
-def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -> None:
-    entry = EasyDict(config)
-    seeded = EasyDict(main=dict(seed=seed), system={entry.name: entry})
-    spec = worker_spec(seeded, entry.name, {})
-    spec.settle_process()
-    entry.setdefault("run_key", read_run_key(entry.get("exp_name", ".")))
-    worker = make_service(spec.kind, entry)
-    with contextlib.closing(worker):
-        worker.start()
-        started.set()
-        ended = threading.Event()
+class _EventHandle(PartHandle):
+    """Of a worker whose parent has two events instead of a pipe for messages."""
 
-        def close_on_request() -> None:
-            closing.wait()
-            if not ended.is_set():
-                worker.close()
+    def __init__(self, started: Any, closing: Any) -> None:
+        super().__init__(None)
+        self._started, self._closing = started, closing
+        ReportingThread(self._close_on_request, "close", warnings.warn).start()
 
-        watcher = ReportingThread(close_on_request, "close", warnings.warn)
-        watcher.start()
-        worker.join()
-        ended.set()
+    def send(self, message: PartMessage) -> None:
+        self._started.set()
+
+    def _close_on_request(self) -> None:
+        self._closing.wait()
+        self.ask_to_stop(Ending("interrupted", "it was asked to close"))
 
 
 class PipeEvent:
