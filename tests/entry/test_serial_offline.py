@@ -128,10 +128,6 @@ class TestPipeline:
         serial_pipeline_offline("run/formatted_total_config.py", seed=0, max_train_iter=1)
         assert eval("run/formatted_total_config.py", load_path="run/ckpt/ckpt_best.pth.tar") > 0
 
-    def test_steps_that_follow_each_other_become_n(self):
-        serial_pipeline_offline(configs(nstep=3), seed=0, max_train_iter=3)
-        assert run_facts()["train_iter"] == 3
-
     def test_the_command_line_takes_the_pipeline_that_suits(self):
         main, create = configs()
         create["policy"] = dict(type="discrete_cql")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ding.utils.log_helper import LoggerFactory, TBLoggerFactory, build_logger, pretty_print
-from ding.utils.log_writer import DistributedWriter, run_folder
+from ding.utils.log_writer import run_folder
 
 
 def test_what_is_asked_for_is_made(tmp_path):
@@ -104,17 +104,6 @@ def test_a_writer_without_references_still_writes(tmp_path):
     env = {**os.environ, "PYTHONPATH": root}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True, timeout=50)
     assert (tmp_path / "log/metrics.jsonl").exists()
-
-
-def test_other_ranks_write_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("ding.utils.log_writer.get_rank", lambda: 1)
-    writer = DistributedWriter(tmp_path)
-    writer.add_scalar("a", 1.0, 1)
-    writer.add_scalars("a", {"b": 1.0}, 1)
-    writer.add_histogram("a", np.arange(3), 1)
-    writer.add_text("a", "b")
-    writer.close()
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_run_folder_is_found_from_a_log_folder(tmp_path):

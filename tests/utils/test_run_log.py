@@ -258,6 +258,8 @@ def test_other_ranks_write_only_text(tmp_path, monkeypatch):
         monkeypatch.setattr(f"ding.utils.{module}.get_rank", lambda: 1)
     with RunLog("run") as log:
         log.writer.add_scalar("a", 1.0, 1)
+        log.writer.add_scalars("a", {"b": 1.0}, 1)
+        log.writer.add_histogram("a", np.arange(3), 1)
         log.episode("collector", 0, 1.0, 1, 1, 1)
         log.logger.info("text")
     assert [p.name for p in (tmp_path / "run").rglob("*") if p.is_file()] == ["serial_logger.txt"]

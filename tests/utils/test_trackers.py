@@ -1,4 +1,3 @@
-import json
 import math
 import sys
 import threading
@@ -338,10 +337,3 @@ def test_mlflow(monkeypatch):
     assert plain["metrics"][0][3] == 0
     assert ("reason", "why") in tags["tags"]
     assert ends == [("r", "FAILED")]
-
-
-def test_a_run_s_file_is_what_trackers_are_fed_from(kept, tmp_path):
-    with RunLog("run", config={**CONFIG, "trackers": ["kept"]}) as log:
-        log.writer.add_scalar("a/b", 1.0, 1)
-    (row,) = map(json.loads, (tmp_path / "run/metrics.jsonl").read_text().splitlines())
-    assert (row["step"], {"a/b": row["a/b"]}) in kept
