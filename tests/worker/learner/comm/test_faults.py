@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -297,37 +298,25 @@ class TestJoining:
             yield master
 
     def test_joins_and_joins_again_when_lost(self, tmp_path, coordinator):
-        learner = self.learner(tmp_path, coordinator.port)
-        learner.start()
-        try:
+        with self.started(tmp_path, coordinator.port):
             until(lambda: len(coordinator.joined) == 1)
             message = coordinator.joined[0]
             assert (message.kind, message.name, message.pid) == ("learner", "learner0", os.getpid())
             coordinator.lose("learner0_0", "as a test")
             until(lambda: len(coordinator.joined) == 2)
-        finally:
-            learner.close()
         assert not [t for t in threading.enumerate() if t.name.startswith("join-")]
 
     def test_gives_up_where_it_is_refused(self, tmp_path, coordinator):
-        learner = self.learner(tmp_path, coordinator.port, key="wrong")
-        learner.start()
-        try:
+        with self.started(tmp_path, coordinator.port, key="wrong") as learner:
             assert learner.join(10)
             assert "does not prove" in learner.failed
-        finally:
-            learner.close()
 
     @pytest.mark.parametrize("own", [None, 0, "auto"])
     def test_without_a_custom_port(self, tmp_path, coordinator, own):
-        learner = self.learner(tmp_path, coordinator.port, own=own)
-        learner.start()
-        try:
+        with self.started(tmp_path, coordinator.port, own=own):
             until(lambda: len(coordinator.joined) == 1)
-        finally:
-            learner.close()
 
-    def learner(self, tmp_path, port, key="k", own="auto"):
+    def started(self, tmp_path, port, key="k", own="auto"):
         cfg = dict(
             type="flask_fs",
             name="learner0",
@@ -338,4 +327,6 @@ class TestJoining:
             run_key=key,
             heartbeat_span=0.2,
         )
-        return create_comm_learner(EasyDict(cfg))
+        learner = create_comm_learner(EasyDict(cfg))
+        learner.start()
+        return closing(learner)
