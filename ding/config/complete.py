@@ -17,7 +17,6 @@ from ding.config.adapt import adapt, find_contradictions, settle_copies, take_ol
 from ding.config.check import KeyChecker, Notes, Problems, at, put, require
 from ding.config.defaults import (
     defaults_of,
-    fill_model,
     known_keys,
     model_class,
     open_paths,
@@ -209,7 +208,7 @@ def infer_from_environments(draft: Draft, request: Request) -> Draft:
     cfg, written, parts = unshared(draft.cfg), draft.written, draft.parts
     if not request.runs:
         if at(draft.create, "env.type"):  # else the caller has its environments, perhaps a network
-            fill_model(cfg, written, parts, request.notes)
+            settle_model(cfg, written, parts, None, None, request.notes)
         return replace(draft, cfg=cfg)
     problems = Problems([*draft.problems])
     if request.on_policy is not None:

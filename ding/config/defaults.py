@@ -161,7 +161,7 @@ def settle_model(
     user: EasyDict,
     parts: Parts,
     env_setting: Sequence[Any] | None,
-    problems: Problems,
+    problems: Problems | None,
     notes: Notes,
     parallel: bool = False,
 ) -> None:
@@ -173,6 +173,8 @@ def settle_model(
     Args:
         cfg: The completed config; changed.
         user: What the user wrote of it.
+        problems: Takes what is wrong or missing; ``None`` for a script that may bring environments
+            and a network, so that nothing is.
         parallel: Whether the environments will be in other processes: one is made here, so that
             what does not fit is found before anything is started.
 
@@ -184,8 +186,15 @@ def settle_model(
     missing = _missing(cfg, network)
     seen = None
     if any(name != "action_space" for name in missing):
-        seen = _look(cfg, env_setting)
+        try:
+            seen = _look(cfg, env_setting)
+        except Exception:  # whatever a simulator raises
+            if problems is not None:
+                raise
+            return
         _fill(cfg, user, parts, network, seen, notes)
+    if problems is None:
+        return
     for name, value in (cfg.policy.get("model") or {}).items():
         if name.endswith("activation") and isinstance(value, str) and is_ours(network):
             try:
@@ -221,18 +230,6 @@ def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Not
         return
     for line in check_fit(cfg.policy, seen, own_env=not is_ours(parts.env)):
         notes.adapt(line)
-
-
-def fill_model(cfg: EasyDict, user: EasyDict, parts: Parts, notes: Notes) -> None:
-    """`settle_model` as far as an environment can be made: a script may bring its own."""
-    network = model_class(parts, cfg)
-    if all(name == "action_space" for name in _missing(cfg, network)):
-        return
-    try:
-        seen = _look(cfg, None)
-    except Exception:  # whatever a simulator raises
-        return
-    _fill(cfg, user, parts, network, seen, notes)
 
 
 def _missing(cfg: Mapping[str, Any], network: Any) -> list[str]:

@@ -254,15 +254,7 @@ def resume(ctx: click.Context, run: str, **options: Any) -> None:
     _start(ctx, config=config, resume=True, **options)
 
 
-class _Parallel(Sectioned):
-    rare = RARE[:1]
-
-
-class _Dist(Sectioned):
-    rare = RARE
-
-
-@main.command(cls=_Parallel)
+@main.command(cls=Sectioned, rare=RARE[:1])
 @run_options(
     *(*_COMMON, *RARE[:1]),
     without=("mode", "env_id", "policy", "replay_path", "load_path"),
@@ -282,7 +274,7 @@ _NOT_OF_DIST = (
 )
 
 
-@main.command(cls=_Dist)
+@main.command(cls=Sectioned, rare=RARE)
 @run_options(without=_NOT_OF_DIST)
 @click.pass_context
 def dist(ctx: click.Context, **options: Any) -> None:

@@ -4,7 +4,7 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -209,9 +209,11 @@ RARE = ("Parallel runs", "Parts started by hand")
 
 
 class Sectioned(click.Command):
-    """A command whose help lists its options by section; rare ones as its attribute has it."""
+    """A command whose help lists its options by section, and which of the rare ones."""
 
-    rare: tuple[str, ...] = ()
+    def __init__(self, *args: Any, rare: Collection[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rare = rare
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -237,27 +239,23 @@ class Sectioned(click.Command):
             formatter.write_dl([record for record in others if record is not None])
 
 
-def _names(options: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
+def _made(options: Iterable[Callable[..., Any]]) -> click.Command:
     @click.command()
     def command() -> None: ...
 
     for option in options:
         option(command)
-    return tuple(param.name or "" for param in command.params)
+    return command
 
 
-NAMES = {section: _names(options) for section, options in SECTIONS.items()}
-#: Values of options that a command does not have.
-DEFAULTS: dict[str, Any] = {
-    **{name: None for names in NAMES.values() for name in names},
-    "settings": (),
-    "seeds": [],
-    "jobs": 1,
-    "disable_flask_log": True,
-    **dict.fromkeys(
-        ("strict", "dry_run", "resume", "plain", "quiet", "debug", "enable_total_log"), False
-    ),
+NAMES = {
+    section: tuple(param.name or "" for param in _made(options).params)
+    for section, options in SECTIONS.items()
 }
+#: Values of options that a command does not have.
+DEFAULTS = (
+    _made(one for options in SECTIONS.values() for one in options).make_context("", []).params
+)
 
 
 def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Command], _Command]:

@@ -7,7 +7,6 @@ trial; the next process that looks for work marks it as failed, and its settings
 
 import math
 import os
-import platform
 import shlex
 import statistics
 import threading
@@ -29,6 +28,7 @@ from ding.plot import return_points
 from ding.utils.console import table
 from ding.utils.errors import ConfigError, DingError, RunError
 from ding.utils.lock_helper import FcntlContext
+from ding.utils.processes import process_identity, still_runs
 from ding.utils.seed_statistics import final_return, interquartile_mean
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class _Study:
             if left <= 0 or (self._is_grid and not self._in(self._states.WAITING)):
                 return None
             trial = self._study.ask()
-            trial.set_user_attr("process", [platform.node(), os.getpid()])
+            trial.set_user_attr("process", process_identity())
             beat(trial)
             return trial, self.space.suggest(trial)
 
@@ -436,18 +436,12 @@ def beat(trial: "optuna.trial.Trial") -> None:
 
 
 def _is_dead(trial: "optuna.trial.FrozenTrial") -> bool:
-    host, pid = trial.user_attrs.get("process", (None, None))
-    if host is None:  # it is being claimed, or was claimed by other code
+    process = trial.user_attrs.get("process")
+    if process is None:  # it is being claimed, or was claimed by other code
         started = trial.datetime_start
         return started is not None and time.time() - started.timestamp() > DEAD
-    if host == platform.node():
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            pass
-    return bool(time.time() - trial.user_attrs.get("beat", 0) > DEAD)
+    is_silent = time.time() - trial.user_attrs.get("beat", 0) > DEAD
+    return is_silent or still_runs(process) is False
 
 
 def _open(folder: str, storage: str | None, is_resumed: bool) -> "optuna.Study":
@@ -463,30 +457,21 @@ def _open(folder: str, storage: str | None, is_resumed: bool) -> "optuna.Study":
     path = storage or os.path.join(folder, JOURNAL)
     if is_resumed and not is_url and not os.path.isfile(path):
         raise ConfigError(f"--resume: there is no sweep in {folder!r}: {path} is missing")
-    old = os.path.join(folder, "sweep.db")
-    if storage is None and os.path.isfile(old) and not os.path.isfile(path):
-        raise ConfigError(
-            f"{old} is the study of an earlier version: choose another --folder, or remove it"
-        )
     os.makedirs(folder, exist_ok=True)
+    name = os.path.normpath(folder)
     try:
         kept: BaseStorage
         kept = RDBStorage(path) if is_url else JournalStorage(JournalFileBackend(path))
         if is_resumed:
-            return optuna.load_study(study_name=_name(folder), storage=kept)
+            return optuna.load_study(study_name=name, storage=kept)
         return optuna.create_study(
-            storage=kept, study_name=_name(folder), direction="maximize", load_if_exists=True
+            storage=kept, study_name=name, direction="maximize", load_if_exists=True
         )
     except KeyError as error:
         raise ConfigError(f"--resume: {storage} has no sweep of the folder {folder!r}") from error
     except (OSError, ImportError, ValueError, RuntimeError, SQLAlchemyError) as error:
         cause = str(error).partition("\n")[0]
         raise ConfigError(f"the study in {path} cannot be opened: {cause}") from error
-
-
-def _name(folder: str) -> str:
-    """A study's name in a database: the folder as it was given."""
-    return os.path.normpath(folder)
 
 
 def _settled(
