@@ -4,6 +4,12 @@ import copy
 
 import pytest
 
+from ding.config.utils import (
+    parallel_test_create_config,
+    parallel_test_main_config,
+    parallel_test_system_config,
+)
+
 _MAIN = dict(
     exp_name="run",
     env=dict(
@@ -32,3 +38,11 @@ def main():
 @pytest.fixture
 def create():
     return copy.deepcopy(_CREATE)
+
+
+@pytest.fixture
+def configs():
+    """The three configs of a parallel run."""
+    return copy.deepcopy(
+        (parallel_test_main_config, parallel_test_create_config, parallel_test_system_config)
+    )

@@ -1,7 +1,5 @@
 """The engine that a config names: known, checked, completed and saved."""
 
-import copy
-
 import pytest
 from easydict import EasyDict
 
@@ -9,21 +7,9 @@ from ding.config import compile_config_parallel
 from ding.config.check import Notes
 from ding.config.compile_parallel import compile_joining
 from ding.config.read import read_config_with_system
-from ding.config.utils import (
-    parallel_test_create_config,
-    parallel_test_main_config,
-    parallel_test_system_config,
-)
 from ding.utils import COMM_COLLECTOR_REGISTRY, ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.worker.engines.local import LocalCarrier
-
-
-@pytest.fixture
-def configs():
-    return copy.deepcopy(
-        (parallel_test_main_config, parallel_test_create_config, parallel_test_system_config)
-    )
 
 
 @pytest.fixture

@@ -26,22 +26,13 @@ from ding.config.compile_parallel import (
 )
 from ding.config.read import read_compiled
 from ding.config.utils import (
-    parallel_test_create_config,
     parallel_test_main_config,
-    parallel_test_system_config,
     set_collector_interaction_for_coordinator,
     set_host_port,
     set_learner_interaction_for_coordinator,
     set_system_cfg,
 )
 from ding.utils.errors import ConfigError, UnknownTypeError
-
-
-@pytest.fixture
-def configs():
-    return copy.deepcopy(
-        (parallel_test_main_config, parallel_test_create_config, parallel_test_system_config)
-    )
 
 
 def test_a_compiled_config_has_an_entry_for_each_worker(configs):
