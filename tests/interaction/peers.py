@@ -18,6 +18,8 @@ from pathlib import Path
 import requests
 
 from ding.interaction import ConnectionRefuse, DisconnectionRefuse, Master, Slave, TaskFail
+from ding.interaction.exception import ResponseException
+from ding.interaction.master.task import TaskStatus
 from ding.interaction.slave import TaskRefuse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +130,7 @@ class Relay:
         self.answers: list[bytes] = []
         self.change_request: Callable[[bytes], bytes] = lambda piece: piece
         self.change_answer: Callable[[bytes], bytes] = lambda piece: piece
-        self._sockets: list[socket.socket] = []
+        self.sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
@@ -139,12 +141,12 @@ class Relay:
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        for one in self._sockets:
+        for one in self.sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
-        for one in self._sockets:
+        for one in self.sockets:
             one.close()
 
     def _accept(self) -> None:
@@ -152,7 +154,7 @@ class Relay:
             while True:
                 client, _ = self._server.accept()
                 server = socket.create_connection(("127.0.0.1", self.target))
-                self._sockets += [client, server]
+                self.sockets += [client, server]
                 for arguments in (
                     (client, server, self.requests, lambda piece: self.change_request(piece)),
                     (server, client, self.answers, lambda piece: self.change_answer(piece)),
@@ -191,6 +193,14 @@ def process(*args: str) -> Iterator[subprocess.Popen]:
         child.kill()
         child.stdout.close()
         child.wait(10)
+
+
+def works(connection) -> bool:
+    """Whether a task is done; its predecessor may still be running."""
+    try:
+        return connection.new_task().start().join(30).status is TaskStatus.COMPLETED
+    except ResponseException:
+        return False
 
 
 def eventually(condition, timeout: float = 40.0) -> None:

@@ -14,7 +14,7 @@ import requests
 from ding.interaction import Master
 from ding.interaction.exception import ResponseException
 from ding.interaction.master.task import TaskStatus
-from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process
+from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process, works
 
 TOLERANCE = MASTER["heartbeat_tolerance"]
 
@@ -92,14 +92,6 @@ def test_a_stopped_slave_is_lost_and_comes_back():
         eventually(lambda: connected(connection))
         assert task.status is TaskStatus.FAILED  # its late answer changes nothing
         eventually(lambda: works(connection))
-
-
-def works(connection) -> bool:
-    """Whether a task is done; its predecessor may still be running."""
-    try:
-        return connection.new_task().start().join(30).status is TaskStatus.COMPLETED
-    except ResponseException:
-        return False
 
 
 def test_a_short_stop_is_tolerated():

@@ -64,7 +64,7 @@ def careless(certificate: tuple[bytes, bytes] | None = None) -> ssl.SSLContext:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if certificate is not None:
         secret, public = certificate
-        tls._load(context, public, secret)
+        tls.load_from_memory(context, public, secret)
     return context
 
 
@@ -330,7 +330,7 @@ def test_a_process_has_one_context_and_keeps_its_connection(slave):
         connection.connect()
         for n in range(20):
             connection.new_task({"n": n}).start().join(10)
-        assert len(relay._sockets) == 2  # both ends of one connection
+        assert len(relay.sockets) == 2  # both ends of one connection
         connection.disconnect()
 
 

@@ -9,10 +9,19 @@ from flask import Flask, jsonify, request
 from ding.interaction import Master
 from ding.interaction.base.server import HttpServer
 from ding.interaction.master.task import TaskStatus
-from tests.interaction.peers import MASTER, DoingSlave, Wire, eventually, pair
+from tests.interaction.peers import MASTER, DoingSlave, Wire, eventually, pair, works
 
-ADDRESS = {"master": {"address": "127.0.0.1:1"}}
-#: Headers of a wrong proof that one has the run's key, in the form of a right one.
+ROUTES = {
+    "slave": [("POST", "connect"), ("DELETE", "disconnect"), ("POST", "task/new")],
+    "master": [
+        ("GET", "slave/heartbeat"),
+        ("PUT", "slave/task/complete"),
+        ("PUT", "slave/task/fail"),
+    ],
+}
+OWN = [("GET", "ping"), ("DELETE", "shutdown")]
+#: The code for a missing token of a peer.
+NO_TOKEN = {"slave": 301, "master": 501}
 
 
 class ForeignMaster:
@@ -56,27 +65,55 @@ def wire(slave):
     return Wire(slave.port, Channel="7", Token="mine")
 
 
+@pytest.mark.parametrize("kind", ROUTES)
+class TestBoth:
+    """What slaves and masters check before they look at a request."""
+
+    @pytest.fixture
+    def service(self, kind):
+        make = DoingSlave if kind == "slave" else Master
+        with make(**{**(MASTER if kind == "master" else {}), "channel": 7}) as service:
+            yield service
+
+    def test_channel(self, service, kind):
+        wire = Wire(service.port, Token="mine")
+        for method, path in ROUTES[kind] + OWN:
+            assert wire(method, path) == (400, 201)
+            for wrong in ("8", "no"):
+                headers = {"Channel": wrong, "Token": "mine"}
+                assert wire(method, path, headers=headers) == (403, 202)
+
+    def test_peers_token_is_missing(self, service, kind):
+        wire = Wire(service.port, Channel="7")
+        for method, path in ROUTES[kind]:
+            assert wire(method, path) == (400, NO_TOKEN[kind])
+            headers = {"Channel": "7", "Token": ""}
+            assert wire(method, path, headers=headers) == (400, NO_TOKEN[kind])
+
+    def test_own_token(self, service, kind):
+        wire = Wire(service.port, Channel="7", Token="mine")
+        for method, path in OWN:
+            assert wire(method, path, headers={"Channel": "7"}) == (400, 401)
+            assert wire(method, path) == (403, 402)
+            own = {"Channel": "7", "Token": service._self_token}
+            assert wire(method, path, headers=own) == (200, 0)
+        assert service.join(10)  # it was asked to shut down
+
+    def test_shutting_down(self, service, kind):
+        wire = Wire(service.port, Channel="7", Token="mine")
+        service._shutting_down.set()
+        for method, path in ROUTES[kind] + OWN:
+            assert wire(method, path) == (401, 101)
+
+    def test_run_key(self, kind):
+        make = DoingSlave if kind == "slave" else Master
+        with make(port=0, key="secret") as service:
+            wire = Wire(service.port, Channel="0", Token="mine")
+            for method, path in ROUTES[kind]:
+                assert wire(method, path) == (403, NO_TOKEN[kind])
+
+
 class TestSlave:
-    ROUTES = [("POST", "connect"), ("DELETE", "disconnect"), ("POST", "task/new")]
-    OWN = [("GET", "ping"), ("DELETE", "shutdown")]
-
-    @pytest.mark.parametrize(("method", "path"), ROUTES + OWN)
-    def test_channel(self, wire, method, path):
-        assert wire(method, path, headers={"Token": "mine"}) == (400, 201)
-        assert wire(method, path, headers={"Channel": "8", "Token": "mine"}) == (403, 202)
-        assert wire(method, path, headers={"Channel": "no", "Token": "mine"}) == (403, 202)
-
-    @pytest.mark.parametrize(("method", "path"), ROUTES)
-    def test_master_token_is_missing(self, wire, method, path):
-        assert wire(method, path, headers={"Channel": "7"}) == (400, 301)
-        assert wire(method, path, headers={"Channel": "7", "Token": ""}) == (400, 301)
-
-    @pytest.mark.parametrize(("method", "path"), OWN)
-    def test_own_token(self, slave, wire, method, path):
-        assert wire(method, path, headers={"Channel": "7"}) == (400, 401)
-        assert wire(method, path) == (403, 402)
-        assert wire(method, path, headers={"Channel": "7", "Token": slave._self_token}) == (200, 0)
-
     def test_without_a_connection(self, wire):
         assert wire("DELETE", "disconnect") == (400, 502)
         assert wire("POST", "task/new", {"task": {"id": str(uuid4()), "data": {}}}) == (400, 502)
@@ -152,20 +189,7 @@ class TestSlave:
         with ForeignMaster() as master:
             wire("POST", "connect", master.address)
             assert wire("POST", "task/new", {"task": task}) == (400, 602)
-            assert slave._task is None
-
-    def test_shutting_down(self, slave, wire):
-        with ForeignMaster() as master:
-            wire("POST", "connect", master.address)
-            slave._shutting_down.set()
-            for method, path in self.ROUTES + self.OWN:
-                assert wire(method, path) == (401, 101)
-
-    def test_run_key(self):
-        with DoingSlave(key="secret") as slave:
-            wire = Wire(slave.port, Channel="0", Token="mine")
-            assert wire("POST", "connect", ADDRESS) == (403, 301)
-            assert slave.seen == []
+            assert [what for what, _ in slave.seen] == ["connect"]
 
     def test_what_does_not_exist(self, wire):
         assert wire("GET", "nowhere") == (404, 1)
@@ -173,43 +197,20 @@ class TestSlave:
 
 
 class TestMaster:
-    ROUTES = [
-        ("GET", "slave/heartbeat"),
-        ("PUT", "slave/task/complete"),
-        ("PUT", "slave/task/fail"),
-    ]
-    OWN = [("GET", "ping"), ("DELETE", "shutdown")]
-
     @pytest.fixture
     def parts(self):
         with pair() as (slave, master, connection):
             token = master["worker"].connection.token
             yield slave, master, connection, Wire(master.port, Channel="0", Token=token)
 
-    @pytest.mark.parametrize(("method", "path"), ROUTES + OWN)
-    def test_channel(self, parts, method, path):
-        wire = parts[-1]
-        token = wire.headers["Token"]
-        assert wire(method, path, headers={"Token": token}) == (400, 201)
-        assert wire(method, path, headers={"Channel": "8", "Token": token}) == (403, 202)
-
-    @pytest.mark.parametrize(("method", "path"), ROUTES)
+    @pytest.mark.parametrize(("method", "path"), ROUTES["master"])
     def test_slave_token(self, parts, method, path):
         wire = parts[-1]
-        assert wire(method, path, headers={"Channel": "0"}) == (400, 501)
         assert wire(method, path, headers={"Channel": "0", "Token": "wrong"}) == (403, 502)
         wrong = "wr\u00f6ng".encode()
         assert wire(method, path, headers={"Channel": "0", "Token": wrong}) == (403, 502)
         parts[2].disconnect()
         assert wire(method, path) == (403, 502)
-
-    @pytest.mark.parametrize(("method", "path"), OWN)
-    def test_own_token(self, parts, method, path):
-        _, master, _, wire = parts
-        own = {"Channel": "0", "Token": master._self_token}
-        assert wire(method, path, headers={"Channel": "0"}) == (400, 401)
-        assert wire(method, path) == (403, 402)
-        assert wire(method, path, headers=own) == (200, 0)
 
     def test_heartbeat(self, parts):
         assert parts[-1]("GET", "slave/heartbeat") == (200, 0)
@@ -227,8 +228,7 @@ class TestMaster:
         assert wire("PUT", f"slave/task/{path}", answer) == (403, 601)
         slave.release.set()  # its own answer comes too late and changes nothing
         assert task.result == {"x": 1}
-        eventually(lambda: slave._task is None)
-        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
+        eventually(lambda: works(connection))
 
     @pytest.mark.parametrize(
         "body",
@@ -256,15 +256,3 @@ class TestMaster:
         body = {"task": {"id": str(task.id), "result": {}, "message": 5}}
         assert wire("PUT", "slave/task/fail", body) == (403, 601)
         assert re.search("'message'.*expected text", wire.body["message"])
-
-    def test_shutting_down(self, parts):
-        _, master, _, wire = parts
-        master._shutting_down.set()
-        for method, path in self.ROUTES + self.OWN:
-            assert wire(method, path) == (401, 101)
-
-    def test_run_key(self):
-        with Master(**{**MASTER, "key": "secret"}) as master:
-            master.new_connection("worker", "127.0.0.1", 1)
-            wire = Wire(master.port, Channel="0", Token="any")
-            assert wire("GET", "slave/heartbeat") == (403, 501)

@@ -51,12 +51,12 @@ def _context(key: str, protocol: int, names: list[str] | tuple[()]) -> ssl.SSLCo
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.load_verify_locations(cadata=authority.certificate())
     secret, certificate = authority.issue(names)
-    _load(context, certificate, secret)
+    load_from_memory(context, certificate, secret)
     context.sslsocket_class = DeadlineTlsSocket
     return context
 
 
-def _load(context: ssl.SSLContext, certificate: bytes, secret: bytes) -> None:
+def load_from_memory(context: ssl.SSLContext, certificate: bytes, secret: bytes) -> None:
     """Load a certificate and its private key, which `ssl` reads from files only: from pipes, so
     that no secret reaches a disk."""
     ends = []

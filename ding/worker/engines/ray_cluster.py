@@ -126,7 +126,7 @@ class RayCluster:
             # What listens is behind Ray's token, where this Ray has one.
             if "ray._raylet" not in sys.modules:
                 os.environ.setdefault("RAY_AUTH_MODE", "token")
-            _secure_token()
+            secure_token()
             arguments.update(address="local", include_dashboard=False)
             if self._cfg["object_store_memory"]:
                 arguments["object_store_memory"] = int(self._cfg["object_store_memory"])
@@ -257,7 +257,7 @@ def _listens(place: tuple[str, int]) -> bool:
     return False
 
 
-def _secure_token() -> None:
+def secure_token() -> None:
     """Make the file of Ray's token readable by its owner alone.
 
     Ray itself leaves it readable by all, and the token allows to run code in clusters that use it.

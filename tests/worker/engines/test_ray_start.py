@@ -29,7 +29,7 @@ def starting(monkeypatch):
     at_exit = []
     monkeypatch.setattr(ray_cluster.atexit, "register", lambda *call: at_exit.append(call))
     monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray_cluster, "_secure_token", lambda: None)
+    monkeypatch.setattr(ray_cluster, "secure_token", lambda: None)
     monkeypatch.setattr(durations, "RAY_LEAVE_EARLY", 0.3)
     return at_exit
 

@@ -28,12 +28,12 @@ def mode(path):
 
 
 def test_it_is_made_for_its_owner_alone(token):
-    ray_cluster._secure_token()
+    ray_cluster.secure_token()
     assert mode(token) == 0o600
     assert mode(token.parent) == 0o700
     assert len(token.read_text()) == 64
     content = token.read_text()
-    ray_cluster._secure_token()
+    ray_cluster.secure_token()
     assert token.read_text() == content
 
 
@@ -41,7 +41,7 @@ def test_one_that_others_can_read_is_closed_with_a_line(token, caplog):
     token.parent.mkdir()
     token.write_text("x" * 64)
     assert mode(token) == 0o666
-    ray_cluster._secure_token()
+    ray_cluster.secure_token()
     assert mode(token) == 0o600
     assert [r.getMessage().count("0666") for r in caplog.records] == [1]
 
@@ -52,11 +52,11 @@ def test_one_that_others_can_read_is_closed_with_a_line(token, caplog):
 )
 def test_none_is_made_where_ray_looks_elsewhere(token, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    ray_cluster._secure_token()
+    ray_cluster.secure_token()
     assert not token.parent.exists()
 
 
 def test_a_home_that_cannot_be_written_is_named(token):
     token.parent.write_text("no folder")
     with pytest.raises(ConfigError, match="auth_token"):
-        ray_cluster._secure_token()
+        ray_cluster.secure_token()
