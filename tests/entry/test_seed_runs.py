@@ -56,7 +56,7 @@ def config(tmp_path):
 )
 def test_seeds_may_be_ranges(config, monkeypatch, given, seeds):
     found = []
-    monkeypatch.setattr("ding.entry.cli._run", lambda options: found.extend(options["seeds"]))
+    monkeypatch.setattr("ding.entry.cli_runs.run", lambda options: found.extend(options["seeds"]))
     options = [word for text in given for word in ("-s", text)]
     assert CliRunner().invoke(main, ["-c", config, *options]).exit_code == 0
     assert found == [int(seed) for seed in seeds.split()]

@@ -73,6 +73,18 @@ class BaseLearner(Configurable):
         >>> learner.close()
     """
 
+    ckpt_name: str | None
+    collector_envstep: int
+    exp_name: str
+    instance_name: str
+    last_iter: CountVar
+    log_buffer: dict[str, LogVars]
+    logger: logging.Logger
+    priority_info: LogVars
+    rank: int
+    tb_logger: Writer | None
+    world_size: int
+
     config = dict(
         train_iterations=int(1e9),
         dataloader=dict(num_workers=0),
@@ -98,23 +110,21 @@ class BaseLearner(Configurable):
         instance_name: str | None = "learner",
     ) -> None:
         self._cfg = cfg
-        self.exp_name: str = exp_name  # type: ignore[assignment]
-        self.instance_name: str = instance_name  # type: ignore[assignment]
+        self.exp_name = exp_name  # type: ignore[assignment]
+        self.instance_name = instance_name  # type: ignore[assignment]
         self._end_flag = False
         self._dataloader: Loader | None = None
         self.rank, self.world_size = dist_info or (get_rank(), get_world_size())
         self.last_iter = CountVar(0)
         self._batch_count = 0
         self.collector_envstep = 0
-        self.ckpt_name: str | None = None
+        self.ckpt_name = None
         self.checkpoint_facts: State = {}
         self.reward_model: Rewards | None = None
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
-        self.priority_info: LogVars = {}
-        self.log_buffer: dict[str, LogVars] = {
-            k: build_log_buffer() for k in ("scalar", "scalars", "histogram")
-        }
+        self.priority_info = {}
+        self.log_buffer = {k: build_log_buffer() for k in ("scalar", "scalars", "histogram")}
         self._set_up_logging(tb_logger)
         self._hooks: dict[str, list[Hook]] = build_learner_hook_by_cfg(cfg.hook)
         self._policy: LearnMode | None = None
@@ -124,7 +134,7 @@ class BaseLearner(Configurable):
     def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
         self._train_time = self._data_time = 0.0
-        self.logger: logging.Logger = None  # type: ignore[assignment]
+        self.logger = None  # type: ignore[assignment]
         self._owns_writer = tb_logger is None
         self.tb_logger = tb_logger
         if self.rank == 0 or not self.only_monitor_rank0:
