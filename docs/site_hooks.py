@@ -218,7 +218,8 @@ def _returns(name: str, policy: type, stored: list[dict[str, Any]]) -> list[str]
 
 
 def _short(stored: dict[str, Any]) -> str:
-    return Path(stored["config"]).stem.removesuffix("_config")
+    name = Path(stored["config"]).stem.removesuffix("_config")
+    return f"SB3 on {name}" if stored.get("peer") else name
 
 
 def _panel(env: str, results: list[dict[str, Any]]) -> str:

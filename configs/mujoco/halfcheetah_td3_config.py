@@ -1,4 +1,4 @@
-"""TD3 (Fujimoto et al. 2018) with the sizes and rates of the authors' code; not run at length here.
+"""TD3 (Fujimoto et al. 2018) with the sizes and rates of the authors' code, for 200,000 steps.
 The paper has 9,637 ± 859 within 1,000,000 steps (HalfCheetah-v1).
 
 Needs MuJoCo: ``pip install .[mujoco]``.
