@@ -10,7 +10,7 @@ is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluati
 run again replaces the stored one; ``--from FOLDER`` stores an existing run, even one
 that has not ended. The first paragraph of a config's docstring should name the published return and
 its source: it becomes the table's last column. ``--peer sb3`` trains SB3 with the config's
-hyperparameters (PPO, SAC and TD3) in an environment of its own, and stores
+hyperparameters (PPO, SAC and TD3) in a separate virtual environment, and stores
 ``docs/returns/sb3_<config>.json``. Drawing needs matplotlib (``pip install .[bench]``).
 ``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo if none are named.
 """
