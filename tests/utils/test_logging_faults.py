@@ -134,9 +134,10 @@ def test_lines_that_repeat_are_counted(root):
 
 
 def test_a_part_s_log_is_one_handler(root):
+    set_logs({}, "run/a.txt")  # in place of what an earlier part of this process may have
     handlers = len(root.handlers)
-    for name in ("a", "b", "c"):
+    for name in ("b", "c"):
         set_logs({}, f"run/{name}.txt")
-    assert len(root.handlers) == handlers + 1
+    assert len(root.handlers) == handlers
     set_logs({})
     assert len(root.handlers) <= max(handlers, 1)
