@@ -27,8 +27,8 @@ def check_loss(policy: object, loss: float, batch: Mapping[str, object]) -> None
         "gradients"
     )
     raise DataError(
-        f"{type(policy).__name__}: the loss is {loss}; {cause}. The weights are as they were "
-        "before this update"
+        f"{type(policy).__name__}: the loss is {loss}; {cause}. No weights were changed by "
+        "this loss"
     )
 
 

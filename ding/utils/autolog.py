@@ -372,6 +372,6 @@ class LoggedModel(Generic[_TimeObjectType]):
         ]
 
 
-#: These names were in modules of their own, which scripts import.
+#: Scripts import these names from these documented modules.
 for _module in ("data", "model", "time_ctl", "value"):
     sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]

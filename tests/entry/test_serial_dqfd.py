@@ -46,7 +46,7 @@ def configs(folder, type_="dqfd", **policy):
 
 
 def with_expert(folder, type_, policy):
-    """The configs of a run, and of an expert that is a network of its own."""
+    """The configs of a run, and of an expert with another network."""
     main = EasyDict(exp_name=str(folder), env=ENV, policy=policy)
     expert = EasyDict(
         exp_name="unused", env=ENV, policy=dict(model=dict(obs_shape=4, action_shape=2))
