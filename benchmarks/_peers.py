@@ -18,7 +18,8 @@ _TORCH = "torch==2.13.0"
 #: Name of the environment to what is installed into it, one pip call each.
 ENVIRONMENTS: dict[str, list[list[str]]] = {
     "peers": [
-        [_TORCH, "gymnasium[box2d,mujoco]==1.4.0"],
+        # The same physics: HalfCheetah moves otherwise from MuJoCo 4 on.
+        ["-c", str(HERE.parent / "constraints.txt"), "torch", "gymnasium[box2d,mujoco]"],
         ["stable-baselines3"],
         ["cpprb"],
         ["torchrl"],

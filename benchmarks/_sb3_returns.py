@@ -8,10 +8,11 @@ on an environment that is not trained on.
 import json
 import sys
 import time
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-import stable_baselines3
 from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -34,9 +35,18 @@ def main() -> None:
         "updates": model._n_updates,
         "seconds": round(time.perf_counter() - began, 1),
         "evaluations": watch.evaluations,
-        "versions": {"stable-baselines3": stable_baselines3.__version__},
+        "versions": versions("stable-baselines3", "gymnasium", "torch", "mujoco", "box2d"),
     }
     print(json.dumps(result))
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def make_envs(job: dict[str, Any]) -> tuple[VecEnv, VecEnv]:
