@@ -53,7 +53,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         *("coordinator.run_files", "coordinator.task_scheduler"),
     ),
     "Buffers": (
-        *("coordinator.chunk_buffer", "coordinator.chunk_store"),
+        *("coordinator.chunk_buffer", "coordinator.chunk_table"),
         *("coordinator.buffer_pace", "coordinator.row_server"),
     ),
     "CommCoordinator": ("coordinator.comm_coordinator",),

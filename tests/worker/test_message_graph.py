@@ -13,6 +13,7 @@ from ding.worker import seams
 from ding.worker.coordinator.base_parallel_commander import BaseCommander
 from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.chunk_table import ChunkTable
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
 from ding.worker.coordinator.coordinator import Coordinator
 from ding.worker.coordinator.core import Core
@@ -38,6 +39,7 @@ HEARERS = {
     ("Core", Core): Core,
     ("Control", RunControl): seams.Control,
     ("Buffers", ChunkBuffer): ChunkBuffer,
+    ("Buffers", ChunkTable): ChunkTable,
     ("Buffers", BufferPace): BufferPace,
     ("SampleStore", LocalCarrier): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,

@@ -122,7 +122,11 @@ class RatioStatus(TypedDict):
     tolerance: float
 
 
-class BufferPace:
+#: The ratio of a buffer without one: whatever comes, both sides may continue.
+_FREE = SampleRatio(1.0, float(UNLIMITED), min_size=0)
+
+
+class BufferPace(RateLimiter):
     """Keeps collectors and the learner of a buffer within the ratio, and files within the space.
 
     Args:
@@ -132,8 +136,8 @@ class BufferPace:
     """
 
     def __init__(self, name: str, ratio: SampleRatio | None, space: SpaceQuota) -> None:
-        self._name, self._space = name, space
-        self._limiter = None if ratio is None else RateLimiter(ratio)
+        super().__init__(ratio or _FREE)
+        self._name, self._space, self._is_free = name, space, ratio is None
         # Collectors, and whether they may write less than there is space for.
         self._paced: dict[str, bool] = {}
         self._largest = 0
@@ -143,26 +147,14 @@ class BufferPace:
         """A chunk has come."""
         self._largest = max(self._largest, size)
         self._row_bytes = size / rows
-        if self._limiter is not None:
-            self._limiter.insert(rows)
+        self.insert(rows)
 
-    def may_draw(self, batch_size: int) -> bool:
-        return self._limiter is None or self._limiter.can_sample(batch_size)
-
-    def drawn(self, batch_size: int) -> None:
-        """A batch was drawn."""
-        if self._limiter is not None:
-            self._limiter.sample(batch_size)
-
-    def note_lack(self) -> None:
-        """There are too few rows to draw from, whatever collectors have put in."""
-        if self._limiter is not None and self._limiter.balance > 0:
-            self._limiter.starve()
+    def can_sample(self, n: int) -> bool:
+        return self._is_free or super().can_sample(n)
 
     def has_room(self) -> bool:
         """Whether collectors may continue, or have to wait for the learner."""
-        limiter = self._limiter
-        return limiter is None or limiter.room >= max(1, int(_WORTHWHILE * limiter.span))
+        return self._is_free or self.room >= max(1, int(_WORTHWHILE * self.span))
 
     def paces(self, worker: str) -> bool:
         """Whether a collector may write no more because of the learner, not for lack of space."""
@@ -181,7 +173,7 @@ class BufferPace:
         Raises:
             ConfigError: A chunk that is larger than the limit.
         """
-        limit, limiter = self._space.max_bytes, self._limiter
+        limit = self._space.max_bytes
         if limit is not None and need > limit:
             raise ConfigError(
                 f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
@@ -189,8 +181,8 @@ class BufferPace:
             )
         self._paced[worker] = True
         allowed = None
-        if limiter is not None and self._row_bytes:
-            rows = -(-limiter.room // len(self._paced))
+        if not self._is_free and self._row_bytes:
+            rows = -(-self.room // len(self._paced))
             if not rows:
                 return written
             allowed = written + max(int(rows * self._row_bytes) + _FILE_SLACK, need)
@@ -207,21 +199,21 @@ class BufferPace:
 
     def ratio_status(self) -> RatioStatus | None:
         """How often samples are drawn; None without a target."""
-        if self._limiter is None:
+        if self._is_free:
             return None
         return {
-            "target": self._limiter.ratio.samples_per_insert,
-            "reached": self._limiter.reached,
-            "balance": self._limiter.balance,
-            "tolerance": self._limiter.ratio.tolerance,
+            "target": self.ratio.samples_per_insert,
+            "reached": self.reached,
+            "balance": self.balance,
+            "tolerance": self.ratio.tolerance,
         }
 
     def state_dict(self) -> dict[str, Any]:
-        limiter = None if self._limiter is None else self._limiter.state_dict()
+        limiter = None if self._is_free else super().state_dict()
         return {"largest": self._largest, "limiter": limiter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of another one, whatever its ratio."""
         self._largest = int(state["largest"])
-        if self._limiter is not None and state["limiter"] is not None:
-            self._limiter.load_state_dict(state["limiter"])
+        if not self._is_free and state["limiter"] is not None:
+            super().load_state_dict(state["limiter"])

@@ -11,14 +11,14 @@ from ding.data.buffer.rate_limiter import SampleRatio
 from ding.data.chunks import chunk_pattern
 from ding.data.priorities import checked_priorities
 from ding.utils.errors import ConfigError
-from ding.worker.messages import ChunkReport, Json
+from ding.worker.messages import Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
 from ding.worker.seams import SampleStore
 from ding.worker.tasks import Config, StateDict
 
 from .buffer_pace import BufferPace, SpaceQuota
-from .chunk_store import Chunk, ChunkStore, parse_meta
+from .chunk_table import Chunk, ChunkTable, parse_meta
 from .row_server import RowServer
 from .turn import Turn
 
@@ -26,11 +26,9 @@ _logger = logging.getLogger(__name__)
 
 #: Capacity of a buffer that has none.
 _NO_LIMIT = 1 << 62
-#: Chunks that one message names at most.
-_MOST_NAMED = 2048
 
 
-class ChunkBuffer:
+class ChunkBuffer(ChunkTable):
     """Which chunks a replay buffer needs, how many samples it has, and how fast it may be used.
 
     The samples are where they are trained on, in a learner's
@@ -65,19 +63,16 @@ class ChunkBuffer:
         ratio: SampleRatio | None = None,
         turn: Turn | None = None,
     ) -> None:
-        self._name, self._space, self._turn = name, space, turn or Turn()
+        super().__init__(store, turn or Turn())
+        self._name, self._space = name, space
         self.cfg = _plain(cfg)
         own = buffer_config(cfg)
         kind = get_buffer_cls(own)
         defaults = kind.default_config() if hasattr(kind, "default_config") else {}
         size = own.get("replay_buffer_size", defaults.get("replay_buffer_size", _NO_LIMIT))
         self.capacity = int(size)
-        self._chunks = ChunkStore(store, self._turn)
-        self._unsent: dict[int, Chunk] = {}  # by their numbers, the oldest first
-        self._received: dict[int, Chunk] = {}  # likewise
-        self._on_the_way = 0  # samples of chunks that were not taken in yet
         self._taken_in = 0  # samples that the replay buffer has, as it said last
-        self._rows = RowServer(cfg, exp_name, name, tb_logger, self._chunks)
+        self._rows = RowServer(cfg, exp_name, name, tb_logger, self)
         controller = cfg.get("thruput_controller") or {}
         # With which part of a batch the buffer begins to serve.
         self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
@@ -99,7 +94,7 @@ class ChunkBuffer:
         data_id, rows, columns = parse_meta(meta)
         if "priority" in columns:
             checked_priorities(columns["priority"], rows)
-        size = self._chunks.size_of(data_id, meta.get("size", 0))
+        size = self._size_of(data_id, meta.get("size", 0))
         if self.max_bytes is not None and size > self.max_bytes:
             raise ConfigError(
                 f"{self._name}: chunk {data_id} has {size} bytes, path_data_limit={self.max_bytes} "
@@ -109,11 +104,9 @@ class ChunkBuffer:
         if "sample_num" in meta:
             reported = {name: _json(columns[name]) for name in _REPORTED if name in columns}
             facts = {"sample_num": rows, **reported}
-        if data_id in self._chunks or self._closed:
+        if self._closed or self.find(data_id) is not None:
             return
-        chunk = self._chunks.add(data_id, rows, size, facts)
-        self._unsent[chunk.number] = chunk
-        self._on_the_way += rows
+        self._add(data_id, rows, size, facts)
         self.push_count += rows
         self.pace.put_in(rows, size)
 
@@ -121,23 +114,8 @@ class ChunkBuffer:
 
     def begin(self) -> None:
         """A learner begins: it is named all chunks that are left."""
-        self._received, self._taken_in = {}, 0
-        self._unsent = {chunk.number: chunk for chunk in self._chunks.live()}
-        self._on_the_way = sum(chunk.rows for chunk in self._unsent.values())
-        for chunk in self._unsent.values():
-            chunk.is_received = False
-
-    def take_chunks(self) -> tuple[ChunkReport, ...]:
-        """What the learner has not been named yet, a message full of it."""
-        if len(self._unsent) <= _MOST_NAMED:
-            named, self._unsent = [*self._unsent.values()], {}
-        else:
-            numbers = [number for number, _ in zip(self._unsent, range(_MOST_NAMED))]
-            named = [self._unsent.pop(number) for number in numbers]
-        return tuple(
-            ChunkReport(c.data_id, None, None, c.size, {**c.facts, "number": c.number})
-            for c in named
-        )
+        super().begin()
+        self._taken_in = 0
 
     def note_replay(
         self, received: Iterable[str], left: Iterable[str], rows: int, is_starved: bool = False
@@ -146,42 +124,26 @@ class ChunkBuffer:
         ``left``, and has ``rows`` samples, too few for a batch if it ``is_starved``."""
         with self._turn:
             self._taken_in = rows
-            for chunk in filter(None, map(self._chunks.find, received)):
-                if chunk.is_live and not chunk.is_received:
-                    chunk.is_received = True
-                    self._on_the_way -= chunk.rows
-                    self._unsent.pop(chunk.number, None)
-                    self._received[chunk.number] = chunk
-            self._leave(filter(None, map(self._chunks.find, left)))
-            if is_starved and not self._on_the_way:
-                self.pace.note_lack()
-            self._turn.later(self._chunks.remove_unused)
-
-    def _leave(self, chunks: Iterable[Chunk]) -> None:
-        """The replay buffer does not need these chunks any more."""
-        for chunk in chunks:
-            if not chunk.is_live:
-                continue
-            if not chunk.is_received:
-                self._on_the_way -= chunk.rows
-            self._unsent.pop(chunk.number, None)
-            self._received.pop(chunk.number, None)
-            self._chunks.leave(chunk)
+            self._receive(received)
+            self._leave(filter(None, map(self.find, left)))
+            if is_starved and not self.on_the_way:
+                self.pace.starve()
+            self._turn.later(self.remove_unused)
 
     def permit(self, batch_size: int, wanted: int) -> int:
         """How many batches may be drawn now, ``wanted`` at most; they are counted as drawn."""
         if not self._has_enough(batch_size):
-            self.pace.note_lack()
+            self.pace.starve()
             return 0
         count = 0
-        while count < wanted and self.pace.may_draw(batch_size):
-            self.pace.drawn(batch_size)
+        while count < wanted and self.pace.can_sample(batch_size):
+            self.pace.sample(batch_size)
             count += 1
         return count
 
     def holds_learner(self, batch_size: int) -> bool:
         """Whether an available batch may only be drawn after collectors have sent more samples."""
-        return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
+        return self._has_enough(batch_size) and not self.pace.can_sample(batch_size)
 
     def _has_enough(self, batch_size: int) -> bool:
         """Whether there are enough samples for a batch, judging by their number."""
@@ -199,21 +161,21 @@ class ChunkBuffer:
         self.note_replay(news.received, news.left, news.rows, news.starved)
         for data_id, cause in news.bad:
             self.drop_chunk(data_id, cause)
-        if not (self._has_enough(batch_size) and self.pace.may_draw(batch_size)):
+        if not (self._has_enough(batch_size) and self.pace.can_sample(batch_size)):
             return None
         rows = self._rows.draw(batch_size, cur_learner_iter)
         if rows is None:
             self._refused_at = self.push_count
-            self.pace.note_lack()
+            self.pace.starve()
         else:
-            self.pace.drawn(batch_size)
+            self.pace.sample(batch_size)
         return rows
 
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
         """The rows of a batch are not needed any more."""
         with self._turn:
             self._rows.release(rows)
-            self._turn.later(self._chunks.remove_unused)
+            self._turn.later(self.remove_unused)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
         """Give samples that `sample_rows` drew the priorities that learning gave them."""
@@ -224,19 +186,19 @@ class ChunkBuffer:
     def drop_chunk(self, data_id: str, cause: str) -> int:
         """Never draw the samples of a chunk again, and remove its file; returns their number."""
         with self._turn:
-            chunk = self._chunks.find(data_id)
+            chunk = self.find(data_id)
             if chunk is None or not chunk.is_live:
                 return 0
             self._leave([chunk])
             self._rows.drop([chunk])
-            self._turn.later(self._chunks.remove_unused)
+            self._turn.later(self.remove_unused)
         text = "%s: %d samples of chunk %s dropped: %s"
         _logger.warning(text, self._name, chunk.rows, data_id, cause)
         return chunk.rows
 
     def evict(self, n_bytes: int) -> None:
         """Remove the oldest chunks, of ``n_bytes``; a learner keeps the samples that it has."""
-        kept, n_chunk_bytes = max(self._chunks.kept_rows, 1), max(self._chunks.bytes, 1)
+        kept, n_chunk_bytes = max(self.kept_rows, 1), max(self.bytes, 1)
         fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
         oldest: list[Chunk] = []
         for chunk in itertools.chain(self._received.values(), self._unsent.values()):
@@ -246,7 +208,7 @@ class ChunkBuffer:
             oldest.append(chunk)
         self._leave(oldest)
         self._rows.drop(oldest)
-        self._chunks.remove_unused()
+        self.remove_unused()
         if oldest and not self._has_evicted:
             self._has_evicted = True
             _logger.warning(
@@ -259,7 +221,7 @@ class ChunkBuffer:
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts again: what it had written and not reported is removed,
         and what it had not used is free."""
-        self._chunks.remove_strangers(chunk_pattern(self._name, worker))
+        self._remove_strangers(chunk_pattern(self._name, worker))
         with self._turn:
             self.pace.forget_worker(worker)
 
@@ -267,29 +229,19 @@ class ChunkBuffer:
 
     def count(self) -> int:
         """Samples that can be drawn, those on their way included."""
-        return min(self._taken_in + self._on_the_way, self.capacity)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the files that have not been removed."""
-        return self._chunks.bytes
+        return min(self._taken_in + self.on_the_way, self.capacity)
 
     @property
     def max_bytes(self) -> int | None:
         """Bytes that they may have, with those of all buffers that share the space."""
         return self._space.max_bytes
 
-    @property
-    def files(self) -> int:
-        """Files that samples or batches on the way refer to."""
-        return len(self._chunks)
-
     # ------------------------------------------------------------------ state and end
 
     def state_dict(self) -> StateDict:
         """State from which another buffer continues, with the chunk files that exist then."""
         return {
-            "chunks": self._chunks.state_dict(),
+            "chunks": self._table_state(),
             "rows": self._rows.state_dict(),
             "pace": self.pace.state_dict(),
             "push_count": self.push_count,
@@ -301,17 +253,14 @@ class ChunkBuffer:
         Returns the chunks that are dropped because their files are missing or have another size.
         """
         with self._turn:
-            self._chunks.load_state_dict(state["chunks"])
+            gone = self._load_table(state["chunks"])
             self._rows.load_state_dict(state["rows"])
             self.pace.load_state_dict(state["pace"])
             self.push_count = int(state["push_count"])
-            gone = [chunk for chunk in self._chunks.live() if not self._chunks.is_whole(chunk)]
-            for chunk in gone:
-                self._chunks.leave(chunk)
             self.begin()
-            self._turn.later(self._chunks.remove_unused)
-        self._chunks.remove_strangers(chunk_pattern(self._name))
-        return [chunk.data_id for chunk in gone]
+            self._turn.later(self.remove_unused)
+        self._remove_strangers(chunk_pattern(self._name))
+        return gone
 
     def close(self, remove_files: bool) -> None:
         """End, and perhaps remove all chunks of this buffer, known or not, finished or not."""
@@ -321,7 +270,7 @@ class ChunkBuffer:
             self._closed = True
             self._rows.close()
         if remove_files:
-            self._chunks.remove_all(chunk_pattern(self._name))
+            self._remove_all(chunk_pattern(self._name))
         with self._turn:
             self._space.tenants.remove(self)
 

@@ -14,7 +14,7 @@ from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews
 from ding.worker.tasks import Config
 
-from .chunk_store import Chunk, ChunkStore, parse_meta
+from .chunk_table import Chunk, ChunkTable, parse_meta
 
 #: What the buffer says of rows that learners have no need of: it is in the data, or for the buffer.
 _NOT_SENT = frozenset({"chunk", "collect_iter", "use", "staleness"})
@@ -28,7 +28,7 @@ class RowServer:
     """
 
     def __init__(
-        self, cfg: Config, exp_name: str, name: str, tb_logger: object, chunks: ChunkStore
+        self, cfg: Config, exp_name: str, name: str, tb_logger: object, chunks: ChunkTable
     ) -> None:
         self._given = cfg, exp_name, name, tb_logger
         self._chunks = chunks
@@ -59,13 +59,13 @@ class RowServer:
         assert self._replay is not None, "take_in() comes first"
         batch, _ = self._replay.sample(batch_size, cur_iter)
         drawn = [_in_json(row) for row in batch or ()]
-        found = {row["chunk"]: self._chunks.numbered(row["chunk"]) for row in drawn}
+        found = {row["chunk"]: self._chunks.find(row["chunk"]) for row in drawn}
         # Buffers that cannot remove items still have those of chunks that were dropped.
         whole = [(chunk, row) for row in drawn if (chunk := found[row["chunk"]]) is not None]
         if not whole:
             return None
         chunks = [chunk for chunk in found.values() if chunk is not None]
-        self._chunks.pin(chunks)
+        self._chunks.pin(chunks, 1)
         batch_id, self._next_id = self._next_id, self._next_id + 1
         self._in_flight[batch_id] = chunks
         rows: list[dict[str, Json]] = []
@@ -79,7 +79,7 @@ class RowServer:
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
         """The rows of a batch are not needed any more."""
         batch_id = cast(int, rows[0].get("batch_id")) if rows else -1
-        self._chunks.unpin(self._in_flight.pop(batch_id, []))
+        self._chunks.pin(self._in_flight.pop(batch_id, []), -1)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
         """Give sampled items new priorities; `DataError`, and no change, if they are damaged."""

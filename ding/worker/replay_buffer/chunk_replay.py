@@ -15,7 +15,7 @@ from ding.data.buffer.ring_buffer import RingBuffer, taken
 from ding.data.columns import Columns
 from ding.utils import durations
 from ding.utils.errors import ChunkError, ConfigError, DataError
-from ding.worker.coordinator.chunk_store import parse_meta
+from ding.worker.coordinator.chunk_table import parse_meta
 from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer, create_buffer, get_buffer_cls

@@ -1,5 +1,6 @@
-"""The stored chunks of samples, their users, and their removal from the store."""
+"""The chunks of a buffer: who needs them, and their removal from the store."""
 
+import itertools
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ding.utils.errors import CheckpointWriteError, DataError
-from ding.worker.messages import Json
+from ding.worker.messages import ChunkReport, Json
 from ding.worker.seams import SampleStore
 from ding.worker.tasks import StateDict
 
@@ -16,6 +17,8 @@ from .turn import Turn
 
 _logger = logging.getLogger(__name__)
 _MOST_ROWS = 1 << 24
+#: Chunks that one message names at most.
+_MOST_NAMED = 2048
 
 
 def parse_meta(meta: object) -> tuple[str, int, dict[str, np.ndarray]]:
@@ -94,8 +97,8 @@ class Chunk:
     pins: int = 0
 
 
-class ChunkStore:
-    """Knows which chunks a replay buffer needs, and which batches on the way need them.
+class ChunkTable:
+    """Knows which chunks a replay buffer has or is to have, and which batches on the way need them.
 
     A chunk that neither needs is removed from the sample store by the next `remove_unused`; until
     then its bytes count. The methods that remove take the turn themselves, the others are called
@@ -104,6 +107,11 @@ class ChunkStore:
     Args:
         store: Where the chunks are; None if there are none to look after.
         turn: Is not held while chunks are removed, as disks may be slow.
+
+    Attributes:
+        bytes: Bytes of all chunks that have not been removed.
+        kept_rows: Samples of these.
+        on_the_way: Samples of live chunks that the replay buffer has not taken in yet.
     """
 
     def __init__(self, store: SampleStore | None, turn: Turn) -> None:
@@ -112,65 +120,88 @@ class ChunkStore:
         self._forget()
 
     def _forget(self) -> None:
-        self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
+        # All by ascending numbers: the oldest first.
+        self._chunks: dict[int, Chunk] = {}
+        self._unsent: dict[int, Chunk] = {}  # not named to the learner yet
+        self._received: dict[int, Chunk] = {}
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        # Chunks that nothing may need any more, or that could not be removed, by their numbers.
+        # Chunks that nothing may need any more, or that could not be removed.
         self._left: dict[int, Chunk] = {}
-        #: Samples and bytes of all chunks that have not been removed.
-        self.kept_rows = self.bytes = 0
+        self.kept_rows = self.bytes = self.on_the_way = 0
 
-    def __len__(self) -> int:
+    @property
+    def files(self) -> int:
+        """Files that samples or batches on the way refer to."""
         return len(self._by_id)
 
-    def __contains__(self, data_id: object) -> bool:
-        return data_id in self._by_id
+    def find(self, key: str | int) -> Chunk | None:
+        """The chunk of a name, or of a number."""
+        return self._by_id.get(key) if isinstance(key, str) else self._chunks.get(key)
 
-    def find(self, data_id: str) -> Chunk | None:
-        return self._by_id.get(data_id)
+    # ------------------------------------------------------------------ what a learner has
 
-    def numbered(self, number: int) -> Chunk | None:
-        return self._chunks.get(number)
+    def _add(self, data_id: str, rows: int, size: int, facts: dict[str, Json]) -> None:
+        """A replay buffer is to have a chunk."""
+        chunk = Chunk(data_id, self._next, rows, size, facts)
+        self._next += 1
+        self._chunks[chunk.number] = self._unsent[chunk.number] = self._by_id[data_id] = chunk
+        self.bytes += size
+        self.kept_rows += rows
+        self.on_the_way += rows
 
-    def live(self) -> list[Chunk]:
-        """The chunks that a replay buffer needs, the oldest first."""
-        return [chunk for chunk in self._chunks.values() if chunk.is_live]
+    def begin(self) -> None:
+        """A learner begins: it is named all chunks that are left."""
+        self._received = {}
+        self._unsent = {number: chunk for number, chunk in self._chunks.items() if chunk.is_live}
+        self.on_the_way = sum(chunk.rows for chunk in self._unsent.values())
+        for chunk in self._unsent.values():
+            chunk.is_received = False
 
-    def size_of(self, data_id: str, reported: object) -> int:
+    def take_chunks(self) -> tuple[ChunkReport, ...]:
+        """What the learner has not been named yet, a message full of it."""
+        numbers = list(itertools.islice(self._unsent, _MOST_NAMED))
+        named = map(self._unsent.pop, numbers)
+        return tuple(
+            ChunkReport(c.data_id, None, None, c.size, {**c.facts, "number": c.number})
+            for c in named
+        )
+
+    def _receive(self, data_ids: Iterable[str]) -> None:
+        """The replay buffer has taken in these chunks."""
+        for chunk in filter(None, map(self.find, data_ids)):
+            if chunk.is_live and not chunk.is_received:
+                chunk.is_received = True
+                self.on_the_way -= chunk.rows
+                self._unsent.pop(chunk.number, None)
+                self._received[chunk.number] = chunk
+
+    def _leave(self, chunks: Iterable[Chunk]) -> None:
+        """The replay buffer does not need these chunks any more."""
+        for chunk in chunks:
+            if not chunk.is_live:
+                continue
+            if not chunk.is_received:
+                self.on_the_way -= chunk.rows
+            self._unsent.pop(chunk.number, None)
+            self._received.pop(chunk.number, None)
+            chunk.is_live = False
+            self._left[chunk.number] = chunk
+
+    def pin(self, chunks: Iterable[Chunk], batches: int) -> None:
+        """Count the batches on the way that need these chunks: 1 for one more, -1 for one fewer."""
+        for chunk in chunks:
+            chunk.pins += batches
+            self._left[chunk.number] = chunk
+
+    # ------------------------------------------------------------------ files
+
+    def _size_of(self, data_id: str, reported: object) -> int:
         """Bytes of a chunk; what its writer reported if it cannot be looked up."""
         found = None if self._store is None else self._store.size(data_id)
         if found is not None:
             return found  # else a learner that needs it will report the chunk as bad
         return reported if isinstance(reported, int) and reported >= 0 else 0
-
-    def is_whole(self, chunk: Chunk) -> bool:
-        """Whether a chunk is in the store, with the size it had."""
-        return self._store is None or self._store.size(chunk.data_id) == chunk.size
-
-    def add(self, data_id: str, rows: int, size: int, facts: dict[str, Json]) -> Chunk:
-        """A chunk that a replay buffer needs from now on."""
-        chunk = Chunk(data_id, self._next, rows, size, facts)
-        self._next += 1
-        self._chunks[chunk.number] = self._by_id[data_id] = chunk
-        self.bytes += size
-        self.kept_rows += rows
-        return chunk
-
-    def leave(self, chunk: Chunk) -> None:
-        """No replay buffer needs a chunk any more."""
-        chunk.is_live = False
-        self._left[chunk.number] = chunk
-
-    def pin(self, chunks: Iterable[Chunk]) -> None:
-        """A batch needs these chunks."""
-        for chunk in chunks:
-            chunk.pins += 1
-
-    def unpin(self, chunks: Iterable[Chunk]) -> None:
-        """A batch does not need these chunks any more."""
-        for chunk in chunks:
-            chunk.pins -= 1
-            self._left[chunk.number] = chunk
 
     def remove_unused(self) -> None:
         """Remove chunks that neither replay buffer nor batches need any more."""
@@ -202,14 +233,14 @@ class ChunkStore:
         self._stuck.discard(data_id)
         return True
 
-    def remove_strangers(self, names: re.Pattern[str]) -> None:
+    def _remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove what matches, finished or not, and is no chunk that is needed."""
         if self._store is not None:
             with self._turn:
                 known = set(self._by_id)
             self._store.clear(names, keep=known)
 
-    def remove_all(self, names: re.Pattern[str]) -> None:
+    def _remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all chunks, and all that matches."""
         with self._turn:
             known = {*self._by_id, *(chunk.data_id for chunk in self._left.values())}
@@ -218,9 +249,11 @@ class ChunkStore:
         if self._store is not None:
             self._store.clear(names)
 
-    def state_dict(self) -> StateDict:
+    # ------------------------------------------------------------------ state
+
+    def _table_state(self) -> StateDict:
         """The live chunks; pins are of batches that no learner waits for after a restart."""
-        chunks = self.live()
+        chunks = [chunk for chunk in self._chunks.values() if chunk.is_live]
         return {
             "next": self._next,
             "data_id": [chunk.data_id for chunk in chunks],
@@ -230,10 +263,15 @@ class ChunkStore:
             "facts": [chunk.facts for chunk in chunks],
         }
 
-    def load_state_dict(self, state: StateDict) -> None:
+    def _load_table(self, state: StateDict) -> list[str]:
+        """Continue from a state; returns the chunks whose files are missing or of another size."""
         self._forget()
         columns = (state[name].tolist() for name in ("number", "rows", "size"))
         for data_id, number, rows, size, facts in zip(state["data_id"], *columns, state["facts"]):
             self._next = number
-            self.add(data_id, rows, size, facts)
+            self._add(data_id, rows, size, facts)
         self._next = state["next"]
+        store = self._store
+        gone = [c for c in self._chunks.values() if store and store.size(c.data_id) != c.size]
+        self._leave(gone)
+        return [chunk.data_id for chunk in gone]
