@@ -20,7 +20,7 @@ PATHS = sorted(p for p in CONFIGS.rglob("*_config.py") if p.parent.name != "para
 EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 SAMPLES = 128
 #: Environments whose episodes take long, or much work.
-LONG = ("PongNoFrameskip-v4", "HalfCheetah-v5", "Hopper-v4")
+LONG = ("PongNoFrameskip-v4", "HalfCheetah-v5", "Hopper-v5")
 #: Pipelines whose configs name an expert that is another config's run; their policies train
 #: without one, too.
 EXPERTS = ("serial_pipeline_dqfd", "serial_pipeline_r2d3")
