@@ -19,24 +19,14 @@ class DiscreteHead(nn.Module):
     Args:
         hidden_size: Width of the hidden layers.
         layer_num: Number of hidden layers before the last linear layer.
-        noise: Use noisy linear layers.
-        input_size: ``hidden_size`` unless given.
+        layers: Further arguments of `head_mlp`, as for all heads of values.
     """
 
     def __init__(
-        self,
-        hidden_size: int,
-        output_size: int,
-        layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        dropout: float | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        self, hidden_size: int, output_size: int, layer_num: int = 1, **layers: Any
     ) -> None:
         super().__init__()
-        layers = (activation, norm_type, dropout, noise, input_size)
-        self.Q = head_mlp(hidden_size, output_size, layer_num, *layers)
+        self.Q = head_mlp(hidden_size, output_size, layer_num, **layers)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"logit": self.Q(x)}
@@ -57,18 +47,13 @@ class DuelingHead(nn.Module):
         layer_num: int = 1,
         a_layer_num: int | None = None,
         v_layer_num: int | None = None,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        dropout: float | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__()
         a_layer_num = layer_num if a_layer_num is None else a_layer_num
         v_layer_num = layer_num if v_layer_num is None else v_layer_num
-        layers = (activation, norm_type, dropout, noise, input_size)
-        self.A = head_mlp(hidden_size, output_size, a_layer_num, *layers)
-        self.V = head_mlp(hidden_size, 1, v_layer_num, *layers)
+        self.A = head_mlp(hidden_size, output_size, a_layer_num, **layers)
+        self.V = head_mlp(hidden_size, 1, v_layer_num, **layers)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         advantage = self.A(x)
@@ -85,7 +70,6 @@ class BranchingHead(nn.Module):
         layer_num: Hidden layers of each part, before its last linear layer.
         a_layer_num: Those of the advantages, ``layer_num`` unless given.
         v_layer_num: Those of the value, ``layer_num`` unless given.
-        input_size: ``hidden_size`` unless given.
     """
 
     def __init__(
@@ -96,15 +80,11 @@ class BranchingHead(nn.Module):
         layer_num: int = 1,
         a_layer_num: int | None = None,
         v_layer_num: int | None = None,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__()
         a_layer_num = layer_num if a_layer_num is None else a_layer_num
         v_layer_num = layer_num if v_layer_num is None else v_layer_num
-        layers: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        layers["input_size"] = input_size
         self.V = head_mlp(hidden_size, 1, v_layer_num, **layers)
         self.branches = nn.ModuleList(
             head_mlp(hidden_size, action_bins_per_branch, a_layer_num, **layers)
@@ -321,6 +301,7 @@ def head_mlp(
     """The stack of hidden layers, and the last linear layer without norm or activation.
 
     Args:
+        noise: Use noisy linear layers.
         input_size: ``hidden_size`` unless given.
     """
     sizes = [input_size or hidden_size] + [hidden_size] * layer_num

@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Callable, Collection, Mapping
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, cast
 
 from torch import nn
@@ -13,6 +13,8 @@ from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
+_BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD
+_REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def create_model(cfg: Mapping[str, Any]) -> nn.Module:
@@ -46,22 +48,25 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
 # the signature. A class that takes what another takes therefore shows all of them, and has them in
 # its source once.
 def takes_as(
-    base: type, without: Collection[str] = (), **defaults: Any
+    base: type, without: Collection[str] = (), after: str = "self", **defaults: Any
 ) -> Callable[[_Init], _Init]:
     """For a constructor that takes what another class's takes, and gets it by name.
 
     Args:
-        base: That class.
-        without: Parameters of it that are left out; those declared before ``**kwargs`` come first.
+        base: That class; its keyword-only parameters are for its subclasses.
+        without: Parameters of it that are left out.
+        after: The parameter that those which the constructor itself declares follow.
         defaults: Other defaults than there.
     """
-    theirs = signature(base).parameters.values()
+    theirs = [p for p in signature(base).parameters.values() if p.kind is _BY_PLACE]
 
     def decorate(init: _Init) -> _Init:
-        *own, _ = signature(init).parameters.values()
+        this, *others = signature(init).parameters.values()
+        own = [p.replace(kind=_BY_PLACE) for p in others if p.kind not in _REST]
         taken = [p for p in theirs if p.name not in without]
         taken = [p.replace(default=defaults.get(p.name, p.default)) for p in taken]
-        shown = Signature([*own, *taken])
+        place = [this.name, *(p.name for p in taken)].index(after)
+        shown = Signature([this, *taken[:place], *own, *taken[place:]])
 
         @functools.wraps(init)
         def constructor(*args: Any, **kwargs: Any) -> None:

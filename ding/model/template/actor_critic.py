@@ -27,17 +27,23 @@ class ByMode(nn.Module):
 class ActorCritic(ByMode, OtherNames):
     """An actor and a critic with a shared encoder or separate ones.
 
-    Subclasses set ``actor_head`` and ``critic_head`` and have a method for each name in `mode`.
+    Subclasses have a method for each name in `mode`.
 
     Args:
         encoder: The actor's encoder, held as ``actor_encoder``; as ``encoder`` when it is shared.
         critic_encoder: ``None`` to share the other.
+        heads: The actor's and the critic's, unless the subclass sets them.
     """
 
     actor_head: Any
     critic_head: Any
 
-    def __init__(self, encoder: nn.Module, critic_encoder: nn.Module | None) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        critic_encoder: nn.Module | None,
+        heads: tuple[nn.Module, nn.Module] | None = None,
+    ) -> None:
         super().__init__()
         self.share_encoder = critic_encoder is None
         if critic_encoder is None:
@@ -45,6 +51,10 @@ class ActorCritic(ByMode, OtherNames):
         else:
             self.actor_encoder = encoder
             self.critic_encoder = critic_encoder
+        if heads is not None:
+            # The critic's first: so optimisers of old checkpoints count the parameters.
+            self.critic_head = heads[1]
+            self.actor_head = heads[0]
 
     # Views, not submodules: a state dict then holds every tensor once.
     @property
@@ -80,6 +90,10 @@ class ValueActorCritic(ActorCritic):
     """Policy and state value; subclasses define the encoders' inputs and the ``logit``."""
 
     mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
+
+    def forward(self, x: Any, mode: str) -> dict[str, Any]:
+        """Runs the method that ``mode`` names, one of the class's `mode`."""
+        return super().forward(x, mode)
 
     def compute_actor(self, x: Any) -> dict[str, Any]:
         """``{'logit'}``."""

@@ -17,7 +17,8 @@ from ding.model.common.head import (
     flat_size,
     vector_size,
 )
-from ding.model.template.q_learning import QNetwork
+from ding.model.common.utils import takes_as
+from ding.model.template.q_learning import DQN, QNetwork
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of
@@ -39,41 +40,23 @@ class DiscreteBC(QNetwork):
             another number, each has a kernel of 3.
     """
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        dueling: bool = True,
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        strides: Sequence[int] | None = None,
-    ) -> None:
-        encoder = None
-        if strides is not None:
-            image = sizes_of(obs_shape, "DiscreteBC: obs_shape")
-            if len(image) != 3:
-                raise ConfigError(
-                    f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is "
-                    f"{obs_shape}; expected [C, H, W], or no strides"
-                )
-            kernels = _KERNELS if len(strides) == len(_KERNELS) else [3] * len(strides)
-            encoder = ConvEncoder(
-                image,
-                encoder_hidden_size_list,
-                activation,
-                kernels,
-                strides,
-                norm_type=norm_type,
-            )
-        super().__init__(
-            DuelingHead if dueling else DiscreteHead,
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
-            encoder=encoder,
+    @takes_as(DQN, ("dropout", "init_bias", "noise"), after="norm_type")
+    def __init__(self, *args: Any, strides: Sequence[int] | None = None, **kwargs: Any) -> None:
+        self._head_cls = DuelingHead if kwargs.pop("dueling") else DiscreteHead
+        encoder = None if strides is None else _strided_encoder(strides, kwargs)
+        super().__init__(**kwargs, encoder=encoder)
+
+
+def _strided_encoder(strides: Sequence[int], options: dict[str, Any]) -> ConvEncoder:
+    image = sizes_of(options["obs_shape"], "DiscreteBC: obs_shape")
+    if len(image) != 3:
+        raise ConfigError(
+            f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is "
+            f"{options['obs_shape']}; expected [C, H, W], or no strides"
         )
+    kernels = _KERNELS if len(strides) == len(_KERNELS) else [3] * len(strides)
+    sizes, activation = options["encoder_hidden_size_list"], options["activation"]
+    return ConvEncoder(image, sizes, activation, kernels, strides, norm_type=options["norm_type"])
 
 
 @MODEL_REGISTRY.register("continuous_bc")

@@ -28,13 +28,6 @@ class AgentActorCritic(ValueActorCritic):
     ``value`` ``[B]``. All may have a dimension of agents after the first.
     """
 
-    def __init__(
-        self, encoder: nn.Module, critic_encoder: nn.Module, actor: nn.Module, critic: nn.Module
-    ) -> None:
-        super().__init__(encoder, critic_encoder)
-        self.critic_head = critic
-        self.actor_head = actor
-
     def actor_feature(self, x: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return self.actor_encoder(x["agent_state"])
 
@@ -100,7 +93,7 @@ class MAVAC(AgentActorCritic):
             layer_num=actor_head_layer_num,
             **common,
         )
-        super().__init__(encoder[0], encoder[1], actor, critic)
+        super().__init__(encoder[0], encoder[1], (actor, critic))
         self.action_space = action_space
         self.agent_num = agent_num
 
@@ -151,15 +144,19 @@ class HAVAC(nn.Module):
         gaussian = {"sigma_type": sigma_type, "bound_type": bound_type}
         self.agent_models = nn.ModuleList(
             AgentActorCritic(
-                build_encoder(agent_obs_shape, sizes, activation, norm_type),
-                build_encoder(global_obs_shape, sizes, activation, norm_type),
-                build_policy_head(
-                    *(action_space, action_shape, width, actor_head_hidden_size, gaussian),
-                    layer_num=actor_head_layer_num,
-                    **common,
-                ),
-                RegressionHead(
-                    width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+                build_encoder(agent_obs_shape, sizes, **common),
+                build_encoder(global_obs_shape, sizes, **common),
+                (
+                    build_policy_head(
+                        *(action_space, action_shape, width, actor_head_hidden_size, gaussian),
+                        layer_num=actor_head_layer_num,
+                        **common,
+                    ),
+                    RegressionHead(
+                        *(width, 1, critic_head_layer_num),
+                        hidden_size=critic_head_hidden_size,
+                        **common,
+                    ),
                 ),
             )
             for _ in range(agent_num)

@@ -23,6 +23,7 @@ from ding.model.common.head import (
     build_discrete_head,
 )
 from ding.model.common.old_names import TwoForms
+from ding.model.common.utils import takes_as
 from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
 from ding.torch_utils.network.activation import Activation
@@ -43,16 +44,18 @@ class QNetwork(nn.Module):
         head_kwargs: Further arguments of the head.
     """
 
+    _head_cls: type[nn.Module] = DiscreteHead
+
     def __init__(
         self,
-        head_cls: type[nn.Module],
         obs_shape: int | Sequence[int],
         action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int],
-        head_hidden_size: int | None,
-        head_layer_num: int,
-        activation: Activation,
-        norm_type: str | None,
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: Activation = nn.ReLU(),
+        norm_type: str | None = None,
+        *,
         dropout: float | None = None,
         encoder: Any = None,
         **head_kwargs: Any,
@@ -63,7 +66,7 @@ class QNetwork(nn.Module):
         if dropout is not None:
             head_kwargs["dropout"] = dropout
         self.head = build_discrete_head(
-            head_cls,
+            self._head_cls,
             head_hidden_size or self.encoder.output_size,
             action_shape,
             input_size=self.encoder.output_size,
@@ -118,8 +121,8 @@ class DQN(QNetwork):
         init_bias: float | None = None,
         noise: bool = False,
     ) -> None:
+        self._head_cls = DuelingHead if dueling else DiscreteHead
         super().__init__(
-            DuelingHead if dueling else DiscreteHead,
             *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
             *(activation, norm_type),
             dropout=dropout,
@@ -185,9 +188,9 @@ class BDQ(TwoForms):
             layer_num,
             a_layer_num,
             v_layer_num,
-            activation,
-            norm_type,
-            self.encoder.output_size,
+            activation=activation,
+            norm_type=norm_type,
+            input_size=self.encoder.output_size,
         )
         self.register_buffer("feature_scale", self.own_form())
 
@@ -224,27 +227,16 @@ class C51DQN(QNetwork):
 
     _head_cls: type[nn.Module] = DistributionHead
 
+    @takes_as(QNetwork, after="norm_type")
     def __init__(
         self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
+        *args: Any,
         v_min: float | None = -10,
         v_max: float | None = 10,
         n_atom: int | None = 51,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(
-            self._head_cls,
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
-            v_min=v_min,
-            v_max=v_max,
-            n_atom=n_atom,
-        )
+        super().__init__(**kwargs, v_min=v_min, v_max=v_max, n_atom=n_atom)
 
 
 @MODEL_REGISTRY.register("qrdqn")
@@ -259,23 +251,11 @@ class QRDQN(QNetwork):
         num_quantiles: Number of quantiles, Q.
     """
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
-        num_quantiles: int = 32,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-    ) -> None:
-        super().__init__(
-            QuantileHead,
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
-            num_quantiles=num_quantiles,
-        )
+    _head_cls = QuantileHead
+
+    @takes_as(QNetwork, after="head_layer_num")
+    def __init__(self, *args: Any, num_quantiles: int = 32, **kwargs: Any) -> None:
+        super().__init__(**kwargs, num_quantiles=num_quantiles)
 
 
 @MODEL_REGISTRY.register("iqn")
@@ -293,25 +273,16 @@ class IQN(QNetwork):
 
     _head_cls: type[nn.Module] = ImplicitQuantileHead
 
+    @takes_as(QNetwork, after="head_layer_num")
     def __init__(
         self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
+        *args: Any,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(
-            self._head_cls,
-            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
-            *(activation, norm_type),
-            num_quantiles=num_quantiles,
-            quantile_embedding_size=quantile_embedding_size,
-        )
+        kwargs |= {"quantile_embedding_size": quantile_embedding_size}
+        super().__init__(**kwargs, num_quantiles=num_quantiles)
 
 
 @MODEL_REGISTRY.register("fqf")

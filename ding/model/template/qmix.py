@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.head import flat_size
+from ding.model.common.utils import takes_as
 from ding.model.template.agents import AgentNetwork, AgentsModel, State
 from ding.model.template.qac import state_of_each
 from ding.rl_utils.nstep import of_action
@@ -152,27 +153,17 @@ class WQMix(AgentsModel):
     Arguments as of `QMix`. A state has the parts ``'acting'`` and ``'free'``.
     """
 
-    def __init__(
-        self,
-        agent_num: int,
-        obs_shape: int,
-        global_obs_shape: int,
-        action_shape: int,
-        hidden_size_list: Sequence[int],
-        lstm_type: str = "gru",
-        dueling: bool = False,
-    ) -> None:
-        super().__init__(agent_num)
-
-        def network() -> AgentNetwork:
-            return AgentNetwork(
-                obs_shape, action_shape, hidden_size_list, dueling=dueling, lstm_type=lstm_type
-            )
-
-        size = flat_size(global_obs_shape)
-        self._q_network, self._q_network_star = network(), network()
-        self._mixer = Mixer(agent_num, size, hidden_size_list[-1])
-        self._mixer_star = FreeMixer(agent_num, size)
+    @takes_as(QMix, ("mixer", "activation"))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        agents, sizes = kwargs["agent_num"], kwargs["hidden_size_list"]
+        super().__init__(agents)
+        parts = (kwargs["obs_shape"], kwargs["action_shape"], sizes)
+        options = {name: kwargs[name] for name in ("dueling", "lstm_type")}
+        self._q_network = AgentNetwork(*parts, **options)
+        self._q_network_star = AgentNetwork(*parts, **options)
+        state = flat_size(kwargs["global_obs_shape"])
+        self._mixer = Mixer(agents, state, sizes[-1])
+        self._mixer_star = FreeMixer(agents, state)
 
     def initial_state(self, batch: int = 1) -> State:
         return {
@@ -209,27 +200,13 @@ class QTran(QMix):
         embedding_size: Width of the networks of the joint value and of the state's.
     """
 
-    def __init__(
-        self,
-        agent_num: int,
-        obs_shape: int,
-        global_obs_shape: int,
-        action_shape: int,
-        hidden_size_list: Sequence[int],
-        embedding_size: int,
-        lstm_type: str = "gru",
-        dueling: bool = False,
-    ) -> None:
-        super().__init__(
-            *(agent_num, obs_shape, global_obs_shape, action_shape, hidden_size_list),
-            mixer=False,
-            lstm_type=lstm_type,
-            dueling=dueling,
-        )
-        memory, size = hidden_size_list[-1], flat_size(global_obs_shape)
-        actions = one_size(action_shape, "QTRAN: action_shape", "the choices of an agent")
-        self._action_shape = actions
-        encoded = memory + actions
+    @takes_as(QMix, ("mixer", "activation"), after="hidden_size_list")
+    def __init__(self, *args: Any, embedding_size: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs, mixer=False)
+        memory, size = kwargs["hidden_size_list"][-1], flat_size(kwargs["global_obs_shape"])
+        what = "QTRAN: action_shape", "the choices of an agent"
+        self._action_shape = one_size(kwargs["action_shape"], *what)
+        encoded = memory + self._action_shape
         # In the order in which optimisers of old checkpoints count the parameters.
         self.Q = _value_network(size + encoded, embedding_size)
         self.V = _value_network(size, embedding_size)

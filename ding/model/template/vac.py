@@ -16,6 +16,9 @@ from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
+#: Arguments of `VAC` that networks of the same sizes do not take.
+_GAUSSIAN_OPTIONS = ("sigma_type", "fixed_sigma_value", "bound_type", "encoder")
+
 
 @MODEL_REGISTRY.register("vac")
 class VAC(ValueActorCritic):
@@ -92,8 +95,6 @@ class VAC(ValueActorCritic):
             critic_encoder = None if share_encoder else make_encoder()
         else:
             critic_encoder = None if share_encoder else copy.deepcopy(encoder)
-        super().__init__(encoder, critic_encoder)
-        self.action_space = action_space
         width = getattr(encoder, "output_size", sizes[-1])
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         gaussian = {
@@ -110,11 +111,11 @@ class VAC(ValueActorCritic):
             for space, shape in _parts(action_space, action_shape)
         ]
         actor_head = parts[0] if len(parts) == 1 else nn.ModuleList(parts)
-        self.critic_head = RegressionHead(
+        critic_head = RegressionHead(
             width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
         )
-        # After the critic's: so optimisers of old checkpoints count the parameters.
-        self.actor_head = actor_head
+        super().__init__(encoder, critic_encoder, (actor_head, critic_head))
+        self.action_space = action_space
 
     def _logit(self, feature: torch.Tensor, x: Any) -> Any:
         if self.action_space == "discrete":
@@ -196,9 +197,7 @@ class PPG(ByMode):
 
     mode = VAC.mode
 
-    @takes_as(
-        VAC, ("sigma_type", "fixed_sigma_value", "bound_type", "encoder"), actor_head_layer_num=2
-    )
+    @takes_as(VAC, _GAUSSIAN_OPTIONS, actor_head_layer_num=2)
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         self.actor_critic = VAC(**kwargs)
@@ -228,31 +227,21 @@ class ACER(ActorCritic):
 
     mode = ["compute_actor", "compute_critic"]
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        actor_head_hidden_size: int = 64,
-        actor_head_layer_num: int = 1,
-        critic_head_hidden_size: int = 64,
-        critic_head_layer_num: int = 1,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-    ) -> None:
-        actions = one_size(action_shape, "ACER: action_shape", "it has one discrete action")
-        options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
-        encoder = build_encoder(*options)
-        super().__init__(encoder, build_encoder(*options))
+    @takes_as(VAC, (*_GAUSSIAN_OPTIONS, "action_space", "share_encoder", "impala_cnn_encoder"))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        who = "ACER: action_shape", "it has one discrete action"
+        actions = one_size(kwargs["action_shape"], *who)
+        common = {name: kwargs[name] for name in ("activation", "norm_type")}
+        options = (kwargs["obs_shape"], kwargs["encoder_hidden_size_list"])
+        encoder, critic_encoder = (build_encoder(*options, **common) for _ in range(2))
+        (actor_size, actor_layers), (critic_size, critic_layers) = (
+            (kwargs[f"{part}_head_hidden_size"], kwargs[f"{part}_head_layer_num"])
+            for part in ("actor", "critic")
+        )
         width = encoder.output_size
-        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        # The critic's first: so optimisers of old checkpoints count the parameters.
-        self.critic_head = RegressionHead(
-            width, actions, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
-        )
-        self.actor_head = DiscreteHead(
-            actor_head_hidden_size, actions, actor_head_layer_num, input_size=width, **common
-        )
+        critic = RegressionHead(width, actions, critic_layers, hidden_size=critic_size, **common)
+        actor = DiscreteHead(actor_size, actions, actor_layers, input_size=width, **common)
+        super().__init__(encoder, critic_encoder, (actor, critic))
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'logit': [B, N]}``."""
