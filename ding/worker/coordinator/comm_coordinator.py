@@ -19,71 +19,9 @@ from .core import Core, SideFailed
 from .run_events import Callbacks, RunEvents, events_of
 from .run_facts import error_line
 from .turn import Turn
-from .worker_session import FOREVER, Ask, Leave, Move, Wait, WorkerSession
+from .worker_session import FOREVER, Ask, Leave, Move, WorkerSession
 
 _logger = logging.getLogger(__name__)
-
-
-class WorkerThread:
-    """Does for one worker what the core decides.
-
-    Args:
-        decide: Is given what came of the last move, and returns the next.
-        limit: Returns the seconds for the answer to a request.
-        fatal: Ends the run.
-    """
-
-    def __init__(
-        self,
-        worker: WorkerSession,
-        decide: Callable[[WorkerSession, object], Move],
-        limit: Callable[[Request[Any]], float],
-        fatal: Callable[[str], None],
-    ) -> None:
-        self.worker, self._decide, self._limit, self._fatal = worker, decide, limit, fatal
-        self._woken = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"worker-{worker.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Let it ask the core again, if it waits."""
-        self._woken.set()
-
-    def join(self, timeout: float) -> bool:
-        """Whether it has ended within ``timeout`` seconds."""
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        given: object = None
-        try:
-            while not isinstance(move := self._decide(self.worker, given), Leave):
-                if isinstance(move, Ask):
-                    given = self._ask(move)
-                else:
-                    given = None
-                    self._wait(move)
-        except BaseException as err:  # whatever it was: nothing else looks after the worker
-            name = self.worker.name
-            self._fatal(f"the session of {name} failed: {error_line(err)}")
-            _logger.exception("the session of %s failed", name)
-
-    def _ask(self, move: Ask) -> object:
-        try:
-            return self.worker.arrival.peer.ask(move.request, self._limit(move.request))
-        except WorkerFailed as err:
-            return err
-        except Exception as err:  # a bug of the carrier's: it must not end the run
-            _logger.exception("the carrier of %s failed", self.worker.name)
-            return SideFailed(error_line(err))
-
-    def _wait(self, move: Wait) -> None:
-        seconds = move.until - time.monotonic()
-        self._woken.wait(None if seconds == FOREVER else max(seconds, 0.0))
-        self._woken.clear()
 
 
 class CommCoordinator:
@@ -129,7 +67,8 @@ class CommCoordinator:
         started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
         self.core = Core(self.events, max(len(own.get("collector") or {}), int(started)))
         self._turn = Turn() if turn is None else turn
-        self._threads: dict[WorkerSession, WorkerThread] = {}
+        self._threads: dict[WorkerSession, threading.Thread] = {}
+        self._woken: dict[WorkerSession, threading.Event] = {}  # those threads wait for
         self._task_ended = threading.Condition()
 
     def start(self) -> None:
@@ -148,8 +87,10 @@ class CommCoordinator:
         if not self._control.close(durations.COMM_CLOSE):
             self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
         for thread in threads:
-            if not thread.join(max(0.1, deadline - time.monotonic())):
-                self._logger.warning("the session of %s still works", thread.worker.name)
+            if thread is not threading.current_thread():
+                thread.join(max(0.1, deadline - time.monotonic()))
+                if thread.is_alive():
+                    self._logger.warning("%s still works", thread.name)
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -204,7 +145,36 @@ class CommCoordinator:
         found.update({session.name: session for session in self.sessions()})
         return list(found.values())
 
-    def next(self, worker: WorkerSession, given: object) -> Move:
+    def _drive(self, worker: WorkerSession, woken: threading.Event) -> None:
+        """Do for a worker what the core decides, until its session is over."""
+        given: object = None
+        try:
+            while not isinstance(move := self._next(worker, given), Leave):
+                given = None
+                if isinstance(move, Ask):
+                    given = self._ask(worker, move.request)
+                else:
+                    seconds = move.until - time.monotonic()
+                    woken.wait(None if seconds == FOREVER else max(seconds, 0.0))
+                    woken.clear()
+        except BaseException as err:  # whatever it was: nothing else looks after the worker
+            self.fatal(f"the session of {worker.name} failed: {error_line(err)}")
+            _logger.exception("the session of %s failed", worker.name)
+
+    def _ask(self, worker: WorkerSession, request: Request[Any]) -> object:
+        """The answer of a worker, or its failure."""
+        limit = self._limits.get(type(request), self._step_limit)
+        if isinstance(request, TrainRequest) and request.rows is not None:
+            limit = self._learn_limit  # it is answered when it has been trained on
+        try:
+            return worker.arrival.peer.ask(request, limit)
+        except WorkerFailed as err:
+            return err
+        except Exception as err:  # a bug of the carrier's: it must not end the run
+            _logger.exception("the carrier of %s failed", worker.name)
+            return SideFailed(error_line(err))
+
+    def _next(self, worker: WorkerSession, given: object) -> Move:
         """What to do for a worker; one that left is released."""
         with self._turn:
             move = self.core.next(worker, given, time.monotonic())
@@ -215,36 +185,33 @@ class CommCoordinator:
                 self._control.release(worker.arrival, move.cause)
             with self._turn:
                 self.core.left(worker)
-                del self._threads[worker]
+                del self._threads[worker], self._woken[worker]
         if not worker.is_open:
             with self._task_ended:
                 self._task_ended.notify_all()
         return move
 
-    def _limit(self, request: Request[Any]) -> float:
-        """Seconds that a worker has for its answer."""
-        if isinstance(request, TrainRequest) and request.rows is not None:
-            return self._learn_limit  # it is answered when it has been trained on
-        return self._limits.get(type(request), self._step_limit)
-
     def _wake(self) -> None:
         """Wake the threads of sessions that have something to decide."""
         woken, self.core.woken = self.core.woken, set()
-        for worker in woken:
-            if worker in self._threads:
-                self._threads[worker].wake()
+        for worker in woken & self._woken.keys():
+            self._woken[worker].set()
 
     def came(self, arrival: Arrival) -> None:
         """Start a session, and its thread, for a worker that has announced itself."""
         with self._turn:
             session = self.core.came(arrival, time.monotonic())
             self._wake()
-            if session is not None:
-                thread = self._threads[session] = WorkerThread(
-                    session, self.next, self._limit, self.fatal
-                )
-        if session is not None:
-            thread.start()
+            if session is None:
+                return
+            woken = self._woken[session] = threading.Event()
+            thread = self._threads[session] = threading.Thread(
+                target=self._drive,
+                args=(session, woken),
+                name=f"worker-{session.name}",
+                daemon=True,
+            )
+        thread.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
         """End the session of a lost worker; an earlier life of the name is ignored."""
