@@ -256,12 +256,12 @@ class Joiner:
         begin, (wait, longest) = time.monotonic(), durations.JOIN_PAUSES
         while not self._closed.is_set():
             self._wake.clear()
-            cause, final = self._ask()
+            cause, is_final = self._ask()
             if cause is None:
                 _logger.info("joined the coordinator at %s", self._coordinator)
                 return None
-            if final:
-                return cause
+            if is_final:
+                return f"the coordinator at {self._coordinator}: {cause}"
             tried = time.monotonic() - begin
             if tried >= patience:
                 return f"no coordinator at {self._coordinator} for {tried:.0f} s: {cause}"
@@ -275,14 +275,8 @@ class Joiner:
         message = JoinMessage(self._kind, self._name, host, port, os.getpid())
         try:
             self._engine.request("POST", JOIN_PATH, message.body())
-        except requests.HTTPError as err:
-            cause, final = _refusal_cause(err.response), err.response.status_code in _FINAL
-            refused = f"the coordinator at {self._coordinator} refuses this worker: {cause}"
-            return refused if final else cause, final
-        except NotAuthenticError as err:
-            return str(err), True
-        except requests.RequestException as err:
-            return f"{type(err).__name__}: {err}", False
+        except requests.RequestException as error:
+            return _problem(error)
         return None, False
 
 
@@ -300,25 +294,16 @@ def ask_for_entry(
     Raises:
         RunError: There is no coordinator, or it refuses.
     """
-    where = f"the coordinator at {coordinator[0]}:{coordinator[1]}"
     pause = durations.JOIN_PAUSES[1]
+    retries, body = round(durations.JOIN_PATIENCE / pause), EntryMessage(kind, name).body()
     with contextlib.closing(_client(coordinator, key)) as client:
         try:
             response = client.request(
-                "POST",
-                ENTRY_PATH,
-                EntryMessage(kind, name).body(),
-                retries=round(durations.JOIN_PATIENCE / pause),
-                retry_waiting=pause,
+                "POST", ENTRY_PATH, body, retries=retries, retry_waiting=pause
             )
-        except requests.HTTPError as error:
-            raise RunError(
-                f"{where} refuses this worker: {_refusal_cause(error.response)}"
-            ) from error
-        except NotAuthenticError as error:
-            raise RunError(str(error)) from error
         except requests.RequestException as error:
-            raise RunError(f"{where} does not answer: {type(error).__name__}: {error}") from error
+            where = f"the coordinator at {coordinator[0]}:{coordinator[1]}"
+            raise RunError(f"{where}: {_problem(error)[0]}") from error
     entry: Mapping[str, Any] = get_values_from_response(response)[4]
     return entry
 
@@ -338,8 +323,14 @@ def _client(
     )
 
 
-def _refusal_cause(response: requests.Response) -> str:
+def _problem(error: requests.RequestException) -> tuple[str, bool]:
+    """Why a coordinator did not do what a worker asked for, and whether that will not change."""
+    if not isinstance(error, requests.HTTPError):
+        is_final = isinstance(error, NotAuthenticError)
+        return str(error) if is_final else f"{type(error).__name__}: {error}", is_final
+    status = error.response.status_code
     try:
-        return str(get_values_from_response(response)[3])
+        cause = get_values_from_response(error.response)[3]
     except ValueError:
-        return f"HTTP status {response.status_code}"
+        cause = f"HTTP status {status}"
+    return f"it refuses this worker: {cause}", status in _FINAL
