@@ -370,15 +370,15 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _take(self, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef) -> Files:
         """Take in what came with an answer; returns what was written."""
+        news = reply.news
         with self._lock:
-            for name, size in reply.chunks.items():
+            for name, size in news.chunks.items():
                 self._samples[name] = Location(freight, name, size)
-        for name in reply.removed:
+        for name in news.removed:
             self.remove(name)
         try:
-            for name, size in reply.weights.items():
-                self._add_weights(name, Location(freight, name, size))
-            for name, place in reply.kept.items():
+            places = {name: Location(freight, name, size) for name, size in news.weights.items()}
+            for name, place in {**places, **news.kept}.items():
                 self._add_weights(name, place)
             written: Files = ()
             if reply.files:

@@ -88,26 +88,35 @@ class Parcel:
         return files + sum(place.size for place in self.chunks.values())
 
 
-@dataclass(frozen=True)
-class Reply:
-    """An answer and what comes with it.
+@dataclass
+class News:
+    """What a worker has done to samples and weights since its last answer.
 
     Attributes:
-        failure: Why there is no answer.
         chunks: Names and bytes of samples in the freight.
         weights: Names and bytes of weights in the freight.
         removed: Samples and weights that this worker wants to be removed.
         kept: Second names of weights, which the worker has given.
+    """
+
+    chunks: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    kept: dict[str, Location] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, or why there is none, and what comes with it.
+
+    Attributes:
         files: Bytes of what was written in the run's folder.
     """
 
-    answer: object = None
-    failure: ErrorReport | None = None
-    chunks: Mapping[str, int] = field(default_factory=dict)
-    weights: Mapping[str, int] = field(default_factory=dict)
-    removed: tuple[str, ...] = ()
-    kept: Mapping[str, Location] = field(default_factory=dict)
-    files: int = 0
+    answer: object
+    failure: ErrorReport | None
+    news: News
+    files: int
 
 
 @dataclass(frozen=True)
@@ -196,15 +205,9 @@ class RayWorker:
             answered = self._worker.answer(parcel.request)
         except TaskFail as fail:
             failure = ErrorReport.from_detail(fail.result, str(fail))
-        new = self._store.take()
-        chunks, weights = (
-            {name: packed.size for name, packed in some.items()}
-            for some in (new.samples, new.weights)
-        )
+        news, freight = self._store.take()
         written = sum(len(change.content or change.path) for change in answered.files)
-        removed = tuple(new.removed)
-        reply = Reply(answered.answer, failure, chunks, weights, removed, new.kept, written)
-        return reply, {**new.samples, **new.weights}, answered.files
+        return Reply(answered.answer, failure, news, written), freight, answered.files
 
     @ray.method(concurrency_group="other")
     def end(self) -> Answered[None]:
@@ -221,7 +224,8 @@ class WorkerStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own = Delivery()
+        self._news = News()
+        self._freight: dict[str, np.ndarray] = {}
         self._places: dict[str, tuple[int, Location]] = {}
         self._new: list[ObjectRef] = []
         self._mapped: OrderedDict[ObjectRef, Mapping[str, np.ndarray]] = OrderedDict()
@@ -232,7 +236,7 @@ class WorkerStore:
     def put(self, name: str, samples: Samples) -> int:
         packed = pack_samples(name, samples)
         with self._lock:
-            self._own.samples[name] = packed
+            self._freight[name], self._news.chunks[name] = packed, packed.size
         return packed.size
 
     def get(self, name: str) -> Samples:
@@ -256,13 +260,12 @@ class WorkerStore:
         return unpack_samples(name, found[place.key])
 
     def size(self, name: str) -> int | None:
-        packed = self._own.samples.get(name)
-        return None if packed is None else packed.size
+        return self._news.chunks.get(name)
 
     def publish(self, name: str, weights: Weights) -> None:
         packed = pack_weights(weights)
         with self._lock:
-            self._own.weights[name] = packed
+            self._freight[name], self._news.weights[name] = packed, packed.size
 
     def newest(self, name: str) -> Weights:
         _, place = self._places.get(name, (0, None))
@@ -282,14 +285,16 @@ class WorkerStore:
             found = self._places.get(name)
             if found is not None:
                 self._places[as_name] = found
-                self._own.kept[as_name] = found[1]
+                self._news.kept[as_name] = found[1]
         return found is not None
 
     def remove(self, name: str) -> None:
         with self._lock:
-            own = self._own
-            if not any(of.pop(name, None) is not None for of in (own.samples, own.kept)):
-                own.removed.append(name)  # it has left already
+            news = self._news
+            if news.chunks.pop(name, None) is not None:
+                del self._freight[name]
+            elif news.kept.pop(name, None) is None:
+                news.removed.append(name)  # it has left already
             self._places.pop(name, None)
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
@@ -297,16 +302,18 @@ class WorkerStore:
 
     # What the actor calls
 
-    def take(self) -> "Delivery":
-        """What is new since the last call."""
+    def take(self) -> tuple[News, Mapping[str, np.ndarray]]:
+        """What is new since the last call, and the freight."""
         with self._lock:
-            own, self._own = self._own, Delivery()
-        return own
+            new = self._news, self._freight
+            self._news, self._freight = News(), {}
+        return new
 
     def forget(self) -> None:
         """The driver has died, and with it what it owned."""
         with self._lock:
-            self._own, self._new = Delivery(weights=self._own.weights), []
+            self._news, self._new = News(weights=self._news.weights), []
+            self._freight = {name: self._freight[name] for name in self._news.weights}
             self._places.clear()
             self._mapped.clear()
 
@@ -320,16 +327,6 @@ class WorkerStore:
             self._places.update(parcel.weights)
             self._places.update({name: (0, place) for name, place in parcel.chunks.items()})
             self._new += dict.fromkeys(place.ref for place in parcel.chunks.values())
-
-
-@dataclass
-class Delivery:
-    """What a worker has done to samples and weights since its last answer."""
-
-    samples: dict[str, np.ndarray] = field(default_factory=dict)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
-    kept: dict[str, Location] = field(default_factory=dict)  # by their second names
-    removed: list[str] = field(default_factory=list)
 
 
 def transfer_time(size: int) -> float:
