@@ -88,14 +88,19 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
+    for path, content in made_pages().items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def made_pages() -> dict[str, str]:
+    """The Markdown of the generated pages, by their paths."""
     pages = {path: (ROOT / source).read_text() for path, source in OTHERS.items()}
     pages.update(_policy_pages())
     pages.update((f"api/{topic}.md", _api_page(topic)) for topic in TOPICS)
     pages["cli.md"] = _cli_page()
     pages["config_keys.md"] = _keys_page()
-    for path, content in pages.items():
-        files.append(File.generated(config, path, content=content))
-    return files
+    return pages
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

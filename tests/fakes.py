@@ -90,6 +90,19 @@ def line_manager(env_num: int = 2, env_cls: type = LineEnv, **cfg: Any) -> BaseE
     return BaseEnvManager([make(i) for i in range(env_num)], EasyDict(cfg_type="x"))
 
 
+class Writer:
+    """Remembers the scalars of each tag, as ``(step, value)``."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[int, Any]]] = {}
+
+    def add_scalar(self, tag: str, value: Any, step: int) -> None:
+        self.rows.setdefault(tag, []).append((step, value))
+
+    def flush(self) -> None:
+        pass
+
+
 class StepPolicy(Policy):
     """Acts by the step's parity; batched."""
 

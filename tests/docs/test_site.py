@@ -26,18 +26,25 @@ def test_the_picture_shows_what_the_message_graph_says():
     assert {name for edge in GRAPH for name in (edge.source, edge.target)} <= words
 
 
-@pytest.fixture
-def hooks(monkeypatch):
+@pytest.fixture(scope="module")
+def hooks():
     pytest.importorskip("mkdocs", reason="the extra 'docs' is not installed")
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from docs import site_hooks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        from docs import site_hooks
 
-    return site_hooks
+        yield site_hooks
 
 
+@pytest.fixture(scope="module")
+def pages(hooks):
+    return hooks.made_pages()
+
+
+@pytest.mark.slow
 class TestMadePages:
-    def test_keys_have_their_meaning(self, hooks):
-        page = hooks._keys_page()
+    def test_keys_have_their_meaning(self, pages):
+        page = pages["config_keys.md"]
         assert "`env.stop_value` | Mean return of an evaluation" in page
         assert "| int, greater than 0 |" in page
         assert re.search(r"`policy.other.eps.decay` \|.*environment steps.*`10000`.*dqn", page)
@@ -48,9 +55,7 @@ class TestMadePages:
         documented = {name for name in types if POLICY_REGISTRY.get(name).__module__[:5] == "ding."}
         assert sorted(names) == sorted(documented)
 
-    @pytest.mark.slow
-    def test_each_policy_has_a_page_with_its_defaults(self, hooks):
-        pages = dict(hooks._policy_pages())
+    def test_each_policy_has_a_page_with_its_defaults(self, pages):
         assert "[dqn](policies/dqn.md)" in pages["policies.md"]
         assert "Mnih et al. 2015" in pages["policies/dqn.md"]
         key = "[`learn.target_update_freq`](../config_keys.md#policy.learn.target_update_freq)"
@@ -58,10 +63,9 @@ class TestMadePages:
         assert "configs/cartpole/cartpole_dqn_config.py" in pages["policies/dqn.md"]
         assert "| `cartpole_dqn` | CartPole-v1 | 195 | 5 of 5 |" in pages["policies/dqn.md"]
 
-    @pytest.mark.slow
-    def test_each_policy_shows_its_curve_or_that_there_is_none(self, hooks):
-        for path, page in hooks._policy_pages():
-            if path != "policies.md":
+    def test_each_policy_shows_its_curve_or_that_there_is_none(self, pages):
+        for path, page in pages.items():
+            if path.startswith("policies/"):
                 assert ("<polyline" in page) != ("have been stored yet" in page), path
             for drawn in re.findall(r"<svg.*?</svg>", page):
                 ElementTree.fromstring(drawn)
@@ -69,17 +73,17 @@ class TestMadePages:
                 assert min(places) >= 0
                 assert max(places) <= 340
 
-    def test_keys_link_to_rows_that_exist(self, hooks):
-        anchors = set(re.findall(r'<a id="([^"]+)">', hooks._keys_page()))
+    def test_keys_link_to_rows_that_exist(self, hooks, pages):
+        anchors = set(re.findall(r'<a id="([^"]+)">', pages["config_keys.md"]))
         missing = {key.path for key in hooks.SCHEMA} - anchors
         assert all(path.endswith(".cfg_type") for path in missing)
 
-    def test_names_and_commands_have_pages(self, hooks):
-        assert "::: ding.worker.learner.base_learner.BaseLearner" in hooks._api_page("learners")
-        assert "## ding status" in hooks._cli_page()
-        assert "--resume" in hooks._cli_page()
+    def test_names_and_commands_have_pages(self, pages):
+        assert "::: ding.worker.learner.base_learner.BaseLearner" in pages["api/learners.md"]
+        assert "## ding status" in pages["cli.md"]
+        assert "--resume" in pages["cli.md"]
 
-    def test_each_option_has_an_anchor(self, hooks):
-        page = hooks._cli_page()
+    def test_each_option_has_an_anchor(self, pages):
+        page = pages["cli.md"]
         assert '<a id="ding-env-step"></a>[`--env-step' in page
         assert not re.search(r"\[x[<>]", page)  # a range would be read as a link

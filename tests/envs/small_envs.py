@@ -24,12 +24,12 @@ class CountEnv(gymnasium.Env):
         super().reset(seed=seed)
         self.seeds.append(seed)
         self.t = 0
-        return self._obs(), {}
+        return self.observe(), {}
 
     def step(self, action):
         self.actions.append(action)
         self.t += 1
-        return self._obs(), float(self.t), self.t >= self.length, False, {}
+        return self.observe(), float(self.t), self.t >= self.length, False, {}
 
     def render(self):
         return np.full((32, 48, 3), min(255, 20 * self.t), np.uint8)
@@ -37,7 +37,7 @@ class CountEnv(gymnasium.Env):
     def close(self):
         self.closed += 1
 
-    def _obs(self):
+    def observe(self):
         return np.full(2, self.t, self.observation_space.dtype)
 
 

@@ -32,7 +32,7 @@ def test_a_manager_spawns_streams_of_a_number(dynamic_seed):
         manager = BaseEnvManager([CountEnv] * 8)
         manager.seed(seed, dynamic_seed)
         manager.launch()
-        seeds = manager._seed
+        seeds = [obs[3] for obs in manager.ready_obs.values()]
         manager.close()
         return seeds
 

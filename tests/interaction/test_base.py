@@ -1,5 +1,6 @@
 """The parts that masters and slaves are made of."""
 
+import io
 import threading
 
 import flask
@@ -247,7 +248,7 @@ class TestEngine:
 class TestExceptions:
     def error(self, content: bytes, status: int = 403) -> requests.HTTPError:
         response = requests.Response()
-        response._content, response.status_code = content, status
+        response.raw, response.status_code = io.BytesIO(content), status
         return requests.HTTPError(response=response)
 
     @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Strangers that take connections, threads, memory or time do not stop known peers."""
 
 import contextlib
+import logging
 import socket
 import threading
 import time
@@ -8,8 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import requests
-from urllib3.connection import HTTPConnection
-from urllib3.util.connection import is_connection_dropped
+from urllib3.util.wait import wait_for_read
 
 from ding.interaction.base import network, server
 from ding.interaction.base.network import AnswerTooLargeError, HttpEngine
@@ -21,12 +21,14 @@ KEYS = {"key": "the key of the run"}
 
 
 @contextlib.contextmanager
-def half_open(port: int, count: int, content: bytes = b"") -> Iterator[list[socket.socket]]:
+def half_open(
+    port: int, count: int, content: bytes = b"", source: str = "127.0.0.1"
+) -> Iterator[list[socket.socket]]:
     """Connections that send this and nothing more."""
     clients = []
     try:
         for _ in range(count):
-            client = socket.create_connection(("127.0.0.1", port), timeout=10)
+            client = socket.create_connection(("127.0.0.1", port), 10, (source, 0))
             clients.append(client)
             with contextlib.suppress(ConnectionError):  # it had to make room already
                 client.sendall(content)
@@ -64,55 +66,64 @@ def test_who_was_refused_is_not_known(monkeypatch):
         assert slave.ping()
 
 
-def connections_of(engine: HttpEngine) -> int:
-    """How many connections it has opened so far."""
-    pools = engine._adapter.poolmanager.pools
-    return sum(pools[key].num_connections for key in list(pools.keys()))
+def connections_to(port: int, caplog: pytest.LogCaptureFixture) -> int:
+    """How many connections this process opened to a server, or opened again."""
+    opened = ("Starting new", "Resetting dropped")
+    return sum(line.startswith(opened) and str(port) in line for line in caplog.messages)
 
 
-def idle_connections(engine: HttpEngine) -> list[HTTPConnection]:
-    pools = engine._adapter.poolmanager.pools
-    return [one for key in list(pools.keys()) for one in pools[key].pool.queue if one is not None]
-
-
-def test_those_who_are_known_do_not_make_room(monkeypatch):
+def test_those_who_are_known_do_not_make_room(monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG, "urllib3.connectionpool")
     monkeypatch.setattr(server, "MAX_STRANGERS", 3)
     with pair(KEYS, KEYS) as (slave, _, connection):
         connection.new_task({"do": "nothing"}).start().join(10)
-        engine = connection.connection._engine
+        before = connections_to(slave.port, caplog)
         with half_open(slave.port, 50):
             connection.new_task({"do": "nothing"}).start().join(10)
-        assert connections_of(engine) == 1
+        assert connections_to(slave.port, caplog) == before
 
 
-def test_who_has_the_key_is_known_even_where_a_request_is_refused(monkeypatch):
+def test_who_has_the_key_is_known_even_where_a_request_is_refused(monkeypatch, caplog):
+    caplog.set_level(logging.DEBUG, "urllib3.connectionpool")
     monkeypatch.setattr(server, "MAX_STRANGERS", 3)
     with (
         DoingSlave(**KEYS) as slave,
         contextlib.closing(HttpEngine("127.0.0.1", slave.port, **KEYS, role="slave")) as engine,
     ):
         headers = {"Channel": "0", "Token": "not the master's"}
-        answer = engine.request("DELETE", "disconnect", headers=headers, raise_for_status=False)
-        assert not answer.json()["success"]
+        request = dict(headers=headers, raise_for_status=False)
+        assert not engine.request("DELETE", "disconnect", **request).json()["success"]
         with half_open(slave.port, 50):
             eventually(lambda: client_threads() == 4)  # those of three strangers, and its own
-            assert not any(map(is_connection_dropped, idle_connections(engine)))
+            assert not engine.request("DELETE", "disconnect", **request).json()["success"]
+        assert connections_to(slave.port, caplog) == 1
 
 
-def test_the_host_with_most_connections_makes_room():
-    table = server._Connections()
-    pairs = [socket.socketpair() for _ in range(12)]
-    hosts = ["far", *["near"] * 10, "other"]
-    ones = [server._Connection(mine, host) for (mine, _), host in zip(pairs, hosts)]
-    table._strangers = dict.fromkeys(ones)
-    for left in (ones[:1] + ones[7:], ones[:1] + ones[9:]):
-        table.shrink()
-        assert list(table._strangers) == left
-    table.shrink()
-    assert len(table._strangers) == server.MIN_STRANGERS
-    for mine, other in pairs:
-        mine.close()
-        other.close()
+def still_open(clients: list[socket.socket]) -> list[bool]:
+    """Which of these connections, which await no answer, the server has not closed."""
+    return [not wait_for_read(client, timeout=0) for client in clients]
+
+
+def test_the_host_with_most_connections_makes_room(monkeypatch):
+    monkeypatch.setattr(server, "MAX_STRANGERS", 8)
+    with (
+        DoingSlave() as slave,
+        half_open(slave.port, 1, source="127.0.0.2") as other,
+        half_open(slave.port, 7) as crowd,
+    ):
+        eventually(lambda: client_threads() == 8)
+        with half_open(slave.port, 3):
+            eventually(lambda: still_open(crowd) == [False] * 3 + [True] * 4)
+            assert still_open(other) == [True]
+
+
+def test_a_shortage_of_threads_halves_the_strangers_down_to_a_few(monkeypatch):
+    with DoingSlave() as slave, half_open(slave.port, 11) as crowd:
+        eventually(lambda: client_threads() == 11)
+        for left in (5, 4, 4):
+            failing(monkeypatch, RuntimeError("can't start new thread"), 1)
+            with half_open(slave.port, 1):
+                eventually(lambda left=left: sum(still_open(crowd)) == left)
 
 
 @pytest.mark.parametrize("content", [b"", b"GET /ping HTTP/1.1\r\n"], ids=["silent", "half a head"])

@@ -13,15 +13,16 @@ from ding.reward_model import Shapes, create_reward_model
 from ding.reward_model.demonstrated import RewardNetwork
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError, DataError
+from tests.fakes import Writer
 
 SHAPES = Shapes(2, 3, True)
 
 
-def model(type_, shapes=SHAPES, **changes):
+def model(type_, shapes=SHAPES, tb_logger=None, **changes):
     torch.manual_seed(0)
     np.random.seed(0)
     cls = REWARD_MODEL_REGISTRY.get(type_)
-    return cls(EasyDict({**cls.default_config(), **changes}), shapes, "cpu")
+    return cls(EasyDict({**cls.default_config(), **changes}), shapes, "cpu", tb_logger)
 
 
 def transitions(obs, action=None, **columns):
@@ -33,13 +34,20 @@ def transitions(obs, action=None, **columns):
 
 def answering(one, *outputs):
     """Let a model's network return these in turn."""
-    left = [torch.tensor(output) for output in outputs]
-    one._network.forward = lambda *inputs: left.pop(0)
+    left = [torch.tensor(output, requires_grad=True) for output in outputs]
+    one.networks["network"].forward = lambda *inputs: left.pop(0)
     return one
 
 
-def batch(count, **columns):
-    return {"obs": torch.zeros(count, 2), "action": torch.zeros(count), **columns}
+def logged_of_one_batch(type_, own_output, expert_output, **columns):
+    """What a model logs that trains on one step of each, with these outputs of its network."""
+    writer = Writer()
+    settings = dict(update_per_collect=1, batch_size=1)
+    mine = model(type_, tb_logger=writer, **settings)
+    mine.demonstrate(transitions([[0, 0]]), [1])
+    mine.observe(transitions([[0, 0]], **columns), [1])
+    answering(mine, [own_output], [expert_output]).train()
+    return {name.split("/")[1]: rows[0][1] for name, rows in writer.rows.items()}
 
 
 def reward_at(one, output):
@@ -50,31 +58,33 @@ def reward_at(one, output):
 def test_gail_by_hand():
     """D is 0.8 of an own step and 0.6 of an expert's: -log 0.2 - log 0.6; the reward -log 0.2."""
     logit = math.log(0.8 / 0.2), math.log(0.6 / 0.4)
-    loss, facts = answering(model("gail"), [logit[0]], [logit[1]])._loss(batch(1), batch(1))
-    assert loss.item() == pytest.approx(-math.log(0.2) - math.log(0.6))
-    assert facts["accuracy"] == 0.5
+    logged = logged_of_one_batch("gail", *logit)
+    assert logged["loss"] == pytest.approx(-math.log(0.2) - math.log(0.6))
+    assert logged["accuracy"] == 0.5
     assert reward_at(model("gail"), logit[0]) == pytest.approx(-math.log(0.2))
 
 
 def test_guided_cost_by_hand():
     """Cost 1 of the expert's step, 2 of an own one that has the probability 0.5."""
-    own, expert = batch(1, prob=torch.tensor([0.5])), batch(1, prob=torch.tensor([1.0]))
-    loss, _ = answering(model("guided_cost"), [2.0], [1.0])._loss(own, expert)
-    assert loss.item() == pytest.approx(1 + math.log((math.exp(-2) / 0.5 + math.exp(-1)) / 2))
+    logit = np.log(np.array([[0.5, 0.3, 0.2]], np.float32))
+    loss = logged_of_one_batch("guided_cost", 2.0, 1.0, logit=logit)["loss"]
+    assert loss == pytest.approx(1 + math.log((math.exp(-2) / 0.5 + math.exp(-1)) / 2))
     assert reward_at(model("guided_cost"), 2.0) == -2
 
 
 def test_guided_cost_knows_the_probability_of_own_actions():
     mine = model("guided_cost")
     logit = np.log(np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], np.float32))
-    steps = mine._own_steps(transitions(np.zeros((2, 2)), [[2], [1]], logit=logit))
-    assert steps["prob"].tolist() == pytest.approx([0.5, 0.3])
+    mine.observe(transitions(np.zeros((2, 2)), [[2], [1]], logit=logit), [2])
+    assert mine.networks["recent"].columns["prob"].tolist() == pytest.approx([0.5, 0.3])
     moments = {"mu": np.zeros((1, 1), np.float32), "sigma": np.full((1, 1), 2, np.float32)}
     vectors = transitions(np.zeros((1, 2)), np.full((1, 1), 2, np.float32), logit=moments)
     density = math.exp(-0.5) / (2 * math.sqrt(2 * math.pi))
-    assert mine._own_steps(vectors)["prob"].tolist() == pytest.approx([density])
+    mine = model("guided_cost")
+    mine.observe(vectors, [1])
+    assert mine.networks["recent"].columns["prob"].tolist() == pytest.approx([density])
     with pytest.raises(ConfigError, match="no 'logit'"):
-        mine._own_steps(transitions(np.zeros((1, 2))))
+        mine.observe(transitions(np.zeros((1, 2))), [1])
 
 
 @pytest.mark.parametrize("type_", ["gail", "guided_cost"])
@@ -109,20 +119,29 @@ def test_gail_renews_the_rewards_of_single_steps_alone():
 
 def test_trex_by_hand():
     """Sums of 3 and 1: the probability that the first is better is e^3 / (e^3 + e^1)."""
-    mine = model("trex")
-    mine._network.forward = lambda obs: obs[:, 0]
-    obs = torch.tensor([[1.0, 0], [2, 0], [0.5, 0], [0.5, 0]])
-    better, worse = (mine._sums(obs, np.array([one])) for one in ([0, 1], [2, 3]))
-    assert (better.item(), worse.item()) == (3, 1)
-    loss = torch.nn.functional.softplus(worse - better).item()
+    writer = Writer()
+    snippets = dict(min_snippet_length=2, max_snippet_length=2, num_snippets=64)
+    mine = model("trex", tb_logger=writer, **snippets)
+    mine.networks["network"].forward = lambda obs: obs[:, 0].requires_grad_()
+    data = transitions([[1, 0], [2, 0], [0.5, 0], [0.5, 0]], reward=np.array([1, 1, 0, 0]))
+    mine.demonstrate(data, np.array([2, 2]))
+    ((_, loss),) = writer.rows["reward_model_iter/loss"]
     assert loss == pytest.approx(-math.log(math.e**3 / (math.e**3 + math.e)))
 
 
 def test_snippets_are_of_their_trajectories_and_the_better_one_begins_no_earlier():
-    mine = model("trex", batch_size=64, min_snippet_length=3, max_snippet_length=8)
+    seen, settings = [], dict(batch_size=64, min_snippet_length=3, max_snippet_length=8)
+    mine = model("trex", num_snippets=20 * 64, **settings)
+    # The first number of an observation is the number of its transition.
+    mine.networks["network"].forward = lambda obs: (
+        seen.append(obs[:, 0].numpy().astype(int).reshape(64, -1)) or obs.sum(1).requires_grad_()
+    )
     starts, lengths = np.array([0, 10, 30]), np.array([10, 20, 5])
-    for _ in range(20):
-        worse, better = mine._snippets(starts, lengths, np.array([1.0, 5.0, 3.0]))
+    reward = np.zeros(35)
+    reward[starts] = [1, 5, 3]
+    mine.demonstrate(transitions([[row, 0] for row in range(35)], reward=reward), lengths)
+    assert len(seen) == 40
+    for worse, better in zip(seen[::2], seen[1::2]):
         assert worse.shape == better.shape
         assert 3 <= worse.shape[1] <= 8
         of_worse, of_better = (np.searchsorted(starts, one, "right") - 1 for one in (worse, better))

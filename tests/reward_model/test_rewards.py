@@ -8,11 +8,12 @@ from easydict import EasyDict
 from ding.reward_model import HerRewardModel, ICMRewardModel, RndRewardModel, Shapes
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.running_mean_std import RunningMeanStd
+from tests.fakes import Writer
 
 
-def make(cls, obs_shape=2, action_shape=2, discrete=True, **settings):
+def make(cls, obs_shape=2, action_shape=2, discrete=True, tb_logger=None, **settings):
     cfg = EasyDict({**cls.default_config(), "type": "it", **settings})
-    return cls(cfg, Shapes(obs_shape, action_shape, discrete), "cpu")
+    return cls(cfg, Shapes(obs_shape, action_shape, discrete), "cpu", tb_logger)
 
 
 def transitions(obs, next_obs, action=None, reward=None, done=None):
@@ -39,44 +40,44 @@ def as_linear(weight):
 
 def rnd(**settings):
     model = make(RndRewardModel, hidden_size_list=[4], **settings)
-    model._target = as_linear([[1, 0], [0, 1]])
-    model._predictor = as_linear([[1, 0], [0, 0]])
+    model.networks["target"].forward = as_linear([[1, 0], [0, 1]]).forward
+    model.networks["network"].forward = as_linear([[1, 0], [0, 0]]).forward
     return model
 
 
-def test_rnd_pays_the_squared_error_at_the_next_observation():
+@pytest.mark.parametrize("kind", ["add", "assign", "new"])
+def test_rnd_pays_the_squared_error_at_the_next_observation(kind):
     # Target (1, 2) and (3, 4), predicted (1, 0) and (3, 0): errors 4 / 2 and 16 / 2.
     # Discounted sums of the trajectory, 2 + 0.99 * 8 and 8, and their running deviation.
-    model = rnd(obs_norm=False, intrinsic_reward_weight=0.5)
+    model = rnd(
+        obs_norm=False,
+        intrinsic_reward_type=kind,
+        intrinsic_reward_weight=0.5,
+        extrinsic_reward_norm_max=4,
+    )
     seen = transitions([[9, 9], [1, 2]], [[1, 2], [3, 4]], reward=[1, 10])
     found, lengths = model.collected(seen, np.array([2]))
     moments = RunningMeanStd()
     moments.update(np.array([9.92, 8.0]))
-    assert found["reward"] == pytest.approx([1 + 1 / moments.std, 10 + 4 / moments.std])
+    bonus, own = np.array([1, 4]) / moments.std, np.array([0.25, 2.5])
+    expected = {"add": own + bonus, "assign": bonus, "new": own}[kind]
+    assert found["reward"] == pytest.approx(expected)
+    assert ("intrinsic_reward" in found) == (kind == "new")
+    if kind == "new":
+        assert found["intrinsic_reward"] == pytest.approx(bonus)
     assert lengths.tolist() == [2]
     assert seen["reward"].tolist() == [1, 10]
 
 
 def test_rnd_normalises_and_clips_observations():
-    # Moments of (0, 0) and (2, 200): means 1 and 100, deviations 1 and 100; then both are ±1.
-    model = rnd(obs_norm_clamp_min=-0.5, obs_norm_clamp_max=1.0)
+    # Moments of (0, 0) and (2, 200): means 1 and 100, deviations 1 and 100; then both are ±1, and
+    # the second number is clipped to -0.5 and 1: errors 0.125 and 0.5.
+    model = rnd(obs_norm_clamp_min=-0.5, obs_norm_clamp_max=1.0, intrinsic_reward_type="assign")
     seen = transitions([[0, 0]] * 2, [[0, 0], [2, 200]])
-    model._moments = RunningMeanStd(epsilon=0, shape=(2,))
-    model.observe(seen, np.array([2]))
-    errors = model._bonus(model._tensors(model._steps(seen)))
-    assert errors.tolist() == pytest.approx([0.125, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("kind", "reward", "extra"), [("add", 3.5, None), ("assign", 1.0, None), ("new", 2.5, 1.0)]
-)
-def test_what_becomes_of_a_bonus(kind, reward, extra):
-    model = rnd(intrinsic_reward_type=kind, extrinsic_reward_norm_max=4)
-    found = model._combined(transitions([[0, 0]], [[0, 0]], reward=[10]), np.ones(1, np.float32))
-    assert found["reward"].tolist() == [reward]
-    assert (found["intrinsic_reward"].tolist() if "intrinsic_reward" in found else None) == (
-        extra and [extra]
-    )
+    found, _ = model.collected(seen, np.array([1, 1]))
+    moments = RunningMeanStd()
+    moments.update(np.array([0.125, 0.5]))
+    assert found["reward"] == pytest.approx(np.array([0.125, 0.5]) / moments.std, rel=1e-3)
 
 
 def test_rnd_pays_less_for_what_it_has_seen():
@@ -97,29 +98,34 @@ def test_rnd_pays_less_for_what_it_has_seen():
 
 def icm(**settings):
     model = make(ICMRewardModel, hidden_size_list=[2], **settings)
-    model._encoder = as_linear([[1, 0], [0, 2]])
+    encoder, inverse, forward = model.networks["network"]
+    encoder.forward = as_linear([[1, 0], [0, 2]]).forward
     # Its input: the features (1, 2) of the observation, and the action.
-    model._forward = as_linear([[1, 0, 0, 3], [0, 1, 5, 0]])
-    model._inverse = as_linear([[0, 0, 1, 0], [0, 0, 0, 0]])
+    forward.forward = as_linear([[1, 0, 0, 3], [0, 1, 5, 0]]).forward
+    inverse.forward = as_linear([[0, 0, 1, 0], [0, 0, 0, 0]]).forward
     return model
 
 
 def test_icm_pays_half_the_squared_error_of_the_outcome():
     # φ = (1, 4) and (2, 6). Action 1: predicted (1 + 3, 4 + 0), errors 2 and 2: (4 + 4) / 2.
     # Action 0: predicted (1, 4 + 5), errors 1 and 3: (1 + 9) / 2.
-    model = icm()
     seen = transitions([[1, 2]] * 2, [[2, 3]] * 2, action=[1, 0])
-    assert model._bonus(model._tensors(model._steps(seen))).tolist() == [4.0, 5.0]
+    found, _ = icm(intrinsic_reward_type="assign").collected(seen, np.array([1, 1]))
+    moments = RunningMeanStd()
+    moments.update(np.array([4.0, 5.0]))
+    assert found["reward"] == pytest.approx(np.array([4.0, 5.0]) / moments.std)
 
 
 def test_loss_of_icm():
     # The inverse model says (2, 0) for φ' = (2, 6), and the action was 1: log(1 + e^2).
-    model = icm(reverse_scale=3.0)
-    seen = transitions([[1, 2]], [[2, 3]], action=np.array([1]))
-    loss, facts = model._loss(model._tensors(model._steps(seen)))
+    writer = Writer()
+    model = icm(reverse_scale=3.0, update_per_collect=1, tb_logger=writer)
+    model.collected(transitions([[1, 2]], [[2, 3]], action=np.array([1])), np.array([1]))
+    model.train(1, 1)
     inverse = np.log(1 + np.exp(2))
-    assert facts == pytest.approx({"inverse_loss": inverse, "forward_loss": 4.0}, rel=1e-5)
-    assert loss.item() == pytest.approx(3 * inverse + 4, rel=1e-5)
+    expected = {"inverse_loss": inverse, "forward_loss": 4.0, "loss": 3 * inverse + 4}
+    logged = {name: writer.rows[f"reward_model_iter/{name}"][0][1] for name in expected}
+    assert logged == pytest.approx(expected, rel=1e-5)
 
 
 def test_icm_of_real_actions():
@@ -163,9 +169,9 @@ _OBS = [[0, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 0]]
 _NEXT_OBS = [[1, 0, 0, 1], [1, 1, 0, 1], [0, 0, 0, 0]]
 
 
-def relabelled(**settings):
+def relabelled(done=(False, False, True), **settings):
     model = make(HerRewardModel, obs_shape=4, **settings)
-    seen = transitions(_OBS, _NEXT_OBS, reward=[0, 0, 1], done=[False, False, True])
+    seen = transitions(_OBS, _NEXT_OBS, reward=[0, 0, 1], done=done)
     found, lengths = model.collected(seen, np.array([2, 1]))
     assert lengths.tolist() == [2, 1] + [1] * (len(found["obs"]) - 3)
     for name, column in seen.items():
@@ -198,12 +204,10 @@ def test_goals_of_her(strategy, first, second):
 
 
 def test_her_keeps_ends_that_are_no_success():
-    model = make(HerRewardModel, obs_shape=4, her_strategy="final", her_replay_k=1)
-    model._chosen = lambda rows, lengths: np.zeros_like(rows)  # what was achieved first: 10
-    seen = transitions(_OBS[:2], _NEXT_OBS[:2], done=[False, True])
-    found, _ = model.collected(seen, np.array([2]))
-    assert found["reward"][2:].tolist() == [1, 0]
-    assert found["done"][2:].tolist() == [True, True]
+    np.random.seed(0)
+    added = relabelled(her_strategy="episode", her_replay_k=50, done=[False, True, True])
+    assert set(added["reward"][50:100]) == {0, 1}
+    assert all(added["done"][50:100])
 
 
 def test_her_refuses_other_observations():

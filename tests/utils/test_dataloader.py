@@ -126,7 +126,9 @@ def test_what_was_ready_before_an_error_is_still_given(make):
         return source(size)
 
     loader = make(fails_later, 2, "cpu")
-    loader._thread.join(10)
+    for thread in threading.enumerate():
+        if thread.name == "data-loader":
+            thread.join(10)
     assert next(loader)["n"].tolist() == [0, 1]
     with pytest.raises(RuntimeError, match="late"):
         next(loader)

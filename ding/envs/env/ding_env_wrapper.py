@@ -151,7 +151,7 @@ class DingEnvWrapper(BaseEnv):
 
     def reset(self, *, options: dict[str, Any] | None = None) -> np.ndarray:  # type: ignore[override]
         """Start an episode; `options` are passed on to the environment's own ``reset``."""
-        env = self._built()
+        env = self.build()
         kwargs: Config = {} if options is None else {"options": options}
         goes_on = self._dynamic_seed and self._has_one_stream and not self._seed_is_due
         if self._seed is not None and self._seed_api and not goes_on:
@@ -199,7 +199,7 @@ class DingEnvWrapper(BaseEnv):
         Discrete action space and a Box of observations it is the inner environment's own ``step``:
         callers check actions, which are ints, and cast observations to the space's dtype.
         """
-        self._built()
+        self.build()
         return self._step_env if self._is_plain else self._fitted_step
 
     def _fitted_step(self, action: Action) -> EnvStep:
@@ -236,7 +236,7 @@ class DingEnvWrapper(BaseEnv):
             self._action_space.seed(self._seed)
 
     def render(self) -> Any:
-        return self._built().render()
+        return self.build().render()
 
     def close(self) -> None:
         """Close the environment; one made from ``cfg.env_id`` is made again if it is needed."""
@@ -246,28 +246,30 @@ class DingEnvWrapper(BaseEnv):
             if self._given_env is None:
                 self._kept, self._env = self._inner_state(), None
 
-    def build(self) -> None:
-        """Make the environment and its wrappers before they are needed."""
-        self._built()
+    def build(self) -> gymnasium.Env:
+        """The gymnasium environment inside, with its wrappers; made if there is none yet."""
+        if self._env is None:
+            self._env = self._build()
+        return self._env
 
     # ---- spaces -------------------------------------------------------------------------------
 
     @property
     def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         """Space of what ``reset`` and ``step`` return, after all wrappers."""
-        self._built()
+        self.build()
         return self._observation_space
 
     @property
     def action_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         """The space of actions for `step`; with ``act_scale`` Boxes are ``[-1, 1]``."""
-        self._built()
+        self.build()
         return self._action_space
 
     @property
     def reward_space(self) -> spaces.Space[Any]:  # type: ignore[override]
         """Box of shape ``(1,)`` float32."""
-        self._built()
+        self.build()
         return self._reward_space
 
     # ---- configs, copies, state ---------------------------------------------------------------
@@ -314,7 +316,7 @@ class DingEnvWrapper(BaseEnv):
         changes = self._act_scale or self._clips_actions or config_wrappers(cfg, self._caller)
         if self._given_env is not None or self._replay_path or changes:
             return None
-        env = self._built()
+        env = self.build()
         is_adapted = self.observation_space is not env.observation_space
         if is_adapted or counts_otherwise(env.unwrapped.action_space):
             return None
@@ -355,11 +357,6 @@ class DingEnvWrapper(BaseEnv):
     __str__ = __repr__  # gymnasium.Env defines another one
 
     # ---- inside -------------------------------------------------------------------------------
-
-    def _built(self) -> gymnasium.Env:
-        if self._env is None:
-            self._env = self._build()
-        return self._env
 
     def _build(self) -> gymnasium.Env:
         cfg, limit = self._cfg, self._limit

@@ -34,6 +34,10 @@ class CoinRaceEnv(SeededEnv):
     With an `eval_opponent` there is one player against it: the observation is that player's row,
     float32 ``[8]``, the action its move, the reward float32 ``[1]``, and info is one dict.
 
+    Attributes:
+        players: The cells ``(x, y)`` of both; set them and `coin` to continue from a position.
+        coin: The cell of the coin.
+
     Config keys:
         eval_opponent: ``'random'``, or ``'RULE_BASED'``, which goes straight to the coin.
         size: Cells along each side of the grid.
@@ -48,6 +52,8 @@ class CoinRaceEnv(SeededEnv):
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     reward_space: spaces.Space[Any]
+    players: list[Cell]
+    coin: Cell
 
     def __init__(self, cfg: dict[str, Any]) -> None:
         super().__init__(cfg)
@@ -76,7 +82,7 @@ class CoinRaceEnv(SeededEnv):
     def reset(self) -> np.ndarray:  # type: ignore[override]
         self._begin_episode()
         last = self._size - 1
-        self._players: list[Cell] = [(0, 0), (last, last)]
+        self.players = [(0, 0), (last, last)]
         self._coins = [0, 0]
         self._steps = 0
         self._place_coin()
@@ -85,9 +91,9 @@ class CoinRaceEnv(SeededEnv):
     def step(self, action: Action) -> BaseEnvTimestep:  # type: ignore[override]
         moves = self._moves(action)
         self._steps += 1
-        self._players = [self._moved(cell, move) for cell, move in zip(self._players, moves)]
+        self.players = [self._moved(cell, move) for cell, move in zip(self.players, moves)]
         reward = np.zeros(_PLAYERS, np.float32)
-        at_coin = [cell == self._coin for cell in self._players]
+        at_coin = [cell == self.coin for cell in self.players]
         if any(at_coin):
             if not all(at_coin):
                 taker = at_coin.index(True)
@@ -120,18 +126,18 @@ class CoinRaceEnv(SeededEnv):
 
     def _place_coin(self) -> None:
         """Draw a cell without a player."""
-        taken = sorted({x * self._size + y for x, y in self._players})
+        taken = sorted({x * self._size + y for x, y in self.players})
         index = int(self._rng.integers(self._size**2 - len(taken)))
         for cell in taken:
             index += index >= cell
-        self._coin: Cell = divmod(index, self._size)
+        self.coin = divmod(index, self._size)
 
     def _obs(self) -> np.ndarray:
         far = 1 / (self._size - 1)
-        coin_x, coin_y = self._coin
+        coin_x, coin_y = self.coin
         rows = []
-        for player, (x, y) in enumerate(self._players):
-            other_x, other_y = self._players[1 - player]
+        for player, (x, y) in enumerate(self.players):
+            other_x, other_y = self.players[1 - player]
             rows.append(
                 (
                     *((coin_x - x) * far, (coin_y - y) * far),

@@ -166,6 +166,10 @@ class GridSpreadEnv(CooperativeGame):
     order; ``global_state`` is the cells of all agents and landmarks. The mask leaves out moves off
     the grid; an agent that makes one stays.
 
+    Attributes:
+        agents: Their cells, int ``[agent_num, 2]``; set both to continue from a position.
+        landmarks: Their cells.
+
     Config keys:
         agent_num: Agents, and landmarks.
         size: Cells along each side of the grid.
@@ -187,29 +191,29 @@ class GridSpreadEnv(CooperativeGame):
     def _begin(self) -> None:
         cells = self._size**2
         agents, marks = (self._rng.choice(cells, self._count, replace=False) for _ in range(2))
-        self._agents = np.stack(divmod(agents, self._size), axis=1)
-        self._landmarks = np.stack(divmod(marks, self._size), axis=1)
+        self.agents = np.stack(divmod(agents, self._size), axis=1)
+        self.landmarks = np.stack(divmod(marks, self._size), axis=1)
 
     def _advance(self, actions: list[int]) -> tuple[float, bool]:
-        self._agents = np.clip(self._agents + _MOVES[actions], 0, self._size - 1)
-        at = (self._landmarks[:, None] == self._agents[None]).all(-1)
+        self.agents = np.clip(self.agents + _MOVES[actions], 0, self._size - 1)
+        at = (self.landmarks[:, None] == self.agents[None]).all(-1)
         bare = int((~at.any(1)).sum())
         return (1.0, True) if bare == 0 else (-0.1 * bare, False)
 
     def _obs(self) -> dict[str, np.ndarray]:
         far = self._size - 1
-        own = self._agents / far
-        to_landmarks = (self._landmarks[None] - self._agents[:, None]) / far
-        to_all = (self._agents[None] - self._agents[:, None]) / far
+        own = self.agents / far
+        to_landmarks = (self.landmarks[None] - self.agents[:, None]) / far
+        to_all = (self.agents[None] - self.agents[:, None]) / far
         others = ~np.eye(self._count, dtype=bool)
         to_others = to_all[others].reshape(self._count, -1)
         alone = np.concatenate([own, to_landmarks.reshape(self._count, -1)], axis=1)
-        after = self._agents[:, None] + _MOVES
+        after = self.agents[:, None] + _MOVES
         obs = {
             "agent_state": np.concatenate([alone, to_others], axis=1),
             "agent_alone_state": alone,
             "agent_alone_padding_state": np.concatenate([alone, np.zeros_like(to_others)], axis=1),
-            "global_state": np.concatenate([own, self._landmarks / far]).reshape(-1),
+            "global_state": np.concatenate([own, self.landmarks / far]).reshape(-1),
             "action_mask": ((after >= 0) & (after <= far)).all(-1),
         }
         return {key: part.astype(np.float32) for key, part in obs.items()}

@@ -19,7 +19,7 @@ def started(space, **cfg):
 
 def passed_on(env, action):
     env.step(action)
-    return env._given_env.actions[-1]
+    return env.build().actions[-1]
 
 
 @pytest.mark.parametrize("action", [2, np.int64(2), np.array(2), np.array([2]), np.int32(2)])

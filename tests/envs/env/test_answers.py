@@ -164,9 +164,10 @@ def test_where_its_code_failed(stepped):
 
 
 def test_no_step_at_all():
-    env = DingEnvWrapper(gymnasium.Env())
-    env._given_env.observation_space = PlainEnv.observation_space
-    env._given_env.action_space = PlainEnv.action_space
+    inner = gymnasium.Env()
+    inner.observation_space = PlainEnv.observation_space
+    inner.action_space = PlainEnv.action_space
+    env = DingEnvWrapper(inner)
     with pytest.raises(EnvError, match=r"reset\(\) of env 'Env' returned None"):
         env.reset()
 

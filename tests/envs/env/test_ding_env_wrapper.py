@@ -91,14 +91,14 @@ class TestSpaces:
     def test_images_stay_uint8_and_are_not_copied(self):
         inner = CountEnv(obs_dtype=np.uint8)
         kept = np.zeros(2, np.uint8)
-        inner._obs = lambda: kept
+        inner.observe = lambda: kept
         env = DingEnvWrapper(inner)
         assert env.observation_space.dtype == np.uint8
         assert env.reset() is kept
 
     def test_discrete_and_nested_observations(self):
         class Nested(CountEnv):
-            def _obs(self):
+            def observe(self):
                 return {"room": 2, "seen": (np.zeros(3, np.int8), np.ones(2))}
 
         inner = Nested()
@@ -114,7 +114,7 @@ class TestSpaces:
 
     def test_observation_of_a_wrong_shape(self):
         inner = CountEnv()
-        inner._obs = lambda: np.zeros(3, np.float32)
+        inner.observe = lambda: np.zeros(3, np.float32)
         with pytest.raises(EnvError, match=r"CountEnv.*\(3,\).*\(2,\)"):
             DingEnvWrapper(inner).reset()
 
@@ -175,7 +175,7 @@ class TestSeeds:
             other.reset()
         assert inners[0].seeds == inners[1].seeds
         env.reset()
-        assert env._given_env.seeds[1] == inners[0].seeds[0]
+        assert env.build().seeds[1] == inners[0].seeds[0]
 
     def test_a_stream_of_episodes_goes_on(self):
         def starts(env):
@@ -220,7 +220,7 @@ class TestRandomAction:
             assert (action.dtype, action.shape) == (np.float32, (2,))
             assert np.abs(action).max() <= 1
             env.step(action)
-            assert space.contains(env._given_env.actions[-1])
+            assert space.contains(env.build().actions[-1])
 
 
 class TestOldGym:
@@ -305,12 +305,18 @@ class TestLifeCycle:
         env.close()
 
     def test_clone(self):
-        env = DingEnvWrapper(CountEnv(length=2), {"max_episode_steps": 1})
-        env.reset()
+        class Losing(CountEnv):
+            def step(self, action):
+                obs, _, *rest = super().step(action)
+                return obs, -20.0, *rest
+
+        cfg = {"max_episode_steps": 2, "rew_clip": True}  # to -10 at least, for a collector alone
+        env = DingEnvWrapper(Losing(length=3), cfg)
+        assert run_episode(env)[1].reward == -10
         other = env.clone("evaluator")
-        assert other._caller == "evaluator"
-        assert len(run_episode(other)[0]) == 2
-        assert env._given_env is not other._given_env
+        trail, timestep = run_episode(other)
+        assert (len(trail), timestep.reward) == (3, -20)
+        assert env.build() is not other.build()
         by_id = DingEnvWrapper(cfg={"env_id": "CartPole-v1"}).clone()
         assert by_id.reset().shape == (4,)
         by_id.close()
@@ -321,12 +327,12 @@ class TestLifeCycle:
         env.seed(0)
         env.reset()
         env.step(0)
-        mean = env._built().rms.mean
+        mean = env.build().rms.mean
         env.close()
         other = DingEnvWrapper(cfg=cfg)
         other.load_state_dict(env.state_dict())
         for one in (env, other):
-            np.testing.assert_array_equal(one._built().rms.mean, mean)
+            np.testing.assert_array_equal(one.build().rms.mean, mean)
             one.close()
 
     def test_state_of_other_wrappers(self):

@@ -21,14 +21,14 @@ def test_good_env_passes():
 def test_reused_array_is_found():
     inner = CountEnv()
     kept = np.zeros(2, np.float32)
-    inner._obs = lambda: kept
+    inner.observe = lambda: kept
     with pytest.raises(EnvError, match="shares memory"):
         check_all(DingEnvWrapper(inner))
 
 
 def test_unseeded_env_is_found():
     inner = CountEnv()
-    inner._obs = lambda: np.random.rand(2).astype(np.float32)
+    inner.observe = lambda: np.random.rand(2).astype(np.float32)
     with pytest.raises(EnvError, match=r"seed\(0\)"):
         check_all(DingEnvWrapper(inner))
 

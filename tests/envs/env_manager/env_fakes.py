@@ -14,8 +14,10 @@ from ding.envs import BaseEnv, BaseEnvTimestep
 class CountEnv(BaseEnv):
     """Counts its steps in an observation array that it reuses; an episode has `length` steps.
 
-    obs = [id, episode, step, seed], reward = step.
+    obs = [id, episode, step, seed], reward = step. `changes` are made to each timestep.
     """
+
+    changes: dict = {}
 
     def __init__(self, cfg: dict | None = None) -> None:
         self.cfg = {"id": 0, "length": 3, **(cfg or {})}
@@ -47,7 +49,8 @@ class CountEnv(BaseEnv):
         if done:
             truncated = bool(self.cfg.get("truncate", False))
             info = {"eval_episode_return": self._return, "truncated": truncated}
-        return BaseEnvTimestep(self._obs, np.array([reward], np.float32), done, info)
+        timestep = BaseEnvTimestep(self._obs, np.array([reward], np.float32), done, info)
+        return timestep._replace(**self.changes)
 
     def seed(self, seed, dynamic_seed=True):
         self._seed = seed
@@ -116,15 +119,13 @@ class FaultyEnv(CountEnv):
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault == "exit":
             os._exit(3)
-        elif fault == "nan_reward":
-            return timestep._replace(reward=np.array([np.nan], np.float32))
-        elif fault == "nan_obs":
-            return timestep._replace(obs=np.full(4, np.nan, np.float32))
-        elif fault == "shape":
-            return timestep._replace(obs=np.zeros(5, np.float32))
-        elif fault == "abnormal":
-            return timestep._replace(info={"abnormal": True})
-        return None
+        wrong = {
+            "nan_reward": dict(reward=np.array([np.nan], np.float32)),
+            "nan_obs": dict(obs=np.full(4, np.nan, np.float32)),
+            "shape": dict(obs=np.zeros(5, np.float32)),
+            "abnormal": dict(info={"abnormal": True}),
+        }
+        return timestep._replace(**wrong[fault]) if fault in wrong else None
 
 
 class DictObsEnv(CountEnv):
@@ -146,7 +147,7 @@ class DictObsEnv(CountEnv):
         return self._dict()
 
     def step(self, action):
-        return super().step(action)._replace(obs=self._dict())
+        return BaseEnvTimestep(self._dict(), *super().step(action)[1:])
 
 
 class TupleObsEnv(CountEnv):
@@ -154,15 +155,14 @@ class TupleObsEnv(CountEnv):
         return (super().reset(**kwargs), "text")
 
     def step(self, action):
-        timestep = super().step(action)
-        return timestep._replace(obs=(timestep.obs, "text"))
+        obs, *rest = super().step(action)
+        return BaseEnvTimestep((obs, "text"), *rest)
 
 
 class TwoPlayerEnv(CountEnv):
     def step(self, action):
-        timestep = super().step(action)
-        reward = float(timestep.reward[0])
-        return timestep._replace(reward=np.array([reward, -reward], np.float32))
+        obs, (reward,), *rest = super().step(action)
+        return BaseEnvTimestep(obs, np.array([reward, -reward], np.float32), *rest)
 
 
 class BoxActionEnv(CountEnv):

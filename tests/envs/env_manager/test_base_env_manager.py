@@ -10,6 +10,7 @@ from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
     BaseEnvManagerV2,
+    BaseEnvTimestep,
     SyncSubprocessEnvManager,
     create_env_manager,
     get_env_manager_cls,
@@ -234,8 +235,7 @@ def test_nan_is_an_error(launch, fault, columns, cls):
 
 def test_big_finite_rewards_pass(launch):
     class Rich(CountEnv):
-        def step(self, action):
-            return super().step(action)._replace(reward=1e30)
+        changes = dict(reward=1e30)
 
     manager = launch(env_fns(Rich))
     assert manager.step_columns(np.zeros(4, int), np.arange(4)).reward[0] == np.float32(1e30)
@@ -393,7 +393,7 @@ def test_requests_reach_the_environments(launch, cls):
     assert manager.ready_imgs[3][0, 0, 0] == 3
     assert set(manager.random_action()) == {0, 1, 2, 3}
     assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
-    assert [obs[0] for obs in manager._obs] == [0, 1, 2, 3]
+    assert [obs[0] for obs in manager.ready_obs.values()] == [0, 1, 2, 3]
     with pytest.raises(AttributeError, match="no_such"):
         _ = manager.no_such
     assert manager.observation_space.shape == (4,)
@@ -458,7 +458,8 @@ def test_second_version_hands_out_copies_of_observations_that_are_no_arrays(laun
 def test_a_subclass_that_changes_the_dict_api_has_no_columns(launch):
     class Doubled(BaseEnvManager):
         def step(self, actions):
-            return {i: t._replace(reward=t.reward * 2) for i, t in super().step(actions).items()}
+            found = super().step(actions).items()
+            return {i: BaseEnvTimestep(t.obs, t.reward * 2, t.done, t.info) for i, t in found}
 
     manager = launch(env_fns(CountEnv), Doubled)
     assert not manager.supports_columns

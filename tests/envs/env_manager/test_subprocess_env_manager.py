@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -12,6 +13,7 @@ from easydict import EasyDict
 from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
+    BaseEnvTimestep,
     DingEnvWrapper,
     SyncSubprocessEnvManager,
 )
@@ -257,9 +259,7 @@ def test_a_step_limit_does_not_cut_resets_short(launch):
 def test_an_answer_that_cannot_be_pickled(launch):
     class Odd(CountEnv):
         def step(self, action):
-            import threading
-
-            return super().step(action)._replace(info={"lock": threading.Lock()})
+            return BaseEnvTimestep(*super().step(action)[:3], {"lock": threading.Lock()})
 
     manager = launch(env_fns(Odd))
     with pytest.raises(EnvError, match="cannot be sent to the main process"):
@@ -434,9 +434,7 @@ def test_wait():
 
 def test_workers_whose_answers_differ_in_kind(launch):
     class Odd(CountEnv):
-        def step(self, action):
-            timestep = super().step(action)
-            return timestep._replace(reward=float(timestep.reward[0]))
+        changes = dict(reward=1.0)
 
     manager = launch([*env_fns(Odd, 2, length=1), *env_fns(CountEnv, 2)], envs_per_worker=2)
     assert manager.step_columns(ACTIONS, np.arange(4)).reward.tolist() == [1, 1, 1, 1]

@@ -36,7 +36,7 @@ class FrameEnv(LifeEnv):
         super().__init__()
         self.observation_space = spaces.Box(0, 255, (210, 160, 3), np.uint8)
 
-    def _obs(self):
+    def observe(self):
         return np.full((210, 160, 3), 10 * self.t, np.uint8)
 
 
@@ -62,7 +62,7 @@ def test_noop_must_be_a_noop():
 def test_max_and_skip():
     inner = CountEnv(length=6)
     pixels = {3: [9, 0], 4: [1, 5], 6: [2, 2], 5: [7, 0]}
-    inner._obs = lambda: np.array(pixels.get(inner.t, [99, 99]), np.float32)
+    inner.observe = lambda: np.array(pixels.get(inner.t, [99, 99]), np.float32)
     env = MaxAndSkipWrapper(inner, skip=4)
     env.reset()
     obs, reward, terminated, _, _ = env.step(2)
@@ -84,7 +84,7 @@ def test_max_and_skip_over_a_reused_array():
         kept[:] = 10 - inner.t
         return kept
 
-    inner._obs = falling
+    inner.observe = falling
     env = MaxAndSkipWrapper(inner, skip=2)
     env.reset()
     assert env.step(0)[0].tolist() == [9, 9]
@@ -120,7 +120,7 @@ def test_warp_frame_values():
     frame = np.zeros((4, 4, 3), np.uint8)
     frame[:2, :2] = 100  # grey 100 in the upper left quarter
     frame[2, 2, 0] = 200  # red: 0.299 * 200 = 59.8, a quarter of the lower right: 14.95
-    env._obs = lambda: frame
+    env.observe = lambda: frame
     warped = WarpFrameWrapper(env, size=2)
     obs, _ = warped.reset()
     assert obs.dtype == np.uint8
@@ -130,7 +130,7 @@ def test_warp_frame_values():
 def test_warp_frame_shares_pixels_by_area():
     env = CountEnv()
     env.observation_space = spaces.Box(0, 255, (3, 3), np.uint8)
-    env._obs = lambda: np.array([[0, 60, 120]] * 3, np.uint8)
+    env.observe = lambda: np.array([[0, 60, 120]] * 3, np.uint8)
     obs, _ = WarpFrameWrapper(env, size=2).reset()
     assert obs.tolist() == [[20, 100]] * 2  # (0 + 60 / 2) / 1.5 and (60 / 2 + 120) / 1.5
 

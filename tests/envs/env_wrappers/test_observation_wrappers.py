@@ -40,7 +40,7 @@ def test_frame_stack_keeps_the_last_frames_of_the_episode():
         kept[:] = inner.t
         return kept
 
-    inner._obs = reused
+    inner.observe = reused
     env = FrameStackWrapper(inner, 3)
     for _ in range(2):
         assert env.reset()[0][:, 0].tolist() == [0, 0, 0]
@@ -170,7 +170,7 @@ def test_mask_obs():
     inner.observation_space = spaces.Box(
         np.array([0, -1, 2]), np.array([3, 1, 4]), dtype=np.float32
     )
-    inner._obs = lambda: np.array([inner.t, 0.5, 3], np.float32)
+    inner.observe = lambda: np.array([inner.t, 0.5, 3], np.float32)
     env = MaskObsWrapper(inner, keep=[2, 0])
     env.reset()
     assert env.step(0)[0].tolist() == [3, 1]

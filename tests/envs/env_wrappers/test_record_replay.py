@@ -126,7 +126,7 @@ def test_id_is_made_again_with_rendering(tmp_path):
     env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
     env.reset()
     env.enable_save_replay(str(tmp_path))
-    assert env._built().render_mode == "rgb_array"
+    assert env.build().render_mode == "rgb_array"
     env.close()
 
 

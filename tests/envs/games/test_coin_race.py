@@ -17,7 +17,7 @@ def made(**cfg):
 
 
 def put(env, first, second, coin):
-    env._players, env._coin = [first, second], coin
+    env.players, env.coin = [first, second], coin
 
 
 def towards_coin(row):
@@ -43,7 +43,7 @@ def test_a_coin_is_the_takers_gain_and_the_others_loss():
     timestep = env.step([UP, DOWN])
     np.testing.assert_array_equal(timestep.reward, [-1, 1])
     assert not timestep.done
-    assert env._coin not in env._players
+    assert env.coin not in env.players
     np.testing.assert_allclose(timestep.obs[:, 6:], [[0, 0.2], [0.2, 0]])
 
 
@@ -58,8 +58,8 @@ def test_moves_without_a_gain(players, moves, after, is_taken):
     env = made(size=3)
     put(env, *players, (1, 1))
     np.testing.assert_array_equal(env.step(moves).reward, [0, 0])
-    assert env._players == after
-    assert (env._coin != (1, 1)) is is_taken
+    assert env.players == after
+    assert (env.coin != (1, 1)) is is_taken
 
 
 def test_who_has_all_coins_wins():
@@ -92,7 +92,7 @@ def play(env, episodes=2):
         env.reset()
         done = False
         while not done:
-            coins.append(env._coin)
+            coins.append(env.coin)
             done = env.step([UP, RIGHT] if len(coins) % 2 else [RIGHT, DOWN]).done
     return coins
 
@@ -121,11 +121,11 @@ def test_one_player_against_one_who_goes_straight_to_the_coin():
     put(env, (0, 0), (4, 4), (3, 2))
     timestep = env.step(np.array(RIGHT))
     assert env.observation_space.contains(timestep.obs)
-    assert env._players == [(1, 0), (4, 3)]
+    assert env.players == [(1, 0), (4, 3)]
     assert timestep.info == {}
     env.step(STAY)
     timestep = env.step(np.array([STAY]))
-    assert env._players[1] == (3, 2)
+    assert env.players[1] == (3, 2)
     np.testing.assert_array_equal(timestep.reward, [-1])
     assert env.reward_space.contains(timestep.reward)
 
@@ -140,7 +140,7 @@ def test_the_result_against_an_opponent():
 def test_an_opponent_that_moves_at_random_is_settled_by_the_seed():
     def cells():
         env = made(eval_opponent="random")
-        return [(env.step(STAY), env._players[1])[1] for _ in range(20)]
+        return [(env.step(STAY), env.players[1])[1] for _ in range(20)]
 
     assert cells() == cells()
     assert len(set(cells())) > 3

@@ -18,7 +18,7 @@ def begun(kind, **cfg):
 
 
 def put(env, agents, landmarks):
-    env._agents, env._landmarks = np.array(agents), np.array(landmarks)
+    env.agents, env.landmarks = np.array(agents), np.array(landmarks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,7 +80,7 @@ def test_who_stands_on_all_landmarks_wins():
 def test_an_agent_sees_itself_the_landmarks_and_the_others():
     env = begun(GridSpreadEnv, agent_num=2, size=3)
     put(env, [(0, 0), (2, 1)], [(0, 1), (2, 2)])
-    obs = env._obs()
+    obs = env.step([STAY, STAY]).obs
     np.testing.assert_allclose(obs["agent_state"][0], [0, 0, 0, 0.5, 1, 1, 1, 0.5])
     np.testing.assert_allclose(obs["agent_state"][1], [1, 0.5, -1, 0, 0, 0.5, -1, -0.5])
     np.testing.assert_array_equal(obs["agent_alone_state"], obs["agent_state"][:, :6])

@@ -44,7 +44,8 @@ class parallel_env:
 
     def step(self, actions):
         self.time += 1
-        self.actions = actions
+        if self.vectors:
+            self.marks += actions["agent_0"].sum()
         each = dict.fromkeys(self.possible_agents, False)
         ended = dict.fromkeys(self.possible_agents, self.time >= self.limit)
         return self.look(), {a: -1.0 - i for i, a in enumerate(actions)}, each, ended, {}
@@ -135,9 +136,14 @@ class TestSpread:
         assert env.action_space.low.min() == -1
         obs = env.reset()
         assert "action_mask" not in obs
-        env.step(np.full((AGENTS, 5), -1, np.float32))
-        sent = env._checked(np.zeros((AGENTS, 5), np.float32))
-        np.testing.assert_allclose(sent["agent_0"], 0.5)
+        plain = made(continuous_actions=True)
+        ends = []
+        for one, action in ((env, 0.0), (env, -1.0), (plain, 0.5)):
+            one.seed(0)
+            one.reset()
+            ends.append(one.step(np.full((AGENTS, 5), action, np.float32)).obs["global_state"])
+        np.testing.assert_allclose(ends[0], ends[2])
+        assert not np.allclose(ends[0], ends[1])
 
     def test_observations_of_agents_alone_and_states_of_their_own(self):
         obs = made(agent_obs_only=True).reset()

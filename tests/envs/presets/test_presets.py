@@ -134,7 +134,7 @@ def test_taxis_features():
     env = make("taxi")
     env.seed(3)
     features = env.reset()
-    taxi = env._built().unwrapped
+    taxi = env.build().unwrapped
     row, column, passenger, goal = taxi.decode(int(taxi.s))
     expected = np.zeros(34)
     expected[[5 * row + column, 25 + passenger, 30 + goal]] = 1
@@ -282,7 +282,7 @@ def test_ids_of_other_simulators():
 
 
 def wrappers_of(env):
-    found, inner = set(), env._built()
+    found, inner = set(), env.build()
     while isinstance(inner, gymnasium.Wrapper):
         found.add(type(inner).__name__)
         inner = inner.env
@@ -304,7 +304,7 @@ def test_what_evaluations_of_a_game_see():
 def test_starts_of_a_game():
     """They are random, determined by the seed, and the game is not reloaded for each."""
     env = make("atari", "evaluator", env_id="PongNoFrameskip-v4")
-    game, loads = env._built().unwrapped, []
+    game, loads = env.build().unwrapped, []
     load = game.load_game
     game.load_game = lambda: (loads.append(1), load())
 
