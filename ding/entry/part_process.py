@@ -299,7 +299,7 @@ class Processes:
 
     def wait(self, until: float) -> list[Event]:
         """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
-        sources = [self._alarm]
+        sources: list[Connection | int] = [self._alarm]
         for child in self._children.values():
             sources += [one for one in child.waitables if not getattr(one, "closed", False)]
         left = None if until == math.inf else max(0.0, until - time.monotonic())

@@ -239,13 +239,14 @@ class LoggedValue(Generic[_ValueType]):
             value = self._checked(value)
         model._data[self._name].append(value)
 
-    def _checked(self, value: Any) -> _ValueType:
+    def _checked(self, value: object) -> _ValueType:
         if isinstance(value, self._type):
             return value
         if self._type in (float, int):
-            number = value.item() if getattr(value, "ndim", None) == 0 else value
-            if isinstance(number, Number):
-                return self._type(number)  # type: ignore[call-arg]
+            if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+                value = value.item()
+            if isinstance(value, Number):
+                return self._type(value)  # type: ignore[call-arg]
         raise TypeError(
             f"{self._name} got {value!r:.80} ({type(value).__name__}), "
             f"expected {self._type.__name__}"
@@ -289,7 +290,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         self._data: dict[str, TimeRangedData[Any]] = {
             name: TimeRangedData(self._proxy, expire) for name in (*declared, *names)
         }
-        self._attributes: dict[str, dict[str, Any]] = {}
+        self._attributes: dict[str, dict[str, object]] = {}
         self.range_values: dict[str, Callable[..., list[Window]]] = {
             name: functools.partial(self._range_values, name) for name in self._data
         }
@@ -310,7 +311,9 @@ class LoggedModel(Generic[_TimeObjectType]):
         """Let the time go on."""
         self._proxy.unfreeze()
 
-    def register_attribute_value(self, attribute_name: str, property_name: str, value: Any) -> None:
+    def register_attribute_value(
+        self, attribute_name: str, property_name: str, value: object
+    ) -> None:
         """Make ``value`` (as a rule a function) reachable as ``model.<attribute>[<property>]``.
 
         Raises:

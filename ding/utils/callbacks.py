@@ -4,10 +4,11 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ding.utils.errors import CallbackError, ConfigError
 from ding.utils.import_helper import import_module
+from ding.utils.types import Settings
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class RunStarted(RunMoment):
     """
 
     method = "on_start"
-    config: Mapping[str, Any]
+    config: Settings
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Evaluated(RunMoment):
     """
 
     method = "on_evaluation"
-    result: Any
+    result: object
     returns: tuple[float, ...]
     is_best: bool
 
@@ -157,7 +158,7 @@ class RunCallback:
 #: One callback, its class, or where that is: ``module:Name``.
 OneCallback: TypeAlias = RunCallback | type[RunCallback] | str
 #: Several, or the arguments of each by where its class is.
-GivenCallbacks: TypeAlias = Iterable[OneCallback] | Mapping[str, Mapping[str, Any]] | None
+GivenCallbacks: TypeAlias = Iterable[OneCallback] | Mapping[str, Settings] | None
 
 
 class Callbacks:
@@ -217,7 +218,7 @@ def _words(callback: RunCallback, method: str, error: Exception) -> str:
     return f"{type(callback).__name__}.{method}: {type(error).__name__}: {error}"
 
 
-def _made(given: Any) -> list[RunCallback]:
+def _made(given: object) -> list[RunCallback]:
     if given is None:
         return []
     if isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
@@ -230,7 +231,7 @@ def _made(given: Any) -> list[RunCallback]:
     )
 
 
-def _find(named: Any) -> type[RunCallback]:
+def _find(named: object) -> type[RunCallback]:
     """The class itself, or that of a name."""
     found = named
     if isinstance(named, str):
@@ -250,7 +251,7 @@ def _find(named: Any) -> type[RunCallback]:
     return found
 
 
-def _build(kind: type[RunCallback], options: Mapping[str, Any]) -> RunCallback:
+def _build(kind: type[RunCallback], options: Settings) -> RunCallback:
     try:
         return kind(**options)
     except TypeError as error:

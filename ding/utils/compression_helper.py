@@ -2,22 +2,36 @@
 
 import zlib
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from ding.utils.errors import DataError, UnknownTypeError
 from ding.utils.system_helper import available_memory
+from ding.utils.types import Tree
 
 #: Bytes to which compressed data may inflate, and pixels of a picture.
 MAX_INFLATED = 1 << 30
 MAX_PIXELS = 1 << 26
 
 
-class CloudPickleWrapper:
+Data = TypeVar("Data")
+#: Between plain data and bytes, in one direction.
+Codec: TypeAlias = Callable[..., Tree]
+
+
+class _Inflator(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class CloudPickleWrapper(Generic[Data]):
     """Pickles functions, lambdas and closures for a subprocess."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Data) -> None:
         self.data = data
 
     def __getstate__(self) -> bytes:
@@ -31,24 +45,24 @@ class CloudPickleWrapper:
         self.data = cloudpickle.loads(content)
 
 
-def _serial() -> Any:
+def _serial() -> ModuleType:
     # Worker processes of env managers, which need only the wrapper above, do without torch.
     from ding.utils import safe_serial
 
     return safe_serial
 
 
-def dummy_compressor(data: Any) -> Any:
+def dummy_compressor(data: Data) -> Data:
     """The data itself."""
     return data
 
 
-def zlib_data_compressor(data: Any) -> bytes:
+def zlib_data_compressor(data: object) -> bytes:
     """Plain data (see `safe_serial.dump`) to bytes: small, slow."""
     return zlib.compress(_serial().dumps(data))
 
 
-def lz4_data_compressor(data: Any) -> bytes:
+def lz4_data_compressor(data: object) -> bytes:
     """Plain data (see `safe_serial.dump`) to bytes: fast."""
     return _lz4().compress(_serial().dumps(data))
 
@@ -61,7 +75,7 @@ def jpeg_data_compressor(data: np.ndarray) -> bytes:
     return content.tobytes()
 
 
-def get_data_compressor(name: str) -> Callable[..., Any]:
+def get_data_compressor(name: str) -> Codec:
     """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
     return _by_name(_COMPRESSORS, name)
 
@@ -69,7 +83,7 @@ def get_data_compressor(name: str) -> Callable[..., Any]:
 dummy_decompressor = dummy_compressor
 
 
-def lz4_data_decompressor(compressed_data: bytes) -> Any:
+def lz4_data_decompressor(compressed_data: bytes) -> Tree:
     """What `lz4_data_compressor` was given.
 
     Raises:
@@ -79,7 +93,7 @@ def lz4_data_decompressor(compressed_data: bytes) -> Any:
     return _unpacked(_lz4().LZ4FrameDecompressor(), compressed_data)
 
 
-def zlib_data_decompressor(compressed_data: bytes) -> Any:
+def zlib_data_decompressor(compressed_data: bytes) -> Tree:
     """What `zlib_data_compressor` was given.
 
     Raises:
@@ -105,18 +119,18 @@ def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> 
     return picture
 
 
-def get_data_decompressor(name: str) -> Callable[..., Any]:
+def get_data_decompressor(name: str) -> Codec:
     """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
     return _by_name(_DECOMPRESSORS, name)
 
 
-_COMPRESSORS: dict[str, Callable[..., Any]] = {
+_COMPRESSORS: dict[str, Codec] = {
     "lz4": lz4_data_compressor,
     "zlib": zlib_data_compressor,
     "jpeg": jpeg_data_compressor,
     "none": dummy_compressor,
 }
-_DECOMPRESSORS: dict[str, Callable[..., Any]] = {
+_DECOMPRESSORS: dict[str, Codec] = {
     "lz4": lz4_data_decompressor,
     "zlib": zlib_data_decompressor,
     "jpeg": jpeg_data_decompressor,
@@ -124,17 +138,13 @@ _DECOMPRESSORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _by_name(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
+def _by_name(table: dict[str, Codec], name: str) -> Codec:
     if name not in table:
         raise UnknownTypeError(f"unknown compression {name!r}; choose one of {', '.join(table)}")
     return table[name]
 
 
-def _unpacked(inflator: Any, content: bytes) -> Any:
-    """
-    Args:
-        inflator: Has ``decompress(content, max_length)`` and ``eof``.
-    """
+def _unpacked(inflator: _Inflator, content: bytes) -> Tree:
     try:
         inflated = inflator.decompress(content, min(MAX_INFLATED, available_memory() // 2))
         if not inflator.eof:
@@ -156,7 +166,7 @@ def _jpeg_pixels(content: bytes) -> int:
     return 0
 
 
-def _lz4() -> Any:
+def _lz4() -> ModuleType:
     try:
         import lz4.frame
     except ImportError as error:
@@ -164,7 +174,7 @@ def _lz4() -> Any:
     return lz4.frame
 
 
-def _cv2() -> Any:
+def _cv2() -> ModuleType:
     try:
         import cv2
     except ImportError as error:

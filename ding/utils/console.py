@@ -5,8 +5,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from . import durations
 from .progress import LiveView, PlainView, Progress
@@ -15,6 +15,7 @@ MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"
 COST_SHARE = 0.002  # of the run's time, at most, goes into drawing
 
+Shown = TypeVar("Shown")
 _open: "list[Console]" = []
 
 
@@ -64,7 +65,7 @@ class Console:
         self.close()
 
     def update(
-        self, eval_return: float | None = None, best_return: float | None = None, **facts: Any
+        self, eval_return: float | None = None, best_return: float | None = None, **facts: object
     ) -> None:
         """Set new facts; draws if the next picture is due.
 
@@ -128,7 +129,7 @@ class Console:
             end = time.monotonic()
             self._due = end + max(view.seconds, (end - begin) / COST_SHARE)
 
-    def _guarded(self, show: Any, what: Any) -> None:
+    def _guarded(self, show: Callable[[Shown], object], what: Shown) -> None:
         try:
             show(what)
         except (OSError, ValueError):

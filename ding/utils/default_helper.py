@@ -6,24 +6,29 @@ import logging
 import operator
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
 from ding.utils.running_mean_std import RunningMeanStd as RunningMeanStd
+from ding.utils.types import Config, Settings, Tree
 
 if TYPE_CHECKING:
     import torch
 
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Given = ParamSpec("Given")
+Function = TypeVar("Function", bound=Callable[..., object])
 #: Keys whose values are lists with one state for each sample.
 STATE_KEYS = ("prev_state", "prev_actor_state", "prev_critic_state")
 
 
-def get_shape0(data: Any) -> int:
+def get_shape0(data: Tree) -> int:
     """The leading length of a tensor or array, or of the first one in lists and dicts of them.
 
     That of a list of anything else is its own length.
@@ -39,7 +44,7 @@ def get_shape0(data: Any) -> int:
     raise TypeError(f"{type(data).__name__} has no leading length; pass a tensor, list or dict")
 
 
-def lists_to_dicts(data: Sequence[Any], recursive: bool = False) -> Any:
+def lists_to_dicts(data: Sequence[Tree], recursive: bool = False) -> Tree:
     """Transpose ``[{'a': 1}, {'a': 2}]`` to ``{'a': [1, 2]}``; the same for namedtuples.
 
     Args:
@@ -64,19 +69,19 @@ def lists_to_dicts(data: Sequence[Any], recursive: bool = False) -> Any:
     raise TypeError(f"rows must be dicts or namedtuples, got {type(first).__name__}")
 
 
-def dicts_to_lists(data: Mapping[Any, list[Any]]) -> list[Mapping[Any, Any]]:
+def dicts_to_lists(data: Mapping[Key, list[Value]]) -> list[Mapping[Key, Value]]:
     """Transpose ``{'a': [1, 2]}`` to ``[{'a': 1}, {'a': 2}]``."""
     return [dict(zip(data, row)) for row in zip(*data.values())]
 
 
-def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def override(cls: type) -> Callable[[Function], Function]:
     """Decorator: the method must override one of `cls`.
 
     Raises:
         NameError: `cls` has no method of that name.
     """
 
-    def check(method: Callable[..., Any]) -> Callable[..., Any]:
+    def check(method: Function) -> Function:
         if method.__name__ not in dir(cls):
             raise NameError(f"{method.__name__} overrides no method of {cls.__name__}")
         return method
@@ -84,7 +89,7 @@ def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return check
 
 
-def sizes_of(shape: Any, name: str = "the shape") -> list[int]:
+def sizes_of(shape: object, name: str = "the shape") -> list[int]:
     """A shape as a list of Python's integers: of a number, a sequence or an array of them.
 
     Raises:
@@ -92,7 +97,9 @@ def sizes_of(shape: Any, name: str = "the shape") -> list[int]:
     """
     if isinstance(shape, np.ndarray):
         shape = shape.tolist()
-    sizes = [shape] if isinstance(shape, SupportsIndex) else shape
+    sizes: Iterable[Any] = [shape]
+    if isinstance(shape, Iterable) and not isinstance(shape, SupportsIndex):
+        sizes = shape
     try:
         return [operator.index(size) for size in sizes]
     except TypeError:
@@ -101,7 +108,7 @@ def sizes_of(shape: Any, name: str = "the shape") -> list[int]:
         ) from None
 
 
-def one_size(shape: Any, name: str, meaning: str) -> int:
+def one_size(shape: object, name: str, meaning: str) -> int:
     """The size that a shape has: ``5`` and ``[5]`` are 5.
 
     Raises:
@@ -115,7 +122,7 @@ def one_size(shape: Any, name: str, meaning: str) -> int:
     return sizes[0]
 
 
-def squeeze(data: Any) -> Any:
+def squeeze(data: Tree) -> Tree:
     """The element of a tuple, list or dict of length 1; anything else unchanged."""
     if isinstance(data, tuple | list) and len(data) == 1:
         return data[0]
@@ -125,12 +132,12 @@ def squeeze(data: Any) -> Any:
 
 
 def default_get(
-    data: Mapping[str, Any],
+    data: Mapping[str, Value],
     name: str,
-    default_value: Any | None = None,
-    default_fn: Callable[..., Any] | None = None,
-    judge_fn: Callable[..., Any] | None = None,
-) -> Any:
+    default_value: Value | None = None,
+    default_fn: Callable[[], Value] | None = None,
+    judge_fn: Callable[[Value | None], object] | None = None,
+) -> Value | None:
     """``data[name]``, or else the default.
 
     Args:
@@ -148,12 +155,12 @@ def default_get(
     return value
 
 
-def first_goal(stop_value: Any) -> Any:
+def first_goal(stop_value: Value | list[Value] | tuple[Value, ...]) -> Value:
     """The return at which training ends: of several, one for each player, the first player's."""
     return stop_value[0] if isinstance(stop_value, list | tuple) else stop_value
 
 
-def list_split(data: list[Any], step: int) -> tuple[list[list[Any]], list[Any] | None]:
+def list_split(data: list[Value], step: int) -> tuple[list[list[Value]], list[Value] | None]:
     """Cut into pieces of `step` items.
 
     Returns:
@@ -165,12 +172,12 @@ def list_split(data: list[Any], step: int) -> tuple[list[list[Any]], list[Any] |
 
 
 def error_wrapper(
-    fn: Callable[..., Any], default_ret: Any, warning_msg: str = ""
-) -> Callable[..., Any]:
+    fn: Callable[Given, Value], default_ret: Value, warning_msg: str = ""
+) -> Callable[Given, Value]:
     """A function that answers `default_ret`, and warns once, where `fn` raises."""
 
     @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Given.args, **kwargs: Given.kwargs) -> Value:
         try:
             return fn(*args, **kwargs)
         except Exception as error:  # whatever an optional service raises is what this is for
@@ -227,9 +234,7 @@ class LimitedSpaceContainer:
             self.max_val = max(self.min_val, self.max_val - 1)
 
 
-def deep_merge_dicts(
-    original: dict[str, Any] | None, new_dict: dict[str, Any] | None
-) -> dict[str, Any]:
+def deep_merge_dicts(original: Config | None, new_dict: Config | None) -> Config:
     """Merge `new_dict` over `original` into a new dict of the type of `original`.
 
     Neither input is changed, and the result shares no dict or list with them.
@@ -248,7 +253,7 @@ def deep_merge_dicts(
     return deep_update(merged, _copy_containers(new_dict or {}), True)
 
 
-def _copy_containers(value: Any) -> Any:
+def _copy_containers(value: Tree) -> Tree:
     """Copies dicts and lists; what they hold (classes, models, tensors) is shared."""
     if isinstance(value, dict):
         copied = copy.copy(value)
@@ -259,12 +264,12 @@ def _copy_containers(value: Any) -> Any:
 
 
 def deep_update(
-    original: dict[str, Any],
-    new_dict: dict[str, Any],
+    original: Config,
+    new_dict: Config,
     new_keys_allowed: bool = False,
     whitelist: list[str] | None = None,
     override_all_if_type_changes: list[str] | None = None,
-) -> dict[str, Any]:
+) -> Config:
     """Merge `new_dict` into `original`, in place, dict by dict.
 
     Args:
@@ -292,7 +297,7 @@ def deep_update(
     return original
 
 
-def flatten_dict(data: Mapping[str, Any], delimiter: str = "/") -> dict[str, Any]:
+def flatten_dict(data: Settings, delimiter: str = "/") -> Config:
     """``{'a': {'b': 1}}`` to ``{'a/b': 1}``; an empty inner dict vanishes."""
     flat = {}
     for key, value in data.items():
@@ -338,8 +343,8 @@ def one_time_warning(warning_msg: str) -> None:
 
 
 def split_data_generator(
-    data: dict[str, Any], split_size: int, shuffle: bool = True
-) -> Iterator[dict[str, Any]]:
+    data: dict[str, Tree], split_size: int, shuffle: bool = True
+) -> Iterator[dict[str, Tree]]:
     """Minibatches of a batch: dicts of slices; the last may be smaller.
 
     Args:
@@ -367,23 +372,23 @@ def split_data_generator(
         }
 
 
-def _is_words(value: Any) -> bool:
+def _is_words(value: Tree) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and isinstance(value[0], str)
 
 
-def _is_parts(name: Any, value: Any) -> bool:
+def _is_parts(name: object, value: Tree) -> bool:
     """Whether a list holds columns, not rows."""
     is_list = isinstance(value, list | tuple) and len(value) > 0 and name not in STATE_KEYS
     return is_list and bool(getattr(value[0], "shape", ()))
 
 
-def _length(name: Any, value: Any) -> int:
+def _length(name: object, value: object) -> int:
     if isinstance(value, list | tuple) and not _is_parts(name, value):
         return len(value)
     return get_shape0(value)
 
 
-def _gather(name: Any, value: Any, indices: "torch.Tensor") -> Any:
+def _gather(name: object, value: Tree, indices: "torch.Tensor") -> Tree:
     if value is None:
         return None
     if isinstance(value, Mapping):
@@ -397,7 +402,7 @@ def _gather(name: Any, value: Any, indices: "torch.Tensor") -> Any:
     return value[indices.to(value.device)]
 
 
-def make_key_as_identifier(data: Mapping[str, Any]) -> dict[str, Any]:
+def make_key_as_identifier(data: Mapping[str, Value]) -> dict[str, Value]:
     """A copy whose keys are valid Python identifiers (``'a.b'`` becomes ``'a_b'``)."""
 
     def clean(key: str) -> str:
@@ -407,7 +412,7 @@ def make_key_as_identifier(data: Mapping[str, Any]) -> dict[str, Any]:
     return {clean(k): v for k, v in data.items()}
 
 
-def remove_illegal_item(data: Mapping[str, Any]) -> dict[str, Any]:
+def remove_illegal_item(data: Mapping[str, Value]) -> dict[str, Value]:
     """A copy without the strings, which no tensor can hold."""
     return {k: v for k, v in data.items() if not isinstance(v, str | bytes)}
 
@@ -419,9 +424,9 @@ class SingletonMetaclass(type):
 
     def __init__(cls, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        cls._instance: Any = None
+        cls._instance: object = None
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> object:
         with SingletonMetaclass._lock:
             if cls._instance is None:
                 cls._instance = super().__call__(*args, **kwargs)
@@ -429,7 +434,7 @@ class SingletonMetaclass(type):
 
 
 #: A list or a tuple, such as the shape of an observation.
-SequenceType = TypeVar("SequenceType", list[Any], tuple[Any, ...])
+SequenceType = TypeVar("SequenceType", list[Tree], tuple[Tree, ...])
 
 
 def class_config(cls: type) -> EasyDict:
@@ -437,7 +442,7 @@ def class_config(cls: type) -> EasyDict:
 
     A subclass needs to name only what it adds or changes. ``cfg_type`` is ``<class name>Dict``.
     """
-    merged: dict[str, Any] = {}
+    merged: Config = {}
     for base in reversed(cls.__mro__):
         merged = deep_merge_dicts(merged, copy.deepcopy(dict(vars(base).get("config", {}))))
     cfg = EasyDict(merged)
@@ -448,7 +453,7 @@ def class_config(cls: type) -> EasyDict:
 class Configurable:
     """Base of classes that declare defaults."""
 
-    config: dict[str, Any] = {}
+    config: Config = {}
 
     @classmethod
     def default_config(cls) -> EasyDict:

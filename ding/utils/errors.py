@@ -30,7 +30,6 @@
 import os
 import traceback
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from ding import _alone as _alone  # DI-engine may have overwritten ding/__init__.py, which has it
 
@@ -183,7 +182,7 @@ class NotJsonError(InteractionError, TypeError):
     """A message between master and slave that JSON has no words for."""
 
 
-def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
+def check_one_of(name: str, value: object, known: Collection[object]) -> None:
     """Refuse a setting that is not a known one.
 
     Raises:

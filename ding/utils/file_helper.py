@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, Any
+from typing import IO
 
 from ding.utils import durations, strict_json
 from ding.utils.disk_writes import NotedFile, writing
@@ -27,6 +27,7 @@ from ding.utils.errors import (
 )
 from ding.utils.lock_helper import get_file_lock
 from ding.utils.sent_files import sent_file
+from ding.utils.types import Json, JsonObject, Tree
 
 #: Names of files that `write_atomically` is writing, and in it the name that they get.
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
@@ -40,7 +41,7 @@ def read_file(
     use_lock: bool = False,
     allow_pickle: bool = False,
     columns: bool = False,
-) -> Any:
+) -> Tree:
     """Read what `save_file` or ``torch.save`` wrote.
 
     Args:
@@ -61,7 +62,7 @@ def read_file(
         return _read(path, allow_pickle, columns)
 
 
-def save_file(path: str, data: Any, fs_type: str | None = None, use_lock: bool = False) -> None:
+def save_file(path: str, data: object, fs_type: str | None = None, use_lock: bool = False) -> None:
     """Write nested plain data (see `ding.utils.safe_serial.dump`); makes missing folders.
 
     The file appears under its name only when it is complete and on disk.
@@ -99,7 +100,7 @@ def remove_file(path: str, fs_type: str | None = None) -> None:
         ) from error
 
 
-def read_from_file(path: str) -> Any:
+def read_from_file(path: str) -> Tree:
     """`read_file` of an ordinary file."""
     return read_file(path)
 
@@ -196,7 +197,7 @@ def write_pieces(
     return sum(map(len, pieces))
 
 
-def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) -> None:
+def replace_file(path: str, write: Callable[[IO[bytes]], object], durable: bool) -> None:
     """`write_atomically` into an existing folder, with the system's own errors.
 
     Raises:
@@ -343,7 +344,7 @@ def _named_write_errors(path: str) -> Iterator[None]:
     ) from cause
 
 
-def _read(path: str, allow_pickle: bool, columns: bool) -> Any:
+def _read(path: str, allow_pickle: bool, columns: bool) -> Tree:
     from ding.utils import safe_serial
 
     try:
@@ -387,7 +388,7 @@ def _why_unreadable(path: str, error: Exception) -> str:
     )
 
 
-def _read_pickled(path: str) -> Any:
+def _read_pickled(path: str) -> Tree:
     import torch
 
     failures = []
@@ -416,7 +417,7 @@ MAX_FACTS = 16 << 20
 _SIGNS = (b'"checksum"', b"crc32", b"other entries")
 
 
-def write_facts(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
+def write_facts(path: str | os.PathLike[str], facts: Mapping[str, Json]) -> None:
     """Replace a file in one move.
 
     Args:
@@ -429,7 +430,7 @@ def write_facts(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
     replace_text(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
 
 
-def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_facts(path: str | os.PathLike[str]) -> JsonObject:
     """`load_facts`; empty if there is no such file, or if it is damaged, with a warning that names
     it."""
     try:
@@ -441,7 +442,7 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {}
 
 
-def load_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
+def load_facts(path: str | os.PathLike[str]) -> JsonObject:
     """Read what `write_facts` wrote, or a user by hand.
 
     Raises:
@@ -460,7 +461,7 @@ def load_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def _checksum(facts: Mapping[str, Any]) -> str:
+def _checksum(facts: Mapping[str, Json]) -> str:
     # Once through JSON, so that what is not text as a key, or a list, is as it will be read.
     plain = json.loads(json.dumps(facts))
     crc = zlib.crc32(json.dumps(plain, sort_keys=True).encode())

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import MissingModuleError, MissingNameError
@@ -54,7 +53,7 @@ class _ModulesOfTypes(Loader, MetaPathFinder):
         "ding.entry": {"serial_entry_onpolicy": "ding.entry.serial_entry"},
     }
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         package, _, last = name.rpartition(".")
         found = self._packages.get(package, {}).get(last, name)
         return None if found == name else ModuleSpec(name, self, origin=found)
@@ -67,7 +66,7 @@ class _ModulesOfTypes(Loader, MetaPathFinder):
 sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 
-def run_config_file(path: str) -> dict[str, Any]:
+def run_config_file(path: str) -> dict[str, object]:
     """Run a Python file as a config and return what it defines; it may import its neighbours."""
     path = os.path.abspath(os.path.expanduser(path))
     folder = os.path.dirname(path)
@@ -103,7 +102,7 @@ def try_import_redis() -> ModuleType | None:
     return _optional("redis")
 
 
-def try_import_link() -> Any:
+def try_import_link() -> ModuleType | None:
     """The ``linklink`` module, None where it is not installed."""
     return _optional("linklink")
 
@@ -116,8 +115,8 @@ def _optional(name: str) -> ModuleType | None:
 
 
 def with_planned(
-    package: str, names: Iterable[str], getattr_: Callable[[str], Any] | None = None
-) -> Callable[[str], Any]:
+    package: str, names: Iterable[str], getattr_: Callable[[str], object] | None = None
+) -> Callable[[str], object]:
     """A ``__getattr__`` of a package that explains which names it does not have.
 
     It raises an `AttributeError`, so that ``hasattr`` is False, but a `MissingNameError` (an
@@ -130,7 +129,7 @@ def with_planned(
     """
     planned = frozenset(names)
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         try:
             if getattr_ is None:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")

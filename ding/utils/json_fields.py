@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
+from ding.utils.types import Json, JsonObject
+
 Kind = TypeVar("Kind")
-_Reader = Callable[[Any], object]
+_Reader = Callable[[object], object]
 
 #: Metadata of a field that keeps the whole object, also what other fields have taken of it.
 WHOLE = {"keeps": "all"}
@@ -45,9 +47,9 @@ class BadMessageError(ValueError):
     """JSON of the wrong shape: names the field, and what was expected."""
 
 
-def to_json(message: Any) -> dict[str, Any]:
+def to_json(message: object) -> JsonObject:
     """The object of a dataclass: what it keeps, and over that its other fields."""
-    kept: Mapping[str, Any] = {}
+    kept: Mapping[str, object] = {}
     fields = {}
     for entry in _entries(type(message)):
         value = getattr(message, entry.attribute)
@@ -85,7 +87,7 @@ def from_json(kind: type[Kind], body: object) -> Kind:
     return kind(**values)
 
 
-def json_object(value: object) -> dict[str, Any]:
+def json_object(value: object) -> JsonObject:
     """The value, if it is an object; else raises a `BadMessageError`."""
     if not isinstance(value, dict):
         raise _unexpected(value, "an object")
@@ -129,7 +131,7 @@ def _entries(kind: type) -> list[_Entry]:
     return entries
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, tuple):
@@ -139,7 +141,7 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _reader(hint: Any) -> _Reader:
+def _reader(hint: object) -> _Reader:
     """What makes a field's value of a JSON value that is not ``None``."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -159,18 +161,18 @@ def _reader(hint: Any) -> _Reader:
     return _READERS.get(hint, _anything)
 
 
-def _anything(value: Any) -> object:
+def _anything(value: object) -> object:
     return value
 
 
-def _checked(read: _Reader, rule: Rule, value: Any) -> object:
+def _checked(read: _Reader, rule: Rule, value: object) -> object:
     found = read(value)
     if not rule.holds(found):
         raise _unexpected(value, rule.expected)
     return found
 
 
-def _items(readers: list[_Reader], kinds: tuple[Any, ...], value: Any) -> object:
+def _items(readers: list[_Reader], kinds: tuple[object, ...], value: object) -> object:
     """A list as a tuple: of any length if the kinds say so, else of one item for each reader."""
     any_length = ... in kinds
     if not isinstance(value, list) or not (any_length or len(value) == len(readers)):
@@ -180,26 +182,26 @@ def _items(readers: list[_Reader], kinds: tuple[Any, ...], value: Any) -> object
     return tuple(read(item) for read, item in zip(readers, value))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _unexpected(value, "text")
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: Json) -> float:
     if type(value) not in (int, float) or not abs(value) < math.inf:
         raise _unexpected(value, "a number")
     return value
 
 
-def _whole_number(value: Any) -> int:
+def _whole_number(value: object) -> int:
     number = _number(value)
     if number != int(number):
         raise _unexpected(value, "a whole number")
     return int(number)
 
 
-def _uuid(value: Any) -> UUID:
+def _uuid(value: object) -> UUID:
     try:
         return UUID(_text(value))
     except ValueError:
@@ -208,7 +210,7 @@ def _uuid(value: Any) -> UUID:
 
 #: What JSON has itself; of mappings and lists, whatever is in them.
 _PLAIN = frozenset({bool, int, float, str, type(None), list, dict})
-_READERS: Mapping[Any, _Reader] = {
+_READERS: Mapping[object, _Reader] = {
     bool: bool,
     int: _whole_number,
     float: _number,

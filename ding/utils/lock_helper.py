@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from enum import Enum, unique
-from typing import Any
 
 from . import durations
 
@@ -41,7 +40,7 @@ class LockContext:
     def __enter__(self) -> None:
         self.lock.acquire()
 
-    def __exit__(self, *args: Any, **kwargs: Any) -> None:
+    def __exit__(self, *args: object, **kwargs: object) -> None:
         self.lock.release()
 
 
@@ -76,7 +75,7 @@ class FcntlContext:
             raise
         self._handle = handle
 
-    def __exit__(self, *args: Any, **kwargs: Any) -> None:
+    def __exit__(self, *args: object, **kwargs: object) -> None:
         if self._handle is not None:
             os.close(self._handle)  # which also unlocks
             self._handle = None

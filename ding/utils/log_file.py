@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from . import durations
 from .disk_writes import writing
@@ -113,11 +113,11 @@ class AppendFile:
 class Flushable(Protocol):
     """Something that holds data back for a while."""
 
-    def flush(self) -> Any:
+    def flush(self) -> object:
         """Hand it on."""
 
 
-_held: set[Any] = set()
+_held: set[Flushable] = set()
 
 
 def hold(target: Flushable) -> None:

@@ -10,7 +10,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ding.utils import durations
 from ding.utils.console import print_line
@@ -85,12 +84,12 @@ class LoggerFactory:
             return logger
 
     @staticmethod
-    def get_tabulate_vars(variables: Mapping[str, Any]) -> str:
+    def get_tabulate_vars(variables: Mapping[str, object]) -> str:
         """A table with one line per variable."""
         return _table([("Name", "Value"), *((k, _show(v)) for k, v in variables.items())])
 
     @staticmethod
-    def get_tabulate_vars_hor(variables: Mapping[str, Any]) -> str:
+    def get_tabulate_vars_hor(variables: Mapping[str, object]) -> str:
         """A table of a few variables per line, names above values."""
         items = [(name, _show(value)) for name, value in variables.items()]
         blocks = [
@@ -122,7 +121,7 @@ class TextLogger(logging.Logger):
             if isinstance(handler, _TerminalHandler):
                 self.removeHandler(handler)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return LoggerFactory.create_logger, (os.path.dirname(self.file), self.name, self.level)
 
 
@@ -193,7 +192,7 @@ class _TerminalHandler(_Handler):
             self.handleError(record)
 
 
-def pretty_print(result: dict[str, Any], direct_print: bool = True) -> str:
+def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str:
     """A nested dict as indented ``key: value`` lines.
 
     Args:
@@ -206,7 +205,7 @@ def pretty_print(result: dict[str, Any], direct_print: bool = True) -> str:
     return text
 
 
-def _indented(data: Mapping[Any, Any], indent: str) -> Iterable[str]:
+def _indented(data: Mapping[str, object], indent: str) -> Iterable[str]:
     for key, value in data.items():
         if isinstance(value, Mapping) and value:
             yield f"{indent}{key}:"
@@ -215,8 +214,8 @@ def _indented(data: Mapping[Any, Any], indent: str) -> Iterable[str]:
             yield f"{indent}{key}: {_show(value)}"
 
 
-def _show(value: Any) -> str:
-    if getattr(value, "ndim", None) == 0:
+def _show(value: object) -> str:
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     return f"{value:.6f}" if isinstance(value, float) else str(value)
 

@@ -11,7 +11,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, SupportsFloat
+
+from ding.utils.types import Settings
 
 from . import durations
 from .default_helper import flatten_dict
@@ -19,6 +21,9 @@ from .log_file import AppendFile, hold, release
 from .pytorch_ddp_dist_helper import get_rank
 from .run_files import METRICS_FILE, Row, format_row
 from .sent_files import sent_file
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
 
 _PLAIN = (bool, int, float, str)
 _number = itertools.count()
@@ -94,10 +99,10 @@ class DistributedWriter:
     def add_scalar(
         self,
         tag: str,
-        scalar_value: Any,
+        scalar_value: SupportsFloat,
         global_step: int | None = None,
         walltime: float | None = None,
-        **_: Any,
+        **_: object,
     ) -> None:
         """Note one number.
 
@@ -106,8 +111,7 @@ class DistributedWriter:
         """
         if not self._enabled:
             return
-        if type(scalar_value) is not float:
-            scalar_value = _to_float(tag, scalar_value)
+        number = scalar_value if type(scalar_value) is float else _to_float(tag, scalar_value)
         key = (tag.partition("/")[0], global_step)
         with self._lock:
             row = self._open.get(key)
@@ -121,12 +125,12 @@ class DistributedWriter:
                 self._rows.append(row)
                 self._tensorboard.open()
                 hold(self)
-            row.values[tag] = scalar_value
+            row.values[tag] = number
 
     def add_scalars(
         self,
         main_tag: str,
-        tag_scalar_dict: Mapping[str, Any],
+        tag_scalar_dict: Mapping[str, SupportsFloat],
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
@@ -152,7 +156,7 @@ class DistributedWriter:
         """Write everything that is pending; the writer stays usable."""
         self.flush()
 
-    def add_config(self, config: Mapping[str, Any]) -> None:
+    def add_config(self, config: Settings) -> None:
         """Write a config, plain JSON, as text and as hyperparameters."""
         if self._enabled:
             self._tensorboard.config(config)
@@ -163,12 +167,12 @@ class DistributedWriter:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., None]:
         if not name.startswith("add_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return functools.partial(self._add_rare, name)
 
-    def _add_rare(self, name: str, *args: Any, **kwargs: Any) -> None:
+    def _add_rare(self, name: str, *args: object, **kwargs: object) -> None:
         if self._enabled:
             with self._lock:
                 self._tensorboard.call(name, *args, **kwargs)
@@ -198,7 +202,7 @@ class TensorBoardFile:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self._writer: Any = None
+        self._writer: SummaryWriter | None = None
         self._warned = False
 
     def open(self) -> None:
@@ -209,7 +213,7 @@ class TensorBoardFile:
     def take(self, row: Row) -> None:
         """Write one event with all scalars of a step."""
 
-        def write(writer: Any) -> None:
+        def write(writer: "SummaryWriter") -> None:
             from tensorboardX.proto.summary_pb2 import Summary
 
             summary = Summary()
@@ -219,10 +223,10 @@ class TensorBoardFile:
 
         self._try(write)
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Settings) -> None:
         """Write the config as text, and its numbers, words and switches as hyperparameters."""
 
-        def write(writer: Any) -> None:
+        def write(writer: "SummaryWriter") -> None:
             from tensorboardX.summary import hparams
 
             text = json.dumps(config, indent=2).replace("\n", "\n    ")
@@ -237,7 +241,7 @@ class TensorBoardFile:
 
         self._try(write)
 
-    def call(self, method: str, *args: Any, **kwargs: Any) -> None:
+    def call(self, method: str, *args: object, **kwargs: object) -> None:
         """Call a method of ``tensorboardX.SummaryWriter``."""
         self._try(lambda writer: getattr(writer, method)(*args, **kwargs))
 
@@ -246,7 +250,7 @@ class TensorBoardFile:
         if self._writer is not None:
             self._writer.file_writer.flush()
 
-    def _try(self, action: Callable[[Any], object]) -> None:
+    def _try(self, action: Callable[["SummaryWriter"], object]) -> None:
         try:
             if self._writer is None:
                 self._writer = _open(self.folder)
@@ -263,14 +267,14 @@ class TensorBoardFile:
             action(self._writer)
 
 
-def _open(folder: str) -> Any:
+def _open(folder: str) -> "SummaryWriter":
     if sent_file(folder) is None:
         return _open_in(folder, folder)
     with tempfile.TemporaryDirectory() as here:
         return _open_in(here, folder)
 
 
-def _open_in(here: str, folder: str) -> Any:
+def _open_in(here: str, folder: str) -> "SummaryWriter":
     """A writer of events into a folder.
 
     Args:
@@ -306,7 +310,7 @@ def run_folder(log_path: str | os.PathLike[str]) -> str:
     return os.path.dirname(parent) if os.path.basename(parent) == "log" else log_path
 
 
-def _to_float(tag: str, value: Any) -> float:
+def _to_float(tag: str, value: SupportsFloat) -> float:
     try:
         return float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError):

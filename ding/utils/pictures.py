@@ -4,13 +4,15 @@ import html
 import io
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ding.utils.errors import ConfigError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
+    from numpy.typing import ArrayLike
 
 #: Where a picture can go.
 FORMATS = (".png", ".pdf", ".svg", ".html")
@@ -22,7 +24,7 @@ COLOURS = (
 LINES = ("-", "--", ":", "-.")
 #: Of a legend: characters in an inch, those of a line before its label, and inches of a row.
 _CHARACTERS, _LINE, _ROW = 14, 9, 0.19
-_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small", "handlelength": 2.6}
+_LEGEND = {"frameon": False, "fontsize": "small", "handlelength": 2.6}
 _BAND = 0.15
 
 
@@ -76,7 +78,15 @@ def line_style(i: int) -> dict[str, str]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
 
 
-def draw_line(axes: "Axes", i: int, x: Any, mean: Any, low: Any, high: Any, label: str) -> None:
+def draw_line(
+    axes: "Axes",
+    i: int,
+    x: "ArrayLike",
+    mean: "ArrayLike",
+    low: "ArrayLike",
+    high: "ArrayLike",
+    label: str,
+) -> None:
     """The line with this number, and a band around it."""
     style = line_style(i)
     axes.plot(x, mean, linewidth=2, label=label, **style)  # type: ignore[arg-type]
@@ -92,7 +102,7 @@ def tidy(axes: "Axes") -> None:
 
 def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) -> None:
     """One legend below panels, with a line for each label; `width` of the figure in inches."""
-    lines: dict[str, Any] = {}
+    lines: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         lines |= dict(zip(labels, handles, strict=True))

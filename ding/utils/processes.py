@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ding.utils import durations
+from ding.utils.types import Json, JsonObject
 
 # This process's ends of pipes to its children. A forked child has copies of them and has to close
 # these (`close_inherited_ends`), or no child would notice that the parent has ended.
@@ -44,7 +45,7 @@ class ChildProcess:
     def __init__(
         self,
         target: Callable[..., object],
-        arguments: Callable[[Connection | None, Connection], tuple[Any, ...]],
+        arguments: Callable[[Connection | None, Connection], tuple[object, ...]],
         method: str,
         name: str,
         daemon: bool = False,
@@ -67,7 +68,7 @@ class ChildProcess:
         return self.process.is_alive()
 
     @property
-    def waitables(self) -> tuple[Any, Any]:
+    def waitables(self) -> tuple[Connection | int, ...]:
         """What becomes ready with a message, and with the process's end."""
         return self.link, self.process.sentinel
 
@@ -105,7 +106,7 @@ def close_inherited_ends() -> None:
     _own_ends.clear()
 
 
-def process_identity(pid: int | None = None) -> dict[str, Any]:
+def process_identity(pid: int | None = None) -> JsonObject:
     """What a process can be known by later, as plain JSON.
 
     Args:
@@ -119,7 +120,7 @@ def process_identity(pid: int | None = None) -> dict[str, Any]:
     return {"host": platform.node(), "pid": pid, "started": _started(pid)}
 
 
-def still_runs(identity: Mapping[str, Any]) -> bool | None:
+def still_runs(identity: Mapping[str, Json]) -> bool | None:
     """Whether a process still runs; ``None`` if unknown because it runs on another host.
 
     Args:
@@ -131,7 +132,7 @@ def still_runs(identity: Mapping[str, Any]) -> bool | None:
     return type(pid) is int and started is not None and _started(pid) == started
 
 
-def end_processes(identities: Iterable[Mapping[str, Any]], seconds: float) -> None:
+def end_processes(identities: Iterable[Mapping[str, Json]], seconds: float) -> None:
     """Wait for processes of this host to end, and kill those that have not in time.
 
     Args:
@@ -144,7 +145,7 @@ def end_processes(identities: Iterable[Mapping[str, Any]], seconds: float) -> No
             _end(identity, deadline)
 
 
-def _end(identity: Mapping[str, Any], deadline: float) -> None:
+def _end(identity: Mapping[str, Json], deadline: float) -> None:
     if not still_runs(identity):
         return
     if sys.platform != "linux":

@@ -11,7 +11,6 @@ import unicodedata
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ding.utils import durations
 
@@ -94,7 +93,7 @@ class Progress:
     extra: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     started: float = 0.0
-    _marks: deque[Any] = field(default_factory=deque)
+    _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         ends = {

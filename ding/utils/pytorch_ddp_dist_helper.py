@@ -7,16 +7,20 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from easydict import EasyDict
 
 if TYPE_CHECKING:
     import torch
+    from torch.distributed import ProcessGroup, Work
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LOOPBACK_INTERFACE = "lo"
-_pending: dict[str, Any] = {}
+_pending: dict[str, "Work"] = {}
 
 
 def get_rank() -> int:
@@ -37,7 +41,9 @@ def broadcast(value: "torch.Tensor", rank: int) -> None:
         dist.broadcast(value, rank)
 
 
-def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None) -> None:
+def broadcast_object_list(
+    object_list: list[Any], src: int = 0, group: "ProcessGroup | None" = None
+) -> None:
     """Overwrite the items of a list with those of process `src`. Items travel pickled."""
     if dist := _active():
         dist.broadcast_object_list(object_list, src, group)
@@ -98,7 +104,7 @@ def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | t
     if op not in ("sum", "avg"):
         raise ValueError(f"op must be 'sum' or 'avg', got {op!r}")
 
-    def reduce(dist: Any, tensor: "torch.Tensor") -> None:
+    def reduce(dist: ModuleType, tensor: "torch.Tensor") -> None:
         dist.all_reduce(tensor)
         if op == "avg":
             tensor.div_(dist.get_world_size())
@@ -106,7 +112,7 @@ def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | t
     return _on_tensor(x, reduce)
 
 
-def get_group(group_size: int) -> Any:
+def get_group(group_size: int) -> "ProcessGroup | None":
     """This process's group, when every `group_size` neighbours form one; None when alone.
 
     Raises:
@@ -122,11 +128,11 @@ def get_group(group_size: int) -> Any:
     return groups[dist.get_rank() // group_size]
 
 
-def dist_mode(func: Callable[..., Any]) -> Callable[..., Any]:
+def dist_mode(func: Callable[Given, Result]) -> Callable[Given, Result]:
     """Decorator: `dist_init` before the function, `dist_finalize` after it."""
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         with DDPContext():
             return func(*args, **kwargs)
 
@@ -140,7 +146,7 @@ def dist_init(
     rank: int | None = None,
     world_size: int | None = None,
     timeout: datetime.timedelta = datetime.timedelta(seconds=60000),
-    store: Any = None,
+    store: "torch.distributed.Store | None" = None,
 ) -> tuple[int, int]:
     """Join the processes of the run; a run of one process joins nothing.
 
@@ -191,7 +197,7 @@ def tcp_store(
     """
     from torch.distributed import TCPStore
 
-    given: dict[str, Any] = dict(timeout=timeout, wait_for_workers=False)
+    listen_fd: int | None = None
     if rank == 0:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -201,8 +207,16 @@ def tcp_store(
                 raise
             # The others reach this one under an address that is not its own.
             listener = socket.create_server(("", port), family=family, backlog=2048)
-        given["master_listen_fd"] = listener.detach()
-    return TCPStore(host, port, world_size, rank == 0, **given)
+        listen_fd = listener.detach()
+    return TCPStore(
+        host,
+        port,
+        world_size,
+        rank == 0,
+        timeout,
+        wait_for_workers=False,
+        master_listen_fd=listen_fd,
+    )
 
 
 def launched_as() -> tuple[int, int]:
@@ -228,7 +242,7 @@ class DDPContext:
         self.rank, self.world_size = dist_init()
         return self
 
-    def __exit__(self, *args: Any, **kwargs: Any) -> Any:
+    def __exit__(self, *args: object, **kwargs: object) -> None:
         dist_finalize()
 
 
@@ -250,13 +264,15 @@ def to_ddp_config(cfg: EasyDict) -> EasyDict:
     return cfg
 
 
-def _active() -> Any:
+def _active() -> ModuleType | None:
     # A process that has not imported torch is in no process group.
     dist = sys.modules.get("torch.distributed")
     return dist if dist and dist.is_available() and dist.is_initialized() else None
 
 
-def _on_tensor(x: Any, change: Callable[[Any, "torch.Tensor"], None]) -> Any:
+def _on_tensor(
+    x: "int | float | torch.Tensor", change: Callable[[ModuleType, "torch.Tensor"], object]
+) -> "int | float | torch.Tensor":
     dist = _active()
     if dist is None:
         return x

@@ -4,12 +4,14 @@ import difflib
 import importlib
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
 
-Registered = TypeVar("Registered", bound=Callable[..., Any])
+#: A class or function; its parameters and results depend on the registry.
+Maker: TypeAlias = Callable[..., Any]
+Registered = TypeVar("Registered", bound=Maker)
 
 
 class _Origin(NamedTuple):
@@ -23,7 +25,7 @@ class _Origin(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-class Registry(dict[str, Any]):
+class Registry(dict[str, Maker]):
     """Registry: a dict of names to classes or functions.
 
     ``@REGISTRY.register('name')`` adds an entry. Names announced with `register_lazy` are known
@@ -46,7 +48,7 @@ class Registry(dict[str, Any]):
         'Circle'
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Mapping[str, Maker], **kwargs: Maker) -> None:
         super().__init__(*args, **kwargs)
         self.label = ""
         #: Types of DI-engine that are not part of this package, and what they are.
@@ -76,9 +78,9 @@ class Registry(dict[str, Any]):
     def register(
         self,
         module_name: str | None = None,
-        module: Callable[..., Any] | None = None,
+        module: Maker | None = None,
         force_overwrite: bool = False,
-    ) -> Callable[..., Any]:
+    ) -> Maker:
         """Register `module`, or return a decorator that does.
 
         The same definition may be registered again: a module may be reloaded, or be imported
@@ -108,7 +110,7 @@ class Registry(dict[str, Any]):
         """
         self._deriver = suffix, import_path, function
 
-    def get(self, module_name: str) -> Callable[..., Any]:  # type: ignore[override]
+    def get(self, module_name: str) -> Maker:  # type: ignore[override]
         """The object registered under a name; imports it if it was only announced.
 
         Raises:
@@ -116,15 +118,15 @@ class Registry(dict[str, Any]):
         """
         return self[module_name]
 
-    def build(self, obj_type: str, *obj_args: Any, **obj_kwargs: Any) -> Any:
+    def build(self, obj_type: str, *obj_args: object, **obj_kwargs: object) -> Any:
         """Call the object registered as `obj_type` with the other arguments."""
         return self[obj_type](*obj_args, **obj_kwargs)
 
-    def query(self) -> Iterable[Any]:
+    def query(self) -> list[str]:
         """Every known name, those not yet imported included."""
         return list(dict.fromkeys([*self.keys(), *self._lazy]))
 
-    def query_details(self, aliases: Iterable[Any] | None = None) -> OrderedDict[str, Any]:
+    def query_details(self, aliases: Iterable[str] | None = None) -> OrderedDict[str, str]:
         """Name to ``'file:line'`` of where it was registered. Imports what was only announced."""
         details = OrderedDict()
         for name in self.query() if aliases is None else aliases:
@@ -135,7 +137,7 @@ class Registry(dict[str, Any]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._lazy
 
-    def __missing__(self, name: str) -> Callable[..., Any]:
+    def __missing__(self, name: str) -> Maker:
         path = self._lazy.get(name) if isinstance(name, str) else None
         if path is None:
             return self._derived(name)
@@ -147,7 +149,7 @@ class Registry(dict[str, Any]):
             )
         return super().__getitem__(name)
 
-    def _derived(self, name: str) -> Callable[..., Any]:
+    def _derived(self, name: str) -> Maker:
         if self._deriver is None or not str(name).endswith(self._deriver[0]):
             raise UnknownTypeError(self._unknown(name))
         suffix, path, function = self._deriver
@@ -155,9 +157,7 @@ class Registry(dict[str, Any]):
         self[name] = getattr(importlib.import_module(path), function)(source)
         return super().__getitem__(name)
 
-    def _add(
-        self, name: str | None, obj: Callable[..., Any], force_overwrite: bool
-    ) -> Callable[..., Any]:
+    def _add(self, name: str | None, obj: Maker, force_overwrite: bool) -> Maker:
         name = obj.__name__ if name is None else name
         origin = _calling_place()
         if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
@@ -180,7 +180,7 @@ class Registry(dict[str, Any]):
         self._origins[name] = origin
         return obj
 
-    def _is_same(self, name: str, obj: Callable[..., Any], origin: _Origin) -> bool:
+    def _is_same(self, name: str, obj: Maker, origin: _Origin) -> bool:
         if not super().__contains__(name):
             return False
         known = super().__getitem__(name)

@@ -1,7 +1,6 @@
 """The registries of the package, and `registries`, which maps their short names to them."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from easydict import EasyDict
 
@@ -9,7 +8,8 @@ from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
-from ding.utils.registry import Registry
+from ding.utils.registry import Maker, Registry
+from ding.utils.types import Settings
 
 registries: dict[str, Registry] = {}
 
@@ -74,8 +74,8 @@ TRACKER_REGISTRY = _registry("tracker", import_key="trackers.<name>.import_names
 
 
 def component(
-    registry: Registry, cfg: Mapping[str, Any], type_: str | None = None
-) -> tuple[Any, EasyDict]:
+    registry: Registry, cfg: Settings, type_: str | None = None
+) -> tuple[Maker, EasyDict]:
     """The class that a component's config names, and the config with the class's defaults.
 
     Args:
@@ -96,7 +96,7 @@ def component(
     if type_ is None:
         known = ", ".join(sorted(map(str, registry.query())))
         raise ConfigError(f"the config of a {registry.label} has no 'type': one of {known}")
-    cls: Any = registry.get(type_)
+    cls = registry.get(type_)
     defaults = cls.default_config() if hasattr(cls, "default_config") else {}
     if not isinstance(cfg, EasyDict) or not set(defaults) <= set(cfg):
         cfg = EasyDict(deep_merge_dicts(defaults, dict(cfg)))

@@ -10,12 +10,12 @@ import secrets
 import stat
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.file_helper import open_to_write, read_facts, write_facts, write_secret
 from ding.utils.json_fields import json_object, parsed_json
 from ding.utils.processes import process_identity, still_runs
+from ding.utils.types import Json, JsonObject
 
 LOCK_FILE = ".run_lock"
 #: Largest size of a lock's content, which names its holder.
@@ -193,7 +193,7 @@ class RunMark:
             self._write({**mark, kind: sorted({*mark[kind], *names})})
 
     @property
-    def own(self) -> dict[str, Any] | None:
+    def own(self) -> JsonObject | None:
         """What the mark says: ``made``, ``buffers``, ``weights``; ``None`` if it is no mark of
         this run."""
         mark = self._read()
@@ -207,7 +207,7 @@ class RunMark:
         """
         os.unlink(self._path)
 
-    def _check_gone(self, mark: Mapping[str, Any], key: str) -> None:
+    def _check_gone(self, mark: Mapping[str, Json], key: str) -> None:
         runs = still_runs(mark)
         if runs is False:
             return
@@ -218,7 +218,7 @@ class RunMark:
             f"give each run its own folder{cure}"
         )
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> JsonObject:
         try:
             if os.path.islink(self._path):
                 return {}
@@ -229,7 +229,7 @@ class RunMark:
             return {}
         return mark if whole and isinstance(mark.get("run"), str) else {}
 
-    def _write(self, mark: Mapping[str, Any]) -> None:
+    def _write(self, mark: Mapping[str, Json]) -> None:
         write_facts(self._path, mark)
 
 

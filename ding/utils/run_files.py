@@ -9,12 +9,13 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from ding.utils import strict_json
 from ding.utils.errors import DataError
 from ding.utils.file_helper import load_facts, open_regular
 from ding.utils.json_fields import WHOLE, Rule, from_json
+from ding.utils.types import Json
 
 RECORD_FILE = "run.json"
 METRICS_FILE = "metrics.jsonl"
@@ -73,13 +74,13 @@ class RunRecord:
     command: str = ""
     cwd: _Path = ""
     cpus: float | None = None
-    versions: Mapping[str, Any] = field(default_factory=dict)
-    git: Mapping[str, Any] | None = None
+    versions: Mapping[str, Json] = field(default_factory=dict)
+    git: Mapping[str, Json] | None = None
     best_return: float | None = None
     envstep: float | None = None
     train_iter: float | None = None
-    earlier_runs: tuple[Mapping[str, Any], ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict, metadata=WHOLE)
+    earlier_runs: tuple[Mapping[str, Json], ...] = ()
+    facts: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
 
     @property
     def may_live(self) -> bool:

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata
-from typing import Any
 
 from ding.utils import durations
 from ding.utils.errors import DataError
@@ -23,6 +22,7 @@ from ding.utils.pytorch_ddp_dist_helper import get_rank
 from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
 from ding.utils.strict_json import plain
 from ding.utils.trackers import Trackers
+from ding.utils.types import Json, JsonObject, Settings
 
 USAGE_GROUP = "usage_iter"
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
@@ -70,8 +70,8 @@ class RunLog:
         quiet: bool = False,
         name: str = "serial",
         starts: bool = False,
-        config: Mapping[str, Any] | None = None,
-        **facts: Any,
+        config: Settings | None = None,
+        **facts: object,
     ) -> None:
         self.folder = os.path.abspath(exp_name)
         log_folder = os.path.join(self.folder, "log", name)
@@ -143,7 +143,7 @@ class RunLog:
         self._write_record()
         self._show_config()
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **facts: object) -> None:
         """Set entries of ``run.json``, such as ``best_return``; written at `flush`."""
         self._record.update(facts)
 
@@ -153,7 +153,7 @@ class RunLog:
         self._episodes.flush()
         self._write_record()
 
-    def finish(self, status: str, reason: str = "", **facts: Any) -> None:
+    def finish(self, status: str, reason: str = "", **facts: object) -> None:
         """Note how the run ended. The first call counts.
 
         Args:
@@ -191,8 +191,8 @@ class RunLog:
             self.finish("failed", f"{type(error).__name__}: {error}")
 
     def _begin(
-        self, exp_name: str, log_folder: str, starts: bool, facts: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, exp_name: str, log_folder: str, starts: bool, facts: Mapping[str, object]
+    ) -> JsonObject:
         self._started = time.monotonic()
         self.record_path = os.path.join(self.folder, RECORD_FILE)
         self._keeps_earlier = (
@@ -283,7 +283,7 @@ def _versions() -> dict[str, str | None]:
     return versions
 
 
-def _earlier_runs(folder: str) -> list[Mapping[str, Any]]:
+def _earlier_runs(folder: str) -> list[Mapping[str, Json]]:
     before = record_or_empty(folder)
     if not before.facts:
         return []
@@ -296,7 +296,7 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
-def git_state(folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
+def git_state(folder: str | os.PathLike[str] | None = None) -> JsonObject | None:
     """The state of the repository around a folder.
 
     Returns:

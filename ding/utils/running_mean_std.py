@@ -1,13 +1,21 @@
 """Running moments of a stream of numbers."""
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
+from ding.utils.types import SavedState, State
+
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import ArrayLike
+
+Obs = TypeVar("Obs")
+Act = TypeVar("Act")
+Rew = TypeVar("Rew")
+#: Float64 in numpy's arrays and scalars, float32 in tensors.
+Moment: TypeAlias = "np.ndarray | np.float64 | torch.Tensor"
 
 
 class RunningMeanStd:
@@ -40,7 +48,7 @@ class RunningMeanStd:
         self._var = np.ones(self._shape)
         self._count = float(self._epsilon)
 
-    def update(self, x: Any) -> None:
+    def update(self, x: "ArrayLike | torch.Tensor") -> None:
         """Take in a batch ``[N, *shape]`` (array, tensor or sequence).
 
         Where an item is one number, its shape does not matter: ``[N]`` will do for ``[N, 1]``, and
@@ -54,7 +62,7 @@ class RunningMeanStd:
         if len(batch):
             self.merge(len(batch), batch.mean(axis=0), batch.var(axis=0))
 
-    def merge(self, count: float, mean: Any, variance: Any) -> None:
+    def merge(self, count: float, mean: np.ndarray | float, variance: np.ndarray | float) -> None:
         """Take in ``count`` (at least one) items by their mean and their variance by n."""
         total = self._count + count
         shift = mean - self._mean
@@ -64,31 +72,31 @@ class RunningMeanStd:
         self._count = total
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Moment:
         """The mean, in the shape of one item; the caller's own."""
         return self._out(self._mean)
 
     @property
-    def std(self) -> Any:
+    def std(self) -> Moment:
         """The standard deviation; never below 1e-4, so that one may divide by it."""
         return self._out(np.sqrt(np.maximum(self._var, 1e-8)))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """What `load_state_dict` takes."""
         return {"mean": self._mean.copy(), "var": self._var.copy(), "count": self._count}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: SavedState) -> None:
         """Continue from a saved state."""
         self._mean = np.array(state["mean"], dtype=np.float64)
         self._var = np.array(state["var"], dtype=np.float64)
         self._count = float(state["count"])
 
     @staticmethod
-    def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+    def new_shape(obs_shape: Obs, act_shape: Act, rew_shape: Rew) -> tuple[Obs, Act, Rew]:
         """Shapes of observation, action and reward after normalising: unchanged."""
         return obs_shape, act_shape, rew_shape
 
-    def _out(self, value: np.ndarray) -> Any:
+    def _out(self, value: np.ndarray) -> Moment:
         if str(self._device) == "cpu":
             # As a scalar: tensors that require a gradient cannot be divided by 0-d arrays.
             return np.array(value) if self._shape else np.float64(value)

@@ -15,9 +15,9 @@ import warnings
 import zipfile
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from torch.torch_version import TorchVersion
 
 from ding.utils.errors import DataError
 from ding.utils.system_helper import fits_memory
+from ding.utils.types import Tree
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +49,10 @@ _END = 22
 _END_MAGIC = b"PK\x05\x06"
 _START_MAGIC = b"PK\x03\x04"
 _PIECE = 1 << 20
+#: What a container or an array is in a file: its kind under `_TAG`, and its parts.
+_Tagged: TypeAlias = dict[str, Tree]
+#: A numpy type in numpy's own files: its name, or a list of fields.
+_Descr: TypeAlias = str | list[tuple[str, ...]] | list[list[str]]
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
     torch.Size, torch.dtype, torch.device,
@@ -63,20 +68,20 @@ class UniformRows:
             Arrays of one dimension are Python numbers in the rows.
     """
 
-    columns: dict[Any, Any]
+    columns: dict[str, Tree]
 
-    def rows(self) -> list[dict[Any, Any]]:
+    def rows(self) -> list[dict[str, Tree]]:
         """The list of dicts."""
         values = [c.rows() if isinstance(c, UniformRows) else list(c) for c in self._plain()]
         return [dict(zip(self.columns, row)) for row in zip(*values)]
 
-    def _plain(self) -> Iterator[Any]:
+    def _plain(self) -> Iterator[Tree]:
         for column in self.columns.values():
             is_flat = isinstance(column, np.ndarray) and column.ndim == 1
             yield column.tolist() if is_flat else column
 
 
-def dump(data: Any, target: IO[bytes]) -> None:
+def dump(data: object, target: IO[bytes]) -> None:
     """Write nested plain data, with a checksum of all of it.
 
     Tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts, lists, tuples,
@@ -89,7 +94,7 @@ def dump(data: Any, target: IO[bytes]) -> None:
     _write_sealed(target, lambda stream: torch.save(encoded, stream))
 
 
-def load(source: IO[bytes]) -> Any:
+def load(source: IO[bytes]) -> Tree:
     """Read what `dump` or plain ``torch.save`` wrote, tensors onto the CPU.
 
     Raises:
@@ -99,13 +104,13 @@ def load(source: IO[bytes]) -> Any:
     return _decode(_load_plain(source))
 
 
-def load_columns(source: IO[bytes]) -> Any:
+def load_columns(source: IO[bytes]) -> Tree:
     """`load`, but a long list of uniform dicts comes as `UniformRows`."""
     content = _load_plain(source)
     return _whole_column(content) if _is_tagged(content, "rows") else _decode(content)
 
 
-def _load_plain(source: IO[bytes]) -> Any:
+def _load_plain(source: IO[bytes]) -> Tree:
     if not _check_sealed(source) and TorchVersion(torch.__version__) < TorchVersion(_SAFE_TORCH):
         raise pickle.UnpicklingError(
             "it was not written by this package, and such a file can execute code when torch "
@@ -114,19 +119,19 @@ def _load_plain(source: IO[bytes]) -> Any:
     return torch.load(source, map_location="cpu", weights_only=True)
 
 
-def dumps(data: Any) -> bytes:
+def dumps(data: object) -> bytes:
     """`dump` to bytes."""
     stream = io.BytesIO()
     dump(data, stream)
     return stream.getvalue()
 
 
-def loads(content: bytes) -> Any:
+def loads(content: bytes) -> Tree:
     """`load` from bytes."""
     return load(io.BytesIO(content))
 
 
-def _encode(value: Any, place: str) -> Any:
+def _encode(value: Tree, place: str) -> Tree:
     kind = type(value)
     if kind in _ATOMS:
         return value
@@ -156,7 +161,7 @@ def _encode(value: Any, place: str) -> Any:
     )
 
 
-def _are_uniform_rows(rows: list[Any]) -> bool:
+def _are_uniform_rows(rows: list[Tree]) -> bool:
     if len(rows) < _MIN_ROWS or type(rows[0]) is not dict or not rows[0]:
         return False
     keys = rows[0].keys()
@@ -165,7 +170,7 @@ def _are_uniform_rows(rows: list[Any]) -> bool:
     )
 
 
-def _encode_column(values: list[Any], place: str) -> Any:
+def _encode_column(values: list[Tree], place: str) -> Tree:
     first = values[0]
     if isinstance(first, torch.Tensor | np.ndarray) and all(
         type(v) is type(first) and v.dtype == first.dtype and v.shape == first.shape for v in values
@@ -178,7 +183,7 @@ def _encode_column(values: list[Any], place: str) -> Any:
     return _encode(values, place)
 
 
-def _encode_whole(column: Any, place: str) -> Any:
+def _encode_whole(column: object, place: str) -> Tree:
     """A column of `UniformRows`, as `_encode_column` encodes the values of its rows."""
     if isinstance(column, torch.Tensor):
         return {_TAG: "column", "values": _own_storage(column).cpu()}
@@ -198,16 +203,20 @@ def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone() if tensor.untyped_storage().nbytes() > 2 * size + 64 else tensor
 
 
-def _encode_array(value: np.ndarray | np.generic, place: str) -> dict[str, Any]:
+def _encode_array(value: np.ndarray | np.generic, place: str) -> _Tagged:
     array = np.asarray(value)
-    head = {_TAG: "scalar" if isinstance(value, np.generic) else "array", "shape": array.shape}
+    head: _Tagged = {
+        _TAG: "scalar" if isinstance(value, np.generic) else "array",
+        "shape": array.shape,
+    }
     if array.dtype == object:
         return {**head, "items": _encode(array.reshape(-1).tolist(), place)}
     if array.dtype.hasobject:
         raise TypeError(f"{place} is a numpy record array with objects, which cannot be stored")
+    descr = np.lib.format.dtype_to_descr(array.dtype)
     return {
         **head,
-        "dtype": _plain(np.lib.format.dtype_to_descr(array.dtype)),
+        "dtype": [list(field) for field in descr] if isinstance(descr, list) else descr,
         "bytes": torch.from_numpy(_raw_bytes(array)),
     }
 
@@ -220,11 +229,7 @@ def _raw_bytes(array: np.ndarray) -> np.ndarray:
     return flat if flat.flags.writeable else flat.copy()  # torch warns of read-only memory
 
 
-def _plain(descr: Any) -> Any:
-    return [list(field) for field in descr] if isinstance(descr, list) else descr
-
-
-def _encode_dict(value: dict[str, Any], place: str) -> Any:
+def _encode_dict(value: dict[Hashable, Tree], place: str) -> Tree:
     items = {_encode(k, f"key of {place}") if type(k) not in _ATOMS else k:
              _encode(v, f"{place}[{k!r}]") for k, v in value.items()}  # fmt: skip
     if isinstance(value, OrderedDict):
@@ -234,7 +239,7 @@ def _encode_dict(value: dict[str, Any], place: str) -> Any:
     return {_TAG: "dict", "items": items} if _TAG in items else items
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: Tree) -> Tree:
     if isinstance(value, torch.Tensor):
         _check_strides(value)
         return value
@@ -267,17 +272,17 @@ def _check_strides(tensor: torch.Tensor) -> None:
         )
 
 
-def _is_tagged(value: Any, kind: str) -> bool:
+def _is_tagged(value: Tree, kind: str) -> bool:
     return isinstance(value, dict) and value.get(_TAG) == kind
 
 
-def _whole_column(value: Any) -> Any:
+def _whole_column(value: Tree) -> Tree:
     if _is_tagged(value, "rows"):
         return UniformRows({k: _whole_column(c) for k, c in value["columns"].items()})
     return _decode(value["values"] if _is_tagged(value, "column") else value)
 
 
-def _decode_tagged(value: dict[str, Any]) -> Any:
+def _decode_tagged(value: _Tagged) -> Tree:
     kind = value[_TAG]
     if kind in ("array", "scalar"):
         array = _decode_array(value)
@@ -295,7 +300,7 @@ def _decode_tagged(value: dict[str, Any]) -> Any:
     raise pickle.UnpicklingError(f"unknown tag {kind!r}: written by a newer version?")
 
 
-def _decode_array(value: dict[str, Any]) -> np.ndarray:
+def _decode_array(value: _Tagged) -> np.ndarray:
     shape = tuple(value["shape"])
     if "items" in value:
         items = _decode(value["items"])
@@ -316,7 +321,8 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
 def _write_sealed(stream: IO[bytes], write: Callable[[Any], object]) -> None:
     """Have an archive without a comment written, and put its checksum behind it.
 
-    The stream is seekable, and the archive starts at its beginning.
+    The stream is seekable, and the archive starts at its beginning. `write` gets what has the two
+    methods of a file that torch calls.
     """
     checked = _Checked(stream)
     write(checked)

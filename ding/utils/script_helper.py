@@ -11,8 +11,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from easydict import EasyDict
@@ -20,11 +20,12 @@ from easydict import EasyDict
 from ding.utils import durations
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError
+from ding.utils.types import Config, Settings
 
 _DEFAULT_FPS = 30
 
 
-def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
+def render(env: object, render_mode: str | None = "rgb_array") -> Any:
     """A picture of an environment's current state, ``[H, W, 3]`` uint8.
 
     Args:
@@ -40,7 +41,7 @@ def render(env: Any, render_mode: str | None = "rgb_array") -> Any:
     raise AttributeError(f"{type(env).__name__} has no render(), nor has what it wraps")
 
 
-def fps(env_manager: Any) -> int:
+def fps(env_manager: object) -> int:
     """Frames per second at which an env manager's environments are shown; 30 if unknown."""
     env = getattr(env_manager, "env_ref", env_manager)
     getattr(env, "observation_space", None)  # makes those that are only made when they are needed
@@ -52,9 +53,9 @@ def fps(env_manager: Any) -> int:
     return _DEFAULT_FPS
 
 
-def _chain(env: Any) -> list[Any]:
+def _chain(env: object) -> list[Any]:
     """An environment, what it wraps, and so on."""
-    found: list[Any] = []
+    found: list[object] = []
     while env is not None and not any(env is one for one in found):
         found.append(env)
         inner = getattr(env, "_env", None)
@@ -67,7 +68,16 @@ _MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
 Cell = tuple[int, int]
 
 
-def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Cell], np.ndarray]:
+class Maze(Protocol):
+    """What the search reads of a maze: rows of characters in which ``x`` is a wall."""
+
+    size: int
+    n_action: int
+    target_location: Sequence[int]
+    nav_map: Sequence[str]
+
+
+def get_vi_sequence(env: Maze, observation: np.ndarray) -> tuple[list[Cell], np.ndarray]:
     """Plan a shortest path by breadth-first search from the target.
 
     Args:
@@ -105,7 +115,7 @@ def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Cell], np.n
     return path, np.array(steps, np.int32).reshape(-1, env.size, env.size)
 
 
-def _is_free(env: Any, cell: Cell) -> bool:
+def _is_free(env: Maze, cell: Cell) -> bool:
     row, column = cell
     if not (0 <= row < env.size and 0 <= column < env.size):
         return False
@@ -193,7 +203,7 @@ class Scheduler:
         return gain > self.threshold
 
 
-def _one_of(cfg: EasyDict, key: str, allowed: tuple[str, ...]) -> Any:
+def _one_of(cfg: EasyDict, key: str, allowed: tuple[str, ...]) -> str:
     if cfg[key] not in allowed:
         raise ConfigError(f"{key} must be one of {', '.join(allowed)}, got {cfg[key]!r}")
     return cfg[key]
@@ -237,7 +247,7 @@ def exist_operator_server() -> bool:
     return "KUBERNETES_SERVER_URL" in os.environ
 
 
-def get_operator_server_kwargs(cfg: Mapping[str, Any]) -> dict[str, Any]:
+def get_operator_server_kwargs(cfg: Settings) -> Config:
     """Arguments for `OperatorServer`, from the config, else the pod's environment.
 
     Args:

@@ -9,7 +9,6 @@ when it is first asked for after a change.
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,13 +20,13 @@ _TOP = 8192
 #: Number of changed values that may wait for their blocks to be reduced again.
 _MOST_WAITING = 4096
 
-_UFUNCS: dict[Any, np.ufunc] = {
+_UFUNCS: dict[Callable[..., object], np.ufunc] = {
     operator.add: np.add,
     operator.mul: np.multiply,
     min: np.minimum,
     max: np.maximum,
 }
-_NEUTRAL: dict[Any, float] = {
+_NEUTRAL: dict[np.ufunc, float] = {
     np.add: 0.0,
     np.multiply: 1.0,
     np.minimum: np.inf,
@@ -46,7 +45,7 @@ class SegmentTree:
     """
 
     def __init__(
-        self, capacity: int, operation: Callable[..., Any], neutral_element: float | None = None
+        self, capacity: int, operation: Callable[..., object], neutral_element: float | None = None
     ) -> None:
         if int(capacity) != capacity or capacity < 1:
             raise ValueError(f"capacity must be a positive integer, got {capacity!r}")

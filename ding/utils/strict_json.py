@@ -2,14 +2,16 @@
 
 import json
 import math
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from ding.utils.types import Json
 
 #: Levels of objects and lists in what is read, far from where parsers and encoders overflow.
 MAX_DEPTH = 32
 _LARGEST = 1.7976931348623157e308
 
 
-def loads(content: bytes | str) -> Any:
+def loads(content: bytes | str) -> Json:
     """Parse JSON of unknown origin.
 
     Every value that is returned can be written by `dumps`, converted to a float and encoded as
@@ -24,7 +26,7 @@ def loads(content: bytes | str) -> Any:
     return value
 
 
-def parse(content: bytes | str) -> Any:
+def parse(content: bytes | str) -> Json:
     """Parse JSON whose values are not used; faster than `loads`, which checks them.
 
     Raises:
@@ -37,7 +39,7 @@ def parse(content: bytes | str) -> Any:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep") from None
 
 
-def dumps(value: Any, indent: int | None = None) -> str:
+def dumps(value: object, indent: int | None = None) -> str:
     """Format a value as JSON; numbers that JSON lacks become ``null``, objects become text."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
@@ -45,7 +47,7 @@ def dumps(value: Any, indent: int | None = None) -> str:
         return json.dumps(plain(value), indent=indent, allow_nan=False)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """What JSON can hold: no NaN, no arrays, no objects."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
@@ -62,7 +64,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _check(value: Any) -> None:
+def _check(value: Json) -> None:
     left = [(value, 1)]
     while left:
         item, depth = left.pop()

@@ -59,7 +59,7 @@ class ReportingThread(threading.Thread):
         target: Callable[..., object],
         name: str,
         on_failure: Callable[[str], object],
-        args: tuple[Any, ...] = (),
+        args: tuple[object, ...] = (),
     ) -> None:
         super().__init__(target=target, name=name, args=args, daemon=True)
         self._on_failure = on_failure
@@ -105,7 +105,7 @@ class PropagatingThread(threading.Thread):
     """A thread whose `join` returns the target's result, or raises what it raised."""
 
     def run(self) -> None:
-        self.ret: Any = None
+        self.ret: object = None
         self.exc: BaseException | None = None
         try:
             if self._target is not None:  # type: ignore[attr-defined]

@@ -5,11 +5,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from ding.utils.errors import UnknownTypeError
+from ding.utils.types import Settings
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class EasyTimer:
@@ -29,7 +33,7 @@ class EasyTimer:
         self._start = self._now()
         return self
 
-    def __exit__(self, *args: Any) -> None:
+    def __exit__(self, *args: object) -> None:
         self.value = self._now() - self._start
 
     def _now(self) -> float:
@@ -51,11 +55,11 @@ class TimeWrapperTime:
     _starts = threading.local()
 
     @classmethod
-    def wrapper(cls, fn: Callable[..., Any]) -> Callable[..., tuple[Any, float]]:
+    def wrapper(cls, fn: Callable[Given, Result]) -> Callable[Given, tuple[Result, float]]:
         """A function that returns the result of `fn` and the seconds that it took."""
 
         @functools.wraps(fn)
-        def timed(*args: Any, **kwargs: Any) -> tuple[Any, float]:
+        def timed(*args: Given.args, **kwargs: Given.kwargs) -> tuple[Result, float]:
             cls.start_time()
             try:
                 result = fn(*args, **kwargs)
@@ -96,7 +100,7 @@ class TimeWrapperCuda(TimeWrapperTime):
 
 
 def build_time_helper(
-    cfg: Mapping[str, Any] | None = None, wrapper_type: str | None = None
+    cfg: Settings | None = None, wrapper_type: str | None = None
 ) -> type[TimeWrapperTime]:
     """The wrapper for ``'time'`` or ``'cuda'``.
 
@@ -123,7 +127,7 @@ class WatchDog:
 
     def __init__(self, timeout: float = 1) -> None:
         self._timeout = timeout
-        self._previous: Any = None
+        self._previous: signal.Handlers | Callable[..., object] | int | None = None
         self._is_running = False
 
     def start(self) -> None:
@@ -149,7 +153,7 @@ class WatchDog:
         self.start()
         return self
 
-    def __exit__(self, *args: Any) -> None:
+    def __exit__(self, *args: object) -> None:
         self.stop()
 
     def _bite(self, signum: int, frame: FrameType | None) -> None:

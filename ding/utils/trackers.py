@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar
 
 from ding.utils import durations
 from ding.utils.default_helper import flatten_dict
@@ -17,6 +17,9 @@ from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import TRACKER_REGISTRY
 from ding.utils.run_files import METRICS_FILE, parse_row, read_metrics
+from ding.utils.types import Config, Json, Settings
+
+Answer = TypeVar("Answer")
 
 
 class Tracker:
@@ -32,10 +35,10 @@ class Tracker:
         options: The tracker's value in the config's ``trackers``.
     """
 
-    def __init__(self, folder: str, **options: Any) -> None:
+    def __init__(self, folder: str, **options: object) -> None:
         self.folder = folder
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Settings) -> None:
         """Take the run's completed config, plain JSON; once, when the run begins."""
 
     def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
@@ -47,7 +50,7 @@ class Tracker:
             time: Seconds since 1970.
         """
 
-    def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
+    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
         """Take how the run ended; the last call. The run waits for it for a few seconds at most.
 
         Args:
@@ -73,7 +76,7 @@ class Trackers:
         UnknownTypeError: No tracker is registered under a name.
     """
 
-    def __init__(self, given: Any, folder: str) -> None:
+    def __init__(self, given: object, folder: str) -> None:
         self._feeds = [_Feed(name, folder, own) for name, own in _options(given).items()]
         self._left: list[_Feed] = []
         self._lock = threading.Lock()
@@ -86,7 +89,7 @@ class Trackers:
                     one.leave()
                 raise feed.error
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Settings) -> None:
         """Pass the run's config to the trackers."""
         for feed in self._feeds:
             feed.put("config", config)
@@ -99,7 +102,7 @@ class Trackers:
             if feed.error is not None or feed.seconds_in_call > durations.TRACKER_CALL:
                 self._leave(feed)
 
-    def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
+    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
         """Pass the last rows and the run's end to the trackers; returns within a few seconds."""
         hurried = status == "interrupted"
         limit = durations.TRACKER_HASTE if hurried else durations.TRACKER_END
@@ -141,7 +144,7 @@ class _Feed(threading.Thread):
         error: What it raised.
     """
 
-    def __init__(self, tracker: str, folder: str, options: dict[str, Any]) -> None:
+    def __init__(self, tracker: str, folder: str, options: Config) -> None:
         super().__init__(name=f"tracker-{tracker}", daemon=True)
         self.tracker = tracker
         self.is_made = threading.Event()
@@ -150,7 +153,7 @@ class _Feed(threading.Thread):
         path = os.path.join(folder, METRICS_FILE)
         self._offset = os.path.getsize(path) if os.path.exists(path) else 0
         self._is_left = self._rows_called = False
-        self._calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[str, tuple[object, ...]]] = queue.SimpleQueue()
         self._call: tuple[str, float] | None = None
         import_module(list(options.pop("import_names", [])))
         TRACKER_REGISTRY.get(tracker)  # an unknown name is an error of the caller's thread
@@ -163,7 +166,7 @@ class _Feed(threading.Thread):
         call = self._call
         return 0.0 if call is None else time.monotonic() - call[1]
 
-    def put(self, method: str, *arguments: Any) -> None:
+    def put(self, method: str, *arguments: object) -> None:
         """Have a method called; of ``scalars`` and before ``end`` with the rows that are new."""
         if method == "scalars":
             if self._rows_called:  # one call brings all rows
@@ -234,7 +237,7 @@ class _Feed(threading.Thread):
                 return
             self._offset = piece.offset
 
-    def _called(self, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    def _called(self, what: str, method: Callable[..., Answer], *arguments: object) -> Answer:
         if self._is_left:
             raise _Left
         self._call = what, time.monotonic()
@@ -248,7 +251,7 @@ class _Left(Exception):
     """The tracker is called no more."""
 
 
-def _options(given: Any) -> dict[str, dict[str, Any]]:
+def _options(given: object) -> dict[str, Config]:
     if isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
         return {name: {} for name in given}
     if given is None or isinstance(given, Mapping):
@@ -261,7 +264,7 @@ def _options(given: Any) -> dict[str, dict[str, Any]]:
     )
 
 
-def _build(name: str, folder: str, options: dict[str, Any]) -> Tracker:
+def _build(name: str, folder: str, options: Config) -> Tracker:
     try:
         return TRACKER_REGISTRY.build(name, folder, **options)
     except ImportError as error:
@@ -285,19 +288,19 @@ class WandbTracker(Tracker):
             taken as it is, and left open.
     """
 
-    def __init__(self, folder: str, **options: Any) -> None:
+    def __init__(self, folder: str, **options: object) -> None:
         import wandb  # an extra
 
         super().__init__(folder)
         self._owned = wandb.run is None
-        self._run: Any = wandb.run or wandb.init(**{"dir": folder, **options})
+        self._run = wandb.run or wandb.init(**{"dir": folder, **options})
         self._groups: set[str] = set()
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Settings) -> None:
         self._run.config.update(dict(config), allow_val_change=True)
 
     def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
-        row: dict[str, Any] = dict(values)
+        row = dict(values)
         if step is not None:
             group = next(iter(values)).partition("/")[0]
             if group not in self._groups:
@@ -306,7 +309,7 @@ class WandbTracker(Tracker):
             row[f"{group}/step"] = step
         self._run.log(row)
 
-    def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
+    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
         self._run.summary.update({"status": status, "reason": reason, **facts})
         if self._owned:
             self._run.finish(exit_code=int(status in ("failed", "interrupted")))
@@ -341,7 +344,7 @@ class MlflowTracker(Tracker):
         name = os.path.basename(os.path.abspath(folder))
         self._run_id = self._client.create_run(home, run_name=name).info.run_id
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Settings) -> None:
         flat = flatten_dict(dict(config), delimiter=".")
         params = (self._entities.Param(key, str(value)[:_LONGEST]) for key, value in flat.items())
         while some := list(itertools.islice(params, _PARAMS)):
@@ -352,7 +355,7 @@ class MlflowTracker(Tracker):
         metrics = [make(tag, v, *at) for tag, v in values.items() if math.isfinite(v)]
         self._client.log_batch(self._run_id, metrics=metrics)
 
-    def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
+    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
         words = {"status": status, "reason": reason, **facts}
         tags = [self._entities.RunTag(key, str(value)) for key, value in words.items()]
         self._client.log_batch(self._run_id, tags=tags)

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from ding.utils import durations
 
@@ -140,7 +139,7 @@ class _Utilization(ctypes.Structure):
 
 
 @cache
-def _nvml() -> Any:
+def _nvml() -> ctypes.CDLL | None:
     """NVIDIA's management library, of the driver; ``None`` if it is not there."""
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")

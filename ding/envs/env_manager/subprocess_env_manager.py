@@ -96,7 +96,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     def worker_fn(
         p: Connection | None,
         c: Connection,
-        env_fn_wrapper: CloudPickleWrapper,
+        env_fn_wrapper: CloudPickleWrapper[GroupSpec],
         obs_buffer: ShmBuffer | None,
         method_name_list: list[Any],
         reset_inplace: bool = False,
@@ -118,7 +118,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     def worker_fn_robust(
         parent: Connection | None,
         child: Connection,
-        env_fn_wrapper: CloudPickleWrapper,
+        env_fn_wrapper: CloudPickleWrapper[GroupSpec],
         obs_buffer: ShmBuffer | None,
         method_name_list: list[Any],
         reset_timeout: float | None = None,

@@ -1,18 +1,19 @@
 """Batches out of lists of samples, and back."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import torch
 
 from ding.utils.default_helper import STATE_KEYS as STATE_KEYS
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
 
 
 def default_collate(
-    batch: Sequence[Any], cat_1dim: bool = True, ignore_prefix: list[Any] = ["collate_ignore"]
-) -> torch.Tensor | Mapping[str, Any] | Sequence[Any]:
+    batch: Sequence[Tree], cat_1dim: bool = True, ignore_prefix: list[str] = ["collate_ignore"]
+) -> Tree:
     """Put samples of one structure into a batch: every leaf gets a leading dimension B.
 
     Tensors and arrays are stacked, ``float`` becomes float32, ``int`` int64 and ``bool`` bool;
@@ -30,7 +31,7 @@ def default_collate(
     """
     ignore = tuple(ignore_prefix)
     if getattr(batch, "is_columnar", False):
-        columns: dict[str, Any] = batch.collated()  # type: ignore[attr-defined]
+        columns: dict[str, Tree] = batch.collated()  # type: ignore[attr-defined]
         return {
             name: list(col) if name.startswith(ignore) else _squeeze_1dim(col) if cat_1dim else col
             for name, col in columns.items()
@@ -38,7 +39,7 @@ def default_collate(
     return _collate(batch, _stack_1dim if cat_1dim else _stack, ignore, "")
 
 
-def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | list[Any]]:
+def timestep_collate(batch: list[dict[str, Tree]]) -> dict[str, torch.Tensor | list[Tree]]:
     """Put unrolls into a batch whose leading dimensions are time and batch.
 
     Args:
@@ -56,7 +57,7 @@ def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | li
     return out
 
 
-def _by_step(states: Any) -> Any:
+def _by_step(states: Tree) -> Sequence[Tree]:
     """States of T steps, one for each, that may have come as a dict of lists."""
     if not isinstance(states, Mapping):
         return states
@@ -64,14 +65,12 @@ def _by_step(states: Any) -> Any:
     return [dict(zip(states, values)) for values in steps]
 
 
-def diff_shape_collate(batch: Sequence[Any]) -> torch.Tensor | Mapping[str, Any] | Sequence[Any]:
+def diff_shape_collate(batch: Sequence[Tree]) -> Tree:
     """As `default_collate`, but leaves that differ in shape come back as a list."""
     return _collate(batch, _stack_or_list, (), "")
 
 
-def default_decollate(
-    batch: torch.Tensor | Sequence[Any] | Mapping[str, Any], ignore: list[str] = list(STATE_KEYS)
-) -> list[Any]:
+def default_decollate(batch: Tree, ignore: list[str] = list(STATE_KEYS)) -> list[Tree]:
     """Take a batch apart into B samples; the tensors are views of the batch's.
 
     Args:
@@ -100,17 +99,17 @@ def default_decollate(
     )
 
 
-def _is_shared(value: Any) -> bool:
+def _is_shared(value: object) -> bool:
     """Whether it is one value, and not one for each sample."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return value.ndim == 0
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
 
 
-_Stack = Callable[[Sequence[Any], str], Any]
+_Stack = Callable[[Sequence[Tree], str], torch.Tensor | list[Tree]]
 
 
-def _collate(batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
+def _collate(batch: Sequence[Tree], stack: _Stack, ignore: tuple[str, ...], path: str) -> Tree:
     if len(batch) == 0:
         raise DataError("cannot make a batch of no samples; expected one sample at least")
     first = batch[0]
@@ -126,8 +125,8 @@ def _collate(batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path:
 
 
 def _collate_dicts(
-    batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str
-) -> dict[str, Any]:
+    batch: Sequence[Tree], stack: _Stack, ignore: tuple[str, ...], path: str
+) -> dict[str, Tree]:
     out = {}
     for key in batch[0]:
         here = f"{path}.{key}" if path else str(key)
@@ -141,8 +140,8 @@ def _collate_dicts(
 
 
 def _collate_sequences(
-    batch: Sequence[Any], stack: _Stack, ignore: tuple[str, ...], path: str
-) -> Any:
+    batch: Sequence[Tree], stack: _Stack, ignore: tuple[str, ...], path: str
+) -> Sequence[Tree]:
     first = batch[0]
     if any(not isinstance(sample, (tuple, list)) for sample in batch):
         _raise_mixed(batch, path)
@@ -156,7 +155,7 @@ def _collate_sequences(
     return getattr(type(first), "_make", list)(parts)
 
 
-def _numbers(batch: Sequence[Any], path: str) -> torch.Tensor:
+def _numbers(batch: Sequence[Tree], path: str) -> torch.Tensor:
     kinds = set(map(type, batch))
     if not all(issubclass(kind, (bool, int, float, np.generic)) for kind in kinds):
         _raise_mixed(batch, path)
@@ -168,7 +167,7 @@ def _numbers(batch: Sequence[Any], path: str) -> torch.Tensor:
     return torch.from_numpy(np.array(batch, dtype=dtype))
 
 
-def _stack(batch: Sequence[Any], path: str) -> Any:
+def _stack(batch: Sequence[Tree], path: str) -> torch.Tensor | list[Tree]:
     """Tensors or arrays of one shape ``s`` as a tensor ``[B, *s]``."""
     first = batch[0]
     try:
@@ -188,18 +187,18 @@ def _stack(batch: Sequence[Any], path: str) -> Any:
         _raise_shapes(batch, path)
 
 
-def _stack_1dim(batch: Sequence[Any], path: str) -> Any:
+def _stack_1dim(batch: Sequence[Tree], path: str) -> torch.Tensor | list[Tree]:
     """As `_stack`, with ``(1,)`` leaves as ``[B]``."""
     out = _stack(batch, path)
     return out[:, 0] if isinstance(out, torch.Tensor) and out.shape[1:] == (1,) else out
 
 
-def _stack_or_list(batch: Sequence[Any], path: str) -> Any:
+def _stack_or_list(batch: Sequence[Tree], path: str) -> torch.Tensor | list[Tree]:
     shapes = {getattr(x, "shape", None) for x in batch}
     return _stack(batch, path) if len(shapes) == 1 else list(batch)
 
 
-def _stack_time(data: Any) -> Any:
+def _stack_time(data: Tree) -> Tree:
     """Lists of T tensors ``[B, ...]`` as tensors ``[T, B, ...]``."""
     if isinstance(data, Mapping):
         return {key: _stack_time(value) for key, value in data.items()}
@@ -211,13 +210,13 @@ def _stack_time(data: Any) -> Any:
     return data
 
 
-def _squeeze_1dim(data: Any) -> Any:
+def _squeeze_1dim(data: Tree) -> Tree:
     if isinstance(data, Mapping):
         return {key: _squeeze_1dim(value) for key, value in data.items()}
     return data[:, 0] if isinstance(data, torch.Tensor) and data.shape[1:] == (1,) else data
 
 
-def _raise_shapes(batch: Sequence[Any], path: str) -> Any:
+def _raise_shapes(batch: Sequence[Tree], path: str) -> NoReturn:
     shapes = sorted({tuple(x.shape) for x in batch})
     raise DataError(
         f"samples differ in the shape of {path or 'the sample'}: {shapes}; expected one shape. "
@@ -225,7 +224,7 @@ def _raise_shapes(batch: Sequence[Any], path: str) -> Any:
     )
 
 
-def _raise_mixed(batch: Sequence[Any], path: str) -> Any:
+def _raise_mixed(batch: Sequence[Tree], path: str) -> NoReturn:
     kinds = sorted({type(x).__name__ for x in batch})
     keys = [set(x) for x in batch if isinstance(x, Mapping)]
     if len(keys) == len(batch):

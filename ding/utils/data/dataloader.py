@@ -4,26 +4,32 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
 from ding.utils import durations
 from ding.utils.data.collate_fn import default_collate
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
+
+#: Samples, or functions that each load one.
+Samples: TypeAlias = Sequence[Tree]
+#: Called with the batch size; None when there will be no more samples.
+Source: TypeAlias = Callable[[int], Samples | None]
 
 
 class IDataLoader(ABC):
     """An endless iterator of batches that has to be closed."""
 
     @abstractmethod
-    def __next__(self) -> Any:
+    def __next__(self) -> Tree:
         """The next batch."""
 
     @abstractmethod
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         """The loader itself."""
 
     @abstractmethod
@@ -50,11 +56,11 @@ class AsyncDataLoader(IDataLoader):
 
     def __init__(
         self,
-        data_source: Callable[..., Any] | dict[str, Any],
+        data_source: Source | dict[str, Source],
         batch_size: int,
         device: str,
         chunk_size: int | None = None,
-        collate_fn: Callable[..., Any] | None = None,
+        collate_fn: Callable[[Samples], Tree] | None = None,
         num_workers: int = 0,
         prefetch: int = 2,
         timeout: float = durations.LOADER_BATCH,
@@ -66,7 +72,7 @@ class AsyncDataLoader(IDataLoader):
         self._collate = collate_fn or default_collate
         self._prefetch = prefetch
         self._timeout = timeout
-        self._ready: deque[Any] = deque()
+        self._ready: deque[Tree] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._end: BaseException | None = None
@@ -74,10 +80,10 @@ class AsyncDataLoader(IDataLoader):
         self._thread = threading.Thread(target=self._run, name="data-loader", daemon=True)
         self._thread.start()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tree:
         """The next batch.
 
         Raises:
@@ -145,7 +151,7 @@ class AsyncDataLoader(IDataLoader):
                 self._end = error
                 self._changed.notify_all()
 
-    def _load(self, source: Callable[..., Any]) -> Any:
+    def _load(self, source: Source) -> Tree:
         samples = source(self._batch_size)
         if samples is None:
             raise StopIteration
@@ -164,7 +170,7 @@ class AsyncDataLoader(IDataLoader):
         return _to_device(self._collate(samples), self._device)
 
 
-def _to_device(data: Any, device: torch.device) -> Any:
+def _to_device(data: Tree, device: torch.device) -> Tree:
     if device.type == "cpu":
         return data
     if isinstance(data, torch.Tensor):
