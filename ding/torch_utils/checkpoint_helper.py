@@ -6,13 +6,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from types import FrameType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import torch
+from torch.optim.lr_scheduler import LRScheduler
 
 from ding.torch_utils.data_helper import to_device
 from ding.utils.errors import CheckpointError
 from ding.utils.file_helper import read_file, save_file
+from ding.utils.types import SavedState, State, Tree
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,14 @@ class CountVar:
         self._val += add_num
 
 
+class HasState(Protocol):
+    """Something with a state that can be saved."""
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state_dict: State, /) -> object: ...
+
+
 class CheckpointHelper:
     """Writes models with their counters to a file and reads them back."""
 
@@ -55,8 +66,8 @@ class CheckpointHelper:
         last_iter: CountVar | None = None,
         last_epoch: CountVar | None = None,
         last_frame: CountVar | None = None,
-        dataset: Any = None,
-        collector_info: Any = None,
+        dataset: HasState | None = None,
+        collector_info: HasState | None = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
     ) -> None:
@@ -68,7 +79,7 @@ class CheckpointHelper:
         """
         counters = {"last_iter": last_iter, "last_epoch": last_epoch, "last_frame": last_frame}
         parts = {"optimizer": optimizer, "dataset": dataset, "collector_info": collector_info}
-        checkpoint: dict[str, Any] = {"model": _renamed(model.state_dict(), prefix_op, prefix)}
+        checkpoint: State = {"model": _renamed(model.state_dict(), prefix_op, prefix)}
         checkpoint.update({k: part.state_dict() for k, part in parts.items() if part is not None})
         checkpoint.update({k: count.val for k, count in counters.items() if count is not None})
         save_file(path, to_device(checkpoint, "cpu"))
@@ -81,14 +92,14 @@ class CheckpointHelper:
         last_iter: CountVar | None = None,
         last_epoch: CountVar | None = None,
         last_frame: CountVar | None = None,
-        lr_schduler: Any = None,
-        dataset: Any = None,
-        collector_info: Any = None,
+        lr_schduler: LRScheduler | None = None,
+        dataset: HasState | None = None,
+        collector_info: HasState | None = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
         strict: bool = True,
         logger_prefix: str = "",
-        state_dict_mask: list[Any] = [],
+        state_dict_mask: list[str] = [],
     ) -> None:
         """Restore the given parts.
 
@@ -104,7 +115,7 @@ class CheckpointHelper:
         """
         checkpoint = read_file(load_path)
 
-        def entry(name: str) -> Any:
+        def entry(name: str) -> Tree:
             if isinstance(checkpoint, Mapping) and name in checkpoint:
                 return checkpoint[name]
             held = [*checkpoint] if isinstance(checkpoint, Mapping) else type(checkpoint).__name__
@@ -134,7 +145,7 @@ class CheckpointHelper:
         logger.info("%sloaded checkpoint %s", logger_prefix, load_path)
 
 
-def build_checkpoint_helper(cfg: Any) -> CheckpointHelper:
+def build_checkpoint_helper(cfg: object) -> CheckpointHelper:
     """The checkpoint helper; ``cfg`` has no option that changes it."""
     return CheckpointHelper()
 
@@ -170,7 +181,7 @@ def _sigterm_raises() -> Iterator[None]:
         yield
         return
 
-    def leave(signum: int, frame: Any) -> None:
+    def leave(signum: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + signum)
 
     signal.signal(signal.SIGTERM, leave)
@@ -180,9 +191,7 @@ def _sigterm_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _renamed(
-    state: Mapping[str, Any], prefix_op: str | None, prefix: str | None
-) -> Mapping[str, Any]:
+def _renamed(state: SavedState, prefix_op: str | None, prefix: str | None) -> SavedState:
     if prefix_op is None:
         return state
     if prefix_op not in ("add", "remove") or prefix is None:

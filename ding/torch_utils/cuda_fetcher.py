@@ -3,12 +3,12 @@
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 
 from ding.torch_utils.data_helper import map_leaves
 from ding.utils import durations
+from ding.utils.types import Tree
 
 
 class CudaFetcher:
@@ -22,12 +22,12 @@ class CudaFetcher:
     """
 
     def __init__(
-        self, data_source: Iterable[Any], device: str, queue_size: int = 4, sleep: float = 0.1
+        self, data_source: Iterable[Tree], device: str, queue_size: int = 4, sleep: float = 0.1
     ) -> None:
         self._source = data_source
         self._device = torch.device(device)
         self._room = queue_size
-        self._ready: deque[Any] = deque()
+        self._ready: deque[Tree] = deque()
         self._changed = threading.Condition()
         self._stopped = False
         self._ended = False
@@ -52,7 +52,7 @@ class CudaFetcher:
     def __iter__(self) -> "CudaFetcher":
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tree:
         if self._thread is None:
             raise RuntimeError("the fetcher is not running: call run() first")
         with self._changed:
@@ -85,5 +85,5 @@ class CudaFetcher:
                 self._ended = True
                 self._changed.notify_all()
 
-    def _move(self, leaf: Any) -> Any:
+    def _move(self, leaf: object) -> object:
         return leaf.to(self._device, non_blocking=True) if isinstance(leaf, torch.Tensor) else leaf

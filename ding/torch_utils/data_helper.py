@@ -5,21 +5,23 @@ All of them walk dicts, lists, tuples and named tuples, and take a container of 
 shared. Mappings come back as plain dicts.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import UnionType
 
 import numpy as np
 import torch
+
+from ding.utils.types import Tree
 
 _SCALARS = (bool, int, float, np.generic)
 
 
 def map_leaves(
-    fn: Callable[[Any], Any],
-    item: Any,
+    fn: Callable[[Tree], object],
+    item: Tree,
     ignore_keys: Collection[str] = (),
-    is_leaf: Callable[[list[Any] | tuple[Any, ...]], bool] | None = None,
-) -> Any:
+    is_leaf: Callable[[Sequence[Tree]], bool] | None = None,
+) -> Tree:
     """Apply ``fn`` to every leaf of nested dicts, lists, tuples and named tuples.
 
     A container of columns (``ding.data.Columns``) is mapped array by array, never row by row.
@@ -48,18 +50,18 @@ def map_leaves(
     return fn(item)
 
 
-def rebuild_tuple(like: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
+def rebuild_tuple(like: tuple[object, ...], values: list[Tree]) -> tuple[Tree, ...]:
     """A tuple of the same type, named or not."""
     return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
 
 
-def _map_columns(fn: Callable[[Any], Any], data: Any, ignore_keys: Collection[str]) -> Any:
+def _map_columns(fn: Callable[[Tree], object], data: Tree, ignore_keys: Collection[str]) -> Tree:
     mapped = data.map_columns(fn)
     kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
     return mapped.with_columns(**kept) if kept else mapped
 
 
-def to_device(item: Any, device: str, ignore_keys: list[Any] = []) -> Any:
+def to_device(item: object, device: str, ignore_keys: list[str] = []) -> Tree:
     """Move tensors and modules to ``device``; arrays, numbers, strings and None stay.
 
     Args:
@@ -81,17 +83,17 @@ def to_device(item: Any, device: str, ignore_keys: list[Any] = []) -> Any:
     return _changed(lambda leaf: leaf.to(device), movable, item, "to_device", ignore_keys)
 
 
-def to_dtype(item: Any, dtype: torch.dtype) -> Any:
+def to_dtype(item: object, dtype: torch.dtype) -> Tree:
     """Cast tensors to ``dtype``; other leaves stay."""
     return _changed(lambda leaf: leaf.to(dtype), torch.Tensor, item, "to_dtype")
 
 
 def to_tensor(
-    item: Any,
+    item: object,
     dtype: torch.dtype | None = None,
-    ignore_keys: list[Any] = [],
+    ignore_keys: list[str] = [],
     transform_scalar: bool = True,
-) -> Any:
+) -> Tree:
     """Turn arrays, numbers and lists of numbers into tensors.
 
     An array shares its memory with the tensor when its type allows it. Single bools, strings and
@@ -115,7 +117,7 @@ def to_tensor(
         {'obs': tensor([0., 0.]), 'action': tensor(1), 'name': 'a'}
     """
 
-    def convert(leaf: Any) -> Any:
+    def convert(leaf: object) -> object:
         if isinstance(leaf, np.ndarray):
             return _array_to_tensor(leaf, dtype)
         if isinstance(leaf, torch.Tensor):
@@ -131,7 +133,7 @@ def to_tensor(
     return map_leaves(convert, item, ignore_keys, _is_numbers)
 
 
-def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
+def to_ndarray(item: object, dtype: np.dtype | None = None) -> Tree:
     """Turn tensors, numbers and lists of numbers into arrays that share memory where possible.
 
     Bools, strings and None stay as they are.
@@ -151,7 +153,7 @@ def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
         {'obs': array([0., 0.], dtype=float32), 'actions': array([1, 2])}
     """
 
-    def convert(leaf: Any) -> Any:
+    def convert(leaf: object) -> object:
         if isinstance(leaf, torch.Tensor):
             return np.asarray(leaf.detach().cpu().numpy(), dtype=dtype)
         if isinstance(leaf, np.ndarray):
@@ -165,20 +167,20 @@ def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
     return map_leaves(convert, item, is_leaf=_is_numbers)
 
 
-def to_list(item: Any) -> Any:
+def to_list(item: object) -> Tree:
     """Turn tensors and arrays into (nested) lists of Python numbers."""
     arrays = torch.Tensor | np.ndarray | np.generic
     return _changed(lambda leaf: leaf.tolist(), arrays, _plain(item), "to_list")
 
 
-def tensor_to_list(item: Any) -> Any:
+def tensor_to_list(item: object) -> Tree:
     """Turn tensors into (nested) lists; arrays and everything else stay as they are."""
     return map_leaves(
         lambda leaf: leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf, _plain(item)
     )
 
 
-def to_item(data: Any, ignore_error: bool = True) -> Any:
+def to_item(data: object, ignore_error: bool = True) -> Tree:
     """Turn one-element tensors and arrays into Python numbers.
 
     Args:
@@ -205,30 +207,30 @@ def to_item(data: Any, ignore_error: bool = True) -> Any:
     return _passed(data, "to_item")
 
 
-def same_shape(data: list[Any]) -> bool:
+def same_shape(data: Sequence[torch.Tensor | np.ndarray]) -> bool:
     """Whether all tensors (or arrays) of the list have the same shape."""
     return len({tuple(value.shape) for value in data}) <= 1
 
 
-def get_tensor_data(data: Any) -> Any:
+def get_tensor_data(data: object) -> Tree:
     """Replace tensors by ones that share their memory but are cut from the graph."""
     return _changed(lambda leaf: leaf.data, torch.Tensor, data, "get_tensor_data")
 
 
-def unsqueeze(data: Any, dim: int = 0) -> Any:
+def unsqueeze(data: object, dim: int = 0) -> Tree:
     """Insert a dimension of size one into every tensor."""
     return map_leaves(lambda leaf: leaf.unsqueeze(dim), data)
 
 
-def squeeze(data: Any, dim: int = 0) -> Any:
+def squeeze(data: object, dim: int = 0) -> Tree:
     """Remove dimension ``dim`` from every tensor that has size one there."""
     return map_leaves(lambda leaf: leaf.squeeze(dim), data)
 
 
-def zeros_like(h: Any) -> Any:
+def zeros_like(h: object) -> Tree:
     """Zeros of the same structure, shapes and types; None stays None."""
 
-    def zero(leaf: Any) -> Any:
+    def zero(leaf: Tree) -> object:
         if isinstance(leaf, np.ndarray | np.generic):
             return np.zeros_like(leaf)
         if leaf is None or isinstance(leaf, bool | int | float):
@@ -238,7 +240,7 @@ def zeros_like(h: Any) -> Any:
     return map_leaves(zero, h)
 
 
-def get_null_data(template: Any, num: int) -> list[Any]:
+def get_null_data(template: Mapping[str, Tree], num: int) -> list[dict[str, Tree]]:
     """Rows to pad a trajectory with.
 
     Args:
@@ -248,7 +250,7 @@ def get_null_data(template: Any, num: int) -> list[Any]:
         ``num`` copies with ``null=True``, ``done=True`` and a zero ``reward``.
     """
 
-    def clone(leaf: Any) -> Any:
+    def clone(leaf: object) -> object:
         if isinstance(leaf, torch.Tensor):
             return leaf.detach().clone()
         return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
@@ -275,19 +277,21 @@ def _array_to_tensor(array: np.ndarray, dtype: torch.dtype | None) -> torch.Tens
     return tensor if dtype is None else tensor.to(dtype)
 
 
-def _scalar_to_tensor(value: Any, dtype: torch.dtype | None) -> torch.Tensor:
+def _scalar_to_tensor(value: object, dtype: torch.dtype | None) -> torch.Tensor:
     tensor = torch.as_tensor(value, dtype=dtype)
     # numpy's float64 scalars would come through as such
     return tensor.float() if dtype is None and tensor.dtype == torch.float64 else tensor
 
 
-def _is_numbers(values: Sequence[Any]) -> bool:
+def _is_numbers(values: Sequence[Tree]) -> bool:
     """Whether a list or tuple is an array in other words."""
     is_record = hasattr(values, "_fields")
     return not is_record and len(values) > 0 and all(isinstance(v, _SCALARS) for v in values)
 
 
-def _items(pairs: Any, ignore_error: bool) -> Any:
+def _items(
+    pairs: Iterable[tuple[Hashable, object]], ignore_error: bool
+) -> Iterator[tuple[Hashable, Tree]]:
     for key, value in pairs:
         try:
             yield key, to_item(value, ignore_error)
@@ -296,18 +300,18 @@ def _items(pairs: Any, ignore_error: bool) -> Any:
                 raise
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: Tree) -> Tree:
     """Columns of lists would be no columns: hand out a dict of them instead."""
     return item.columns if getattr(item, "is_columnar", False) else item
 
 
 def _changed(
-    change: Callable[[Any], Any],
-    kinds: Any,
-    item: Any,
+    change: Callable[[Tree], object],
+    kinds: type | UnionType,
+    item: object,
     function: str,
     ignore_keys: Collection[str] = (),
-) -> Any:
+) -> Tree:
     """Leaves of some kinds changed, others as they are if the function knows them."""
     return map_leaves(
         lambda leaf: change(leaf) if isinstance(leaf, kinds) else _passed(leaf, function),
@@ -316,33 +320,33 @@ def _changed(
     )
 
 
-def _passed(leaf: Any, function: str) -> Any:
+def _passed(leaf: object, function: str) -> object:
     if leaf is None or isinstance(leaf, (*_SCALARS, str, bytes, np.ndarray, torch.Size)):
         return leaf
     raise TypeError(_cannot(leaf, function))
 
 
-def _cannot(leaf: Any, function: str) -> str:
+def _cannot(leaf: object, function: str) -> str:
     return (
         f"got {type(leaf).__name__} in {function}: expected tensors, arrays, numbers, strings, "
         "None, or nested dicts, lists and tuples of them"
     )
 
 
-class LogDict(dict[str, Any]):
+class LogDict(dict[str, Tree]):
     """A dict whose tensors become numbers (one element) or lists as they are put in."""
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         if type(value) is not float:
             value = map_leaves(_detached, value)
         super().__setitem__(key, value)
 
-    def update(self, data: dict[str, Any]) -> None:  # type: ignore[override]
+    def update(self, data: Mapping[str, object]) -> None:  # type: ignore[override]
         for key, value in data.items():
             self[key] = value
 
 
-def _detached(leaf: Any) -> Any:
+def _detached(leaf: object) -> object:
     if isinstance(leaf, torch.Tensor):
         return leaf.item() if leaf.numel() == 1 else leaf.tolist()
     return leaf

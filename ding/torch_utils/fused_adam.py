@@ -4,9 +4,9 @@ On nets of a few layers, torch spends as long on gathering the lists that its ke
 the kernel. They only change when the optimiser does, so that they are kept here.
 """
 
-from typing import Any
-
 import torch
+
+from ding.utils.types import State, Tree
 
 _STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
@@ -76,7 +76,7 @@ class FusedAdam:
             )
         return True
 
-    def _gather(self, optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> tuple[Any, ...]:
+    def _gather(self, optimizer: torch.optim.Optimizer, group: State) -> tuple[Tree, ...]:
         states = [optimizer.state[param] for param in group["params"]]
         moments = [[state[key] for state in states if key in state] for key in _STATE]
         # Parts of one tensor, so that one operation counts for all parameters.

@@ -1,16 +1,15 @@
 """Statistics that torch words differently."""
 
-from typing import Any
-
 import torch
+from numpy.typing import ArrayLike
 
 
 def cov(
-    x: Any,
+    x: ArrayLike | torch.Tensor,
     rowvar: bool = False,
     bias: bool = False,
     ddof: int | None = None,
-    aweights: Any = None,
+    aweights: ArrayLike | torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Covariance matrix with ``numpy.cov``'s options, except that variables are columns.
 

@@ -2,8 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
@@ -11,6 +11,10 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 from ding.torch_utils.fused_adam import FusedAdam
 from ding.torch_utils.grad_guard import GradGuard, gradients, total_norm
 from ding.torch_utils.gradients import PCGrad
+from ding.utils.types import State
+
+if TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = [
     "Adam",
@@ -21,11 +25,18 @@ __all__ = [
     "configure_weight_decay",
 ]
 
+#: Evaluates the model again, and returns its loss.
+Closure: TypeAlias = Callable[[], float]
+Loss: TypeAlias = float | None
+#: Parameters, and the settings that are theirs alone.
+_Group: TypeAlias = dict[str, Any]
+#: Parameters, names with parameters, or groups: all of one kind.
+_Entries: TypeAlias = list[Any]
 _FUSED_ON_CPU = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
 
 
 @functools.cache
-def _plain(method: Any) -> Any:
+def _plain(method: Callable[..., object]) -> Callable[..., Any]:
     """A method of a torch optimiser without what torch wraps around it.
 
     The wrappers import torch's compiler at their first call, which takes as long as importing
@@ -34,7 +45,7 @@ def _plain(method: Any) -> Any:
     return inspect.unwrap(method)
 
 
-def _unprofiled(step: Callable[..., Any]) -> Callable[..., Any]:
+def _unprofiled(step: Callable[..., Loss]) -> Callable[..., Any]:
     """Keep torch from naming each step for its profiler, which takes as long as a small step.
 
     Step hooks are called all the same.
@@ -42,7 +53,7 @@ def _unprofiled(step: Callable[..., Any]) -> Callable[..., Any]:
     profiled = torch.optim.Optimizer.profile_hook_step(step)
 
     @functools.wraps(step)
-    def call(self: torch.optim.Optimizer, closure: Callable[..., Any] | None = None) -> Any:
+    def call(self: torch.optim.Optimizer, closure: Closure | None = None) -> Loss:
         has_hooks = (
             self._optimizer_step_pre_hooks
             or self._optimizer_step_post_hooks
@@ -64,7 +75,7 @@ class _Guarded(torch.optim.Optimizer):
         """Norm of all current gradients, before clipping."""
         return total_norm(gradients(self), self._guard.norm_type)
 
-    def _guarded_step(self, update: Callable[..., Any], closure: Callable[..., Any] | None) -> Any:
+    def _guarded_step(self, update: Callable[..., object], closure: Closure | None) -> Loss:
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -82,16 +93,16 @@ class _Guarded(torch.optim.Optimizer):
                 elif param.grad is not None:
                     param.grad = torch.zeros_like(param.grad)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: _Group) -> None:
         _plain(torch.optim.Optimizer.add_param_group)(self, param_group)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return _plain(torch.optim.Optimizer.state_dict)(self)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         _plain(torch.optim.Optimizer.load_state_dict)(self, state_dict)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # torch's own leaves out all but its own attributes.
         return {**super().__getstate__(), "_guard": self._guard}
 
@@ -118,7 +129,7 @@ class Adam(torch.optim.Adam, _Guarded):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: "ParamsT",
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -148,7 +159,7 @@ class Adam(torch.optim.Adam, _Guarded):
                 group["weight_decay"] = 0
 
     @_unprofiled
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
+    def step(self, closure: Closure | None = None) -> Loss:
         return self._guarded_step(_adam_update, closure)
 
 
@@ -157,7 +168,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: "ParamsT",
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -180,7 +191,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
         self._guard = guard
 
     @_unprofiled
-    def step(self, closure: Callable[..., Any] | None = None) -> Any:
+    def step(self, closure: Closure | None = None) -> Loss:
         return self._guarded_step(_plain(torch.optim.RMSprop.step), closure)
 
 
@@ -212,7 +223,7 @@ def calculate_grad_norm_without_bias_two_norm(model: torch.nn.Module) -> float:
     return total_norm(grads)
 
 
-def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[_Group]:
     """Parameter groups that let weights of linear-like layers decay and nothing else.
 
     Biases, embeddings and the parameters of normalisation layers do not decay.
@@ -240,7 +251,7 @@ def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[
     ]
 
 
-def _read_groups(params: Iterable[Any]) -> list[Any]:
+def _read_groups(params: "ParamsT") -> _Entries:
     """The parameters or groups with nothing left that can be iterated over only once."""
     entries = list(params)
     for index, entry in enumerate(entries):
@@ -249,12 +260,12 @@ def _read_groups(params: Iterable[Any]) -> list[Any]:
     return entries
 
 
-def _can_fuse(entries: list[Any]) -> bool:
+def _can_fuse(entries: _Entries) -> bool:
     devices = ("cuda", "cpu") if _FUSED_ON_CPU else ("cuda",)
-    tensors: list[Any] = []
+    tensors: list[torch.Tensor | tuple[str, torch.Tensor]] = []
     for entry in entries:
         members = entry["params"] if isinstance(entry, dict) else entry
         tensors += members if isinstance(members, list) else [members]
     # Named parameters come as pairs.
-    tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in tensors]
-    return all(t.device.type in devices and t.is_floating_point() for t in tensors)
+    plain = [entry[1] if isinstance(entry, tuple) else entry for entry in tensors]
+    return all(t.device.type in devices and t.is_floating_point() for t in plain)

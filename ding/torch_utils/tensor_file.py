@@ -14,7 +14,6 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from crc32c import crc32c
 from ding.utils.errors import DataError
 from ding.utils.file_helper import open_regular, write_pieces
 from ding.utils.system_helper import fits_memory
+from ding.utils.types import Json, JsonObject
 
 _NUMPY = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16,
@@ -52,15 +52,17 @@ _SUM = "__sum__"
 _MAGIC = b"ding-crc32c:"
 _SUM_BYTES = len(_MAGIC) + 4
 _NO_SUM = "its header is damaged: it names no checksum"
-_FOREIGN: dict[str, Any] = {"facts": {}, "numpy": []}
+_FOREIGN: JsonObject = {"facts": {}, "numpy": []}
 
 Leaf = np.ndarray | torch.Tensor
+#: Name, place, count, numpy's dtype, shape, torch's dtype if numpy lacks it, whether an array.
+_Entry = tuple[str, int, int, np.dtype, tuple[int, ...], torch.dtype | None, bool]
 #: Bytes, of a file or of an object that processes share.
 Buffer = bytes | bytearray | memoryview
 
 
 def write_tensors(
-    path: str, tensors: Mapping[str, Leaf], facts: Mapping[str, Any], durable: bool = False
+    path: str, tensors: Mapping[str, Leaf], facts: Mapping[str, Json], durable: bool = False
 ) -> int:
     """Write tensors and arrays under their names; the file appears when it is complete.
 
@@ -78,7 +80,7 @@ def write_tensors(
     return write_pieces(path, tensor_content(tensors, facts), durable)
 
 
-def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> list[Buffer]:
+def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> list[Buffer]:
     """What `write_tensors` writes, in pieces; those of arrays are views of them.
 
     Raises:
@@ -97,7 +99,7 @@ def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> lis
     return [head, *(block.data for block in blocks), _MAGIC + struct.pack("<I", crc)]
 
 
-def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
+def read_tensors(path: str) -> tuple[dict[str, Leaf], JsonObject]:
     """Read what `write_tensors`, or another writer of the format, wrote.
 
     Returns:
@@ -135,7 +137,7 @@ def looks_like_tensors(content: Buffer) -> bool:
     return content[4:8] == bytes(4) and content[8:9] == b"{"
 
 
-def parse_tensors(content: Buffer) -> tuple[dict[str, Leaf], dict[str, Any]]:
+def parse_tensors(content: Buffer) -> tuple[dict[str, Leaf], JsonObject]:
     """`read_tensors` of the content of a file; the tensors are views of it."""
     size = len(content)
     if size < 10:
@@ -168,7 +170,7 @@ def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> byt
     for name in _order(layout):
         start, end = end, end + sizes[name]
         offsets[name] = start, end
-    header: dict[str, Any] = {"__metadata__": {"ding": own}}
+    header: JsonObject = {"__metadata__": {"ding": own}}
     for name, kind, shape in layout:
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": offsets[name]}
     last = end, end + _SUM_BYTES
@@ -185,7 +187,7 @@ def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
     return [name for name, *_ in entries]
 
 
-def _check(content: Buffer, entries: list[tuple[Any, ...]]) -> None:
+def _check(content: Buffer, entries: list[_Entry]) -> None:
     """Compare with the checksum; files of other programs have none."""
     tail = bytes(content[-_SUM_BYTES:])
     if not any(entry[0] == _SUM for entry in entries):
@@ -197,7 +199,7 @@ def _check(content: Buffer, entries: list[tuple[Any, ...]]) -> None:
         raise DataError("its content is damaged: the checksum is another")
 
 
-def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
+def _as_plain(name: str, leaf: object) -> tuple[str, np.ndarray]:
     """The format's name for the dtype, and the values as an array in one piece."""
     if isinstance(leaf, torch.Tensor):
         if leaf.layout is not torch.strided or leaf.is_quantized:
@@ -222,7 +224,7 @@ def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
 
 
 @functools.lru_cache(_LAYOUTS)
-def _layout(head: bytes) -> tuple[list[tuple[Any, ...]], int, dict[str, Any]]:
+def _layout(head: bytes) -> tuple[list[_Entry], int, JsonObject]:
     """Name, place, count, dtypes and shape of each tensor; bytes of all; the facts."""
     try:
         header = json.loads(head)
@@ -234,7 +236,7 @@ def _layout(head: bytes) -> tuple[list[tuple[Any, ...]], int, dict[str, Any]]:
     if own is not _FOREIGN and _SUM not in header:
         raise DataError(_NO_SUM)
     as_numpy = set(own["numpy"])
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, _Entry] = {}
     at = 0
     for begin, end, name, kind, shape in _entries(header):
         if begin != at:
@@ -264,7 +266,7 @@ def _leaf(
     return tensor if torch_dtype is None else tensor.view(torch_dtype)
 
 
-def _own(metadata: Any) -> dict[str, Any]:
+def _own(metadata: object) -> JsonObject:
     """What this package wrote in addition to the tensors; empty in files of other programs."""
     if not isinstance(metadata, dict) or "ding" not in metadata:
         return _FOREIGN
@@ -277,7 +279,7 @@ def _own(metadata: Any) -> dict[str, Any]:
     raise DataError("its header is damaged: the facts cannot be read")
 
 
-def _entries(header: dict[str, Any]) -> list[tuple[int, int, str, str, tuple[int, ...]]]:
+def _entries(header: JsonObject) -> list[tuple[int, int, str, str, tuple[int, ...]]]:
     """What the header says of each tensor, in the order of their bytes."""
     entries = []
     for name, entry in header.items():

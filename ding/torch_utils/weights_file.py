@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -10,12 +10,15 @@ import torch
 from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DataError
 from ding.utils.shared_folder import SharedFolder
+from ding.utils.types import Json, JsonObject, SavedState, State, Tree
 
+#: The keys on the way to a leaf.
+_Path: TypeAlias = tuple[str | int, ...]
 _PLAIN = (bool, int, float, str, type(None))
 
 
 def write_weights(
-    folder: SharedFolder, name: str, state: Mapping[str, Any], facts: Mapping[str, Any]
+    folder: SharedFolder, name: str, state: SavedState, facts: Mapping[str, Json]
 ) -> None:
     """Publish weights under a fixed name; readers see the old ones or the new ones, whole.
 
@@ -30,7 +33,7 @@ def write_weights(
     write_tensors(folder.file(name), *weight_tensors(state, facts))
 
 
-def read_weights(folder: SharedFolder, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_weights(folder: SharedFolder, name: str) -> tuple[State, JsonObject]:
     """Read published weights onto the CPU.
 
     Returns:
@@ -53,8 +56,8 @@ def read_weights(folder: SharedFolder, name: str) -> tuple[dict[str, Any], dict[
 
 
 def weight_tensors(
-    state: Mapping[str, Any], facts: Mapping[str, Any]
-) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    state: SavedState, facts: Mapping[str, Json]
+) -> tuple[dict[str, Leaf], JsonObject]:
     """Weights as named tensors and arrays, and what else `grow_weights` needs, as plain
     JSON.
 
@@ -62,7 +65,7 @@ def weight_tensors(
         DataError: Something else is in there; names it.
     """
     tensors: dict[str, Leaf] = {}
-    tree: list[list[Any]] = []
+    tree: list[list[Json]] = []
     for path, leaf in _flat(state, ()):
         if isinstance(leaf, torch.Tensor | np.ndarray):
             key = ".".join(map(str, path))
@@ -82,7 +85,7 @@ def weights_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(name)}(?:\.[0-9a-f]{{16}}_[0-9]+_[0-9]+)?")
 
 
-def _flat(state: Mapping[str, Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def _flat(state: SavedState, path: _Path) -> Iterator[tuple[_Path, Tree]]:
     for key, value in state.items():
         here = (*path, key)
         if type(key) not in (str, int):
@@ -99,9 +102,7 @@ def _flat(state: Mapping[str, Any], path: tuple[Any, ...]) -> Iterator[tuple[tup
             )
 
 
-def grow_weights(
-    tensors: Mapping[str, Leaf], held: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def grow_weights(tensors: Mapping[str, Leaf], held: Mapping[str, Json]) -> tuple[State, JsonObject]:
     """The weights that `weight_tensors` was given, and their facts.
 
     Raises:
@@ -109,7 +110,7 @@ def grow_weights(
     """
     if "tree" not in held:
         return dict(tensors), dict(held)
-    state: dict[str, Any] = {}
+    state: State = {}
     try:
         for path, key, *plain in held["tree"]:
             home = state

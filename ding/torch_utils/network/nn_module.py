@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ding.torch_utils.network.activation import Activation, activation_layers
+from ding.utils.types import State
 
 _PADDINGS: dict[str, Callable[[int], nn.Module]] = {
     "reflect": nn.ReflectionPad2d,
@@ -240,13 +241,13 @@ class NoiseLinearLayer(nn.Module):
         weight = torch.addcmul(self.weight_mu, self.weight_sigma, torch.outer(outputs, inputs))
         return F.linear(x, weight, torch.addcmul(self.bias_mu, self.bias_sigma, outputs))
 
-    def to_old_form(self, state: dict[str, Any], prefix: str) -> None:
+    def to_old_form(self, state: State, prefix: str) -> None:
         """Add the entries for the noise itself, which each call draws here: none."""
         state[prefix + "weight_eps"] = torch.zeros_like(state[prefix + "weight_mu"])
         state[prefix + "bias_eps"] = torch.zeros_like(state[prefix + "bias_mu"])
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+        self, state_dict: State, prefix: str, *args: Any, **kwargs: Any
     ) -> None:
         for name in ("weight_eps", "bias_eps"):
             state_dict.pop(prefix + name, None)
