@@ -10,9 +10,10 @@ from gymnasium import spaces
 
 from ding.envs.env._make import Simulator
 from ding.envs.games.cooperative import CooperativeGame, box_like
-from ding.envs.vector_step import Action, Config, Obs, Settings
+from ding.envs.vector_step import Action, AnyEnv, Obs
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config, Settings
 
 #: PettingZoo's families; MPE has become a separate package.
 _MPE = Simulator("mpe2", "pettingzoo mpe2", "pettingzoo")
@@ -74,7 +75,7 @@ class PettingZooEnv(CooperativeGame):
         self.agent_num = len(self._agents)
         self._find_spaces()
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> Config:
         cfg = self._cfg
         out: Config = {"max_cycles": cfg["max_step"] or cfg["max_cycles"]}
         if cfg["env_family"] == "mpe":
@@ -178,7 +179,7 @@ class PettingZooEnv(CooperativeGame):
         return f"{type(self).__name__}({self._cfg['env_id']}, {self.agent_num} agents)"
 
 
-def _make(cfg: Settings, arguments: dict[str, Any]) -> Any:
+def _make(cfg: Settings, arguments: Config) -> AnyEnv:
     family, env_id = cfg["env_family"], cfg["env_id"]
     simulator = _MPE if family == "mpe" else _OTHERS
     package = "mpe2" if family == "mpe" else f"pettingzoo.{family}"

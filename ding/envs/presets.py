@@ -3,7 +3,6 @@
 import importlib
 import re
 from functools import partial
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -11,11 +10,12 @@ import numpy as np
 from ding.envs.env._make import ALE, BOX2D, MINIGRID, MUJOCO, newest_id, simulator_of
 from ding.envs.env.gymnasium_env import GymnasiumEnv
 from ding.envs.env_wrappers import preset_wrappers
-from ding.envs.vector_step import Config, Settings
+from ding.envs.env_wrappers.build import WrapperEntry
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config, Settings
 
-_CLIPPED: dict[str, Any] = {**GymnasiumEnv.config, "clip_action": True}
+_CLIPPED: Config = {**GymnasiumEnv.config, "clip_action": True}
 
 # ---- classic control -----------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class PendulumEnv(GymnasiumEnv):
     config = {**_CLIPPED, "continuous": True}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[WrapperEntry]:
         if cfg["continuous"]:
             return []
         return [{"type": "discretize_action", "kwargs": {"bins": 11, "branches": False}}]
@@ -218,7 +218,7 @@ class MiniGridEnv(GymnasiumEnv):
     config = {**GymnasiumEnv.config, "flat_obs": True}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[WrapperEntry]:
         if cfg["flat_obs"]:
             return [partial(_seen_by, "FlatObsWrapper")]
         return [partial(_seen_by, "ImgObsWrapper"), {"type": "channel_first"}]
@@ -252,7 +252,7 @@ class AtariEnv(GymnasiumEnv):
     needs = ALE
     config = {**GymnasiumEnv.config, "frame_stack": 4, "fram_stack": None, "clip_rewards": True}
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         if cfg.get("fram_stack"):
             cfg = {**cfg, "frame_stack": cfg["fram_stack"]}
         super().__init__(cfg)
@@ -289,7 +289,7 @@ class AtariEnv(GymnasiumEnv):
         return skip if cfg.get("env_wrapper") else {**skip, "obs_type": "grayscale"}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[WrapperEntry]:
         if cfg.get("env_wrapper"):
             return []
         left_out = ["frame_stack"] if cfg["clip_rewards"] else ["frame_stack", "clip_reward"]

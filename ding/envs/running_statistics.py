@@ -7,14 +7,13 @@ collector adds up what the processes have seen (``take``, `merged`) and sends it
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 from numpy.typing import ArrayLike
 
-from ding.envs.vector_step import Settings, State
+from ding.utils.types import SavedState, Settings, State
 
 #: One state per normalising wrapper.
 Statistics = dict[str, State]
@@ -124,7 +123,7 @@ class RunningStatistics(Moments):
         self.load(state, self.frozen)
 
 
-def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> Statistics:
+def merged(parts: Iterable[Mapping[str, SavedState]]) -> Statistics:
     """The statistics of everything that the parts have seen.
 
     Raises:
@@ -137,7 +136,7 @@ def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> Statistics:
     return {name: moments.state_dict() for name, moments in sums.items()}
 
 
-def plain(statistics: Mapping[str, Mapping[str, Any]]) -> Statistics:
+def plain(statistics: Mapping[str, SavedState]) -> Statistics:
     """Statistics in numbers and lists, as JSON takes them."""
     return {
         name: {key: np.asarray(value, np.float64).tolist() for key, value in state.items()}
@@ -179,7 +178,7 @@ class NormaliserGroup:
 
     def __init__(self) -> None:
         self.statistics: dict[str, RunningStatistics] = {}
-        self._loaded: Mapping[str, Mapping[str, Any]] = {}
+        self._loaded: Mapping[str, SavedState] = {}
         self._frozen = False
         # What each environment wrapped when it was looked into: that takes as long as the reset of
         # a small one, and every reset asks, as it may wrap again.
@@ -220,7 +219,7 @@ class NormaliserGroup:
             return None
         return {name: statistics.take() for name, statistics in self.statistics.items()}
 
-    def load(self, state: Mapping[str, Mapping[str, Any]], frozen: bool) -> None:
+    def load(self, state: Mapping[str, SavedState], frozen: bool) -> None:
         """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
         self._loaded, self._frozen = state, frozen
         for name, statistics in self.statistics.items():

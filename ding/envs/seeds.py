@@ -2,21 +2,23 @@
 
 import random
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TypeAlias
 
 import gymnasium
 import numpy as np
 import torch
 
 from ding.envs.env.base_env import BaseEnv
+from ding.utils.types import SavedState, State, Tree
 
 # Environments may add to their seed (a hundred thousand is usual) and hand it to 32-bit libraries.
 _UNUSED_BITS = 2
 #: How far environments are looked into: wrappers of wrappers, and what is in them.
 _DEPTH = 12
 _NAMES = ("env", "_env", "envs", "_envs")
-_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
+Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Random | torch.Generator
 _INNER = (gymnasium.Env, BaseEnv, gymnasium.Space)
 
 
@@ -38,31 +40,31 @@ def _spawned(seed: int, *key: int) -> int:
 # ---- generators that environments and their wrappers hold -------------------------------------
 
 
-def generator_states(env: Any) -> dict[str, Any]:
+def generator_states(env: object) -> State:
     """The states of all generators in an environment, by the path to their attribute."""
     return {path: _state(generator) for path, generator in _generators(env)}
 
 
-def load_generator_states(env: Any, states: Mapping[str, Any]) -> None:
+def load_generator_states(env: object, states: SavedState) -> None:
     """Restore what `generator_states` returned, as far as there are such generators."""
     for path, generator in _generators(env):
         if path in states:
             _load(generator, states[path])
 
 
-def process_generator_states() -> dict[str, Any]:
+def process_generator_states() -> State:
     """The states of the generators that all of a process shares."""
     return {"python": random.getstate(), "numpy": np.random.get_state(legacy=False)}
 
 
-def load_process_generator_states(states: Mapping[str, Any]) -> None:
+def load_process_generator_states(states: SavedState) -> None:
     _load(random, states["python"])
     np.random.set_state(states["numpy"])
 
 
-def _generators(env: Any) -> Iterator[tuple[str, Any]]:
+def _generators(env: object) -> Iterator[tuple[str, Generator]]:
     seen: set[int] = set()
-    todo = [("", env, 0)]
+    todo: list[tuple[str, object, int]] = [("", env, 0)]
     while todo:
         path, owner, depth = todo.pop()
         if id(owner) in seen:
@@ -70,7 +72,7 @@ def _generators(env: Any) -> Iterator[tuple[str, Any]]:
         seen.add(id(owner))
         for name, value in _parts(owner):
             place = f"{path}.{name}"
-            if isinstance(value, _GENERATORS):
+            if isinstance(value, Generator):
                 if id(value) not in seen:
                     seen.add(id(value))
                     yield place, value
@@ -78,7 +80,7 @@ def _generators(env: Any) -> Iterator[tuple[str, Any]]:
                 todo.append((place, value, depth + 1))
 
 
-def _parts(owner: Any) -> list[tuple[str, Any]]:
+def _parts(owner: object) -> list[tuple[str, object]]:
     if isinstance(owner, list | tuple):
         return [(str(i), value) for i, value in enumerate(owner)]
     if isinstance(owner, dict):
@@ -86,7 +88,7 @@ def _parts(owner: Any) -> list[tuple[str, Any]]:
     return sorted(getattr(owner, "__dict__", {}).items())
 
 
-def _state(generator: Any) -> Any:
+def _state(generator: Generator) -> Tree:
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
     if isinstance(generator, np.random.RandomState):
@@ -96,7 +98,7 @@ def _state(generator: Any) -> Any:
     return generator.getstate()
 
 
-def _load(generator: Any, state: Any) -> None:
+def _load(generator: Generator | ModuleType, state: Tree) -> None:
     if isinstance(generator, np.random.Generator):
         generator.bit_generator.state = state
     elif isinstance(generator, np.random.RandomState | torch.Generator):

@@ -1,16 +1,21 @@
 """What environments, wrappers and env managers exchange: names of types, and vector steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike
 
-#: A config, and one that is only read.
-Config: TypeAlias = dict[str, Any]
-Settings: TypeAlias = Mapping[str, Any]
-#: What ``state_dict`` returns.
-State: TypeAlias = dict[str, Any]
+from ding.utils.types import Config, Tree
+
+#: A space, of whatever elements.
+Space: TypeAlias = spaces.Space[Any]
+#: An environment of any API: gymnasium's, an old gym's, or a user's own.
+AnyEnv: TypeAlias = Any
+#: Makes an environment.
+EnvFn: TypeAlias = Callable[..., AnyEnv]
 #: An observation: an array, a nested dict of arrays, or whatever else an environment shows; or
 #: columns of observations.
 Obs: TypeAlias = Any
@@ -19,12 +24,21 @@ Action: TypeAlias = Any
 #: A number, or an array with one for each player.
 Reward: TypeAlias = Any
 #: What an environment reports about a step.
-Info: TypeAlias = dict[str, Any]
+Info: TypeAlias = dict[str, Tree]
 #: What ``reset`` and ``step`` of a gymnasium environment return.
 EnvReset: TypeAlias = tuple[Obs, Info]
 EnvStep: TypeAlias = tuple[Obs, Reward, bool, bool, Info]
+#: What ``step`` returned, before anything is known about it: four or five values.
+StepResult: TypeAlias = tuple[Any, ...]
 #: Actions of several environments: ``[n, *action_shape]`` or a sequence of n.
 Actions: TypeAlias = Sequence[Action] | np.ndarray
+
+
+class ResetArgs(TypedDict, total=False):
+    """What ``reset`` of a gymnasium environment takes."""
+
+    seed: int | None
+    options: Config | None
 
 
 class WholeAction(np.ndarray):
@@ -42,13 +56,13 @@ class WholeAction(np.ndarray):
         return float(self.item())
 
 
-def number_as_action(number: Any) -> np.ndarray:
+def number_as_action(number: ArrayLike) -> np.ndarray:
     """A single number in the form in which environments get their actions."""
     array = np.atleast_1d(number)
     return array.view(WholeAction) if array.dtype.kind in "iu" else array
 
 
-def composite_actions(columns: Mapping[str, Any]) -> np.ndarray:
+def composite_actions(columns: Mapping[str, Tree]) -> np.ndarray:
     """Actions of several parts, one by one: an object array ``[n]`` of dicts.
 
     `columns` has the parts, ``[n, ...]`` each, or nested dicts of such: ``action_type`` int64

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,17 +12,22 @@ from ding.torch_utils import one_hot
 from ding.utils.errors import DingError
 from ding.utils.file_helper import put_in_place, temporary_name
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Array = TypeVar("Array", np.ndarray, torch.Tensor)
+
 __all__ = ["affine_transform", "div_func", "div_one_hot", "save_frames_as_gif"]
 
 
 def affine_transform(
-    data: Any,
+    data: Array,
     action_clip: bool = True,
-    alpha: Any = None,
-    beta: Any = None,
-    min_val: Any = None,
-    max_val: Any = None,
-) -> Any:
+    alpha: Array | float | None = None,
+    beta: Array | float | None = None,
+    min_val: Array | float | None = None,
+    max_val: Array | float | None = None,
+) -> Array:
     """``data * alpha + beta``, or ``[-1, 1]`` mapped to ``[min_val, max_val]``.
 
     Args:
@@ -48,7 +54,9 @@ def affine_transform(
     return data * alpha + (0 if beta is None else beta)
 
 
-def div_func(inputs: torch.Tensor, other: Any, unsqueeze_dim: int = 1) -> torch.Tensor:
+def div_func(
+    inputs: torch.Tensor, other: torch.Tensor | float, unsqueeze_dim: int = 1
+) -> torch.Tensor:
     """``inputs / other`` with a dimension of 1 at `unsqueeze_dim`: ``[B]`` becomes ``[B, 1]``."""
     return torch.div(inputs.unsqueeze(unsqueeze_dim), other)
 
@@ -82,7 +90,7 @@ def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: floa
     write_gif([image.fromarray(np.asarray(f, np.uint8)) for f in frames], Path(path), fps)
 
 
-def write_gif(images: list[Any], path: Path, fps: float) -> None:
+def write_gif(images: "list[Image]", path: Path, fps: float) -> None:
     """Write pictures of pillow as a GIF that repeats; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = temporary_name(str(path))
@@ -97,12 +105,12 @@ def write_gif(images: list[Any], path: Path, fps: float) -> None:
     put_in_place(part, str(path), durable=False)
 
 
-def pillow() -> Any:
+def pillow() -> ModuleType:
     """Pillow's module of images."""
     try:
-        from PIL import Image
+        from PIL import Image as images
     except ImportError as error:
         raise DingError(
             'saving videos needs moviepy or pillow: pip install "ding[video]"'
         ) from error
-    return Image
+    return images

@@ -17,7 +17,7 @@ class IEnvElement(ABC):
 
     @property
     @abstractmethod
-    def info(self) -> Any:
+    def info(self) -> EnvElementInfo:
         """Shape and range of the element's values."""
 
 
@@ -28,10 +28,10 @@ class EnvElement(IEnvElement):
     """
 
     _name = "EnvElement"
-    _shape: Any
-    _value: Any
+    _shape: object
+    _value: object
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         """
         Raises:
             AttributeError: ``_init`` left out ``_shape`` or ``_value``.
@@ -57,7 +57,7 @@ class IEnvElementRunner(IEnvElement):
     """An element that is reset with the environment and read after its steps."""
 
     @abstractmethod
-    def get(self, engine: Any) -> Any:
+    def get(self, engine: Any) -> object:
         """The element's value in the environment `engine`."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class EnvElementRunner(IEnvElementRunner):
 
     _core: EnvElement
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         """
         Raises:
             AttributeError: ``_init`` left out ``_core``.
@@ -85,7 +85,7 @@ class EnvElementRunner(IEnvElementRunner):
         return repr(self._core)
 
     @property
-    def info(self) -> Any:
+    def info(self) -> EnvElementInfo:
         return self._core.info
 
 

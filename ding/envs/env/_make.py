@@ -12,8 +12,10 @@ from typing import Any
 
 import gymnasium
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from ding.utils.errors import ConfigError, DingError, EnvError, described
+from ding.utils.types import Config
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +33,7 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
     asked_for = env_id
     env_id, own_kwargs = current_id(env_id)
     kwargs = {**own_kwargs, **kwargs}
-    spec: Any = env_id
+    spec: str | EnvSpec = env_id
     if env_id in gymnasium.registry:
         spec = copy.copy(gymnasium.registry[env_id])
         spec.order_enforce = False
@@ -46,9 +48,10 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
         raise
     except (Exception, SystemExit) as error:
         raise _explained(asked_for, error) from error
-    core: Any = env.unwrapped
-    if type(getattr(core, "action_space", None)) is spaces.Discrete:
-        core.action_space = _QuickDiscrete.like(core.action_space)
+    core = env.unwrapped
+    actions = getattr(core, "action_space", None)
+    if type(actions) is spaces.Discrete:
+        core.action_space = _QuickDiscrete.like(actions)
     return env
 
 
@@ -68,13 +71,13 @@ class _QuickDiscrete(spaces.Discrete):
         quick._low, quick._end = int(space.start), int(space.start + space.n)
         return quick
 
-    def contains(self, x: Any) -> bool:
+    def contains(self, x: object) -> bool:
         if type(x) is int:
             return self._low <= x < self._end
         return super().contains(x)
 
 
-def env_name(env: Any) -> str:
+def env_name(env: object) -> str:
     """An environment's name in messages: its id, else the class at its core."""
     spec_id = getattr(getattr(env, "spec", None), "id", None)
     inner = getattr(env, "env", None)
@@ -165,7 +168,7 @@ _MUJOCO = (
 _ATARI = re.compile(r"ALE/\w+-v\d+|\w+NoFrameskip-v\d+|\w+-ram-v\d+|\w+Deterministic-v\d+")
 _VERSION = re.compile(r"(.+)-v(\d+)")
 #: Arguments with which the fourth version has the observations of the ones before.
-_AS_BEFORE: dict[str, dict[str, Any]] = {"Ant-v4": {"use_contact_forces": True}}
+_AS_BEFORE: dict[str, Config] = {"Ant-v4": {"use_contact_forces": True}}
 
 
 def simulator_of(env_id: str) -> Simulator | None:
@@ -184,7 +187,7 @@ def simulator_of(env_id: str) -> Simulator | None:
     return ALE if is_unknown and ALE.is_installed else None
 
 
-def current_id(env_id: str) -> tuple[str, dict[str, Any]]:
+def current_id(env_id: str) -> tuple[str, Config]:
     """The id that an environment has now, and the arguments that keep it as it was.
 
     MuJoCo's first three versions (``mujoco-py``) become the fourth, which has their rewards and

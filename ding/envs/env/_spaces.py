@@ -1,12 +1,11 @@
 """Fits observations to what networks read, and actions to what environments take."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import Action, Obs
+from ding.envs.vector_step import Action, Obs, Space
 from ding.utils.errors import ActionError, ConfigError, EnvError
 
 from .answers import brief, obs_fault
@@ -17,9 +16,7 @@ _UINT8 = np.dtype(np.uint8)
 # ---- observations --------------------------------------------------------------------------------
 
 
-def observation_adapter(
-    space: spaces.Space[Any], env_name: str
-) -> tuple[spaces.Space[Any], Callable[[Obs], Obs]]:
+def observation_adapter(space: Space, env_name: str) -> tuple[Space, Callable[[Obs], Obs]]:
     """The space of the observations that a `DingEnvWrapper` returns, and what makes them.
 
     Boxes keep uint8 and become float32 otherwise; the index of a Discrete space becomes a float32
@@ -64,7 +61,7 @@ def observation_adapter(
     return box, to_array
 
 
-def _as_box(space: spaces.Space[Any]) -> spaces.Box | None:
+def _as_box(space: Space) -> spaces.Box | None:
     if isinstance(space, spaces.Box):
         if space.dtype in (_FLOAT32, _UINT8) and space.shape:
             return space
@@ -97,7 +94,7 @@ _TOLERANCE = 1e-5  # of the range: what rounding may add to an action at its bou
 
 
 def action_adapter(
-    space: spaces.Space[Any], env_name: str, act_scale: bool = False, clip_action: bool = False
+    space: Space, env_name: str, act_scale: bool = False, clip_action: bool = False
 ) -> Callable[[Action], Action]:
     """A function from a policy's action to the one that the environment's ``step`` takes.
 
@@ -120,7 +117,7 @@ def action_adapter(
     return _Other(space, env_name)
 
 
-def scaled_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
+def scaled_space(space: Space) -> Space:
     """The space of the actions that `act_scale` maps to `space`: its Boxes are ``[-1, 1]``."""
     if isinstance(space, spaces.Box):
         return spaces.Box(-1.0, 1.0, shape=space.shape, dtype=space.dtype.type)
@@ -132,7 +129,7 @@ def scaled_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
 class _Other:
     """Composite spaces: their own check."""
 
-    def __init__(self, space: spaces.Space[Any], env_name: str) -> None:
+    def __init__(self, space: Space, env_name: str) -> None:
         self.space, self.env_name = space, env_name
 
     def __call__(self, action: Action) -> Action:
@@ -247,9 +244,7 @@ class _Box(_Other):
 class _Whole(_Other):
     """Arrays of whole numbers, each within its own limits (both included)."""
 
-    def __init__(
-        self, space: spaces.Space[Any], env_name: str, low: np.ndarray, high: np.ndarray
-    ) -> None:
+    def __init__(self, space: Space, env_name: str, low: np.ndarray, high: np.ndarray) -> None:
         super().__init__(space, env_name)
         self.low, self.high = low, high
 
@@ -276,7 +271,7 @@ class _Parts(_Other):
             for name, part in space.spaces.items()
         }
 
-    def __call__(self, action: Action) -> dict[str, Any]:
+    def __call__(self, action: Action) -> dict[str, Action]:
         if not isinstance(action, Mapping) or set(action) != set(self.parts):
             raise self.refuse(action, f"expected a dict of {', '.join(self.parts)}")
         return {name: part(action[name]) for name, part in self.parts.items()}

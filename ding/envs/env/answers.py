@@ -1,7 +1,6 @@
 """What is wrong with what an environment returned: the cause and the cure, in one line."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ def reward_fault(reward: Reward, takes_lists: bool = True) -> str | None:
     return f"step() returned the reward {brief(reward)}, expected a number; return {cure}"
 
 
-def obs_fault(obs: Obs, space: Any, env_name: str | None = None) -> str:
+def obs_fault(obs: Obs, space: object, env_name: str | None = None) -> str:
     """What is wrong with an observation that does not fit its space, and the cure."""
     whose = "" if env_name is None else f" of env {env_name!r}"
     cure = "return an array such as np.asarray(obs, np.float32)"

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import gymnasium
 import numpy as np
 
-from ding.envs.vector_step import Action, Obs, Reward, number_as_action
+from ding.envs.vector_step import Action, Obs, Reward, Space, number_as_action
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config, Settings
 
 if TYPE_CHECKING:
     # `reset` and `step` have other results than gymnasium's: a checker would refuse each override.
     class _Env:
         @property
-        def observation_space(self) -> gymnasium.spaces.Space[Any]: ...
+        def observation_space(self) -> Space: ...
 
         @property
-        def action_space(self) -> gymnasium.spaces.Space[Any]: ...
+        def action_space(self) -> Space: ...
 
         @property
-        def reward_space(self) -> gymnasium.spaces.Space[Any]: ...
+        def reward_space(self) -> Space: ...
 
 else:
     _Env = gymnasium.Env
@@ -91,7 +92,7 @@ class BaseEnv(_Env, ABC):
     timestep = BaseEnvTimestep
 
     @abstractmethod
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         raise NotImplementedError
 
     @abstractmethod
@@ -132,12 +133,12 @@ class BaseEnv(_Env, ABC):
         raise NotImplementedError
 
     @staticmethod
-    def create_collector_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
+    def create_collector_env_cfg(cfg: Config) -> list[Config]:
         """A config for each of ``cfg.collector_env_num`` environments."""
         return copy_env_cfg(cfg, "collector_env_num")
 
     @staticmethod
-    def create_evaluator_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
+    def create_evaluator_env_cfg(cfg: Config) -> list[Config]:
         """A config for each of ``cfg.evaluator_env_num`` environments."""
         return copy_env_cfg(cfg, "evaluator_env_num")
 
@@ -153,7 +154,7 @@ class BaseEnv(_Env, ABC):
         return number_as_action(action) if isinstance(action, int | np.generic) else action
 
 
-def copy_env_cfg(cfg: dict[str, Any], count_key: str, **extra: Any) -> list[dict[str, Any]]:
+def copy_env_cfg(cfg: Config, count_key: str, **extra: object) -> list[Config]:
     """``cfg[count_key]`` deep copies of `cfg` without that key, each with `extra` set."""
     count = cfg.get(count_key)
     if not isinstance(count, (int, np.integer)) or count < 1:
@@ -168,8 +169,8 @@ def copy_env_cfg(cfg: dict[str, Any], count_key: str, **extra: Any) -> list[dict
 
 
 def get_vec_env_setting(
-    cfg: dict[str, Any], collect: bool = True, eval_: bool = True
-) -> tuple[type[BaseEnv], list[dict[str, Any]] | None, list[dict[str, Any]] | None]:
+    cfg: Config, collect: bool = True, eval_: bool = True
+) -> tuple[type[BaseEnv], list[Config] | None, list[Config] | None]:
     """Look up the env class that `cfg` names, and make the configs of its environments.
 
     Args:
@@ -199,7 +200,7 @@ def get_vec_env_setting(
     return env_cls, collector_cfg, evaluator_cfg
 
 
-def get_env_cls(cfg: dict[str, Any]) -> type[BaseEnv]:
+def get_env_cls(cfg: Config) -> type[BaseEnv]:
     """The class registered as ``cfg.type``, after importing ``cfg.import_names``."""
     if not cfg.get("type"):
         raise ConfigError(
@@ -210,7 +211,7 @@ def get_env_cls(cfg: dict[str, Any]) -> type[BaseEnv]:
     return cast(type[BaseEnv], ENV_REGISTRY.get(cfg["type"]))
 
 
-def is_truncated(info: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bool:
+def is_truncated(info: Settings | Sequence[Settings]) -> bool:
     """Whether the episode that ended with `info` was cut short, so that its value bootstraps.
 
     Knows ``truncated`` (with ``terminated``, which wins) and the old ``TimeLimit.truncated``.

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from easydict import EasyDict
 from gymnasium import spaces
+from gymnasium.core import RenderFrame
 
 from ding.envs.env_wrappers import (
     WRAPPER_KEYS,
@@ -20,10 +21,12 @@ from ding.envs.env_wrappers import (
     raw_rewards,
     stateful_wrappers,
 )
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.env_wrappers.steps import FlattenActionWrapper, counts_otherwise
-from ding.envs.vector_step import Action, Config, EnvStep, Info, Obs, Reward, Settings, State
+from ding.envs.vector_step import Action, AnyEnv, EnvStep, Info, Obs, Reward, Space
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
+from ding.utils.types import Config, Settings, State
 
 from ._make import current_id, env_name, make_gymnasium
 from ._spaces import action_adapter, observation_adapter, scaled_space
@@ -100,8 +103,8 @@ class DingEnvWrapper(BaseEnv):
 
     def __init__(
         self,
-        env: Any = None,
-        cfg: dict[str, Any] | None = None,
+        env: AnyEnv = None,
+        cfg: Config | None = None,
         seed_api: bool = True,
         caller: str = "collector",
         is_gymnasium: bool = False,
@@ -141,7 +144,7 @@ class DingEnvWrapper(BaseEnv):
         self._episode_return: Reward = 0.0
         self._raw: RawRewards | None = None
         #: Where the environment that is built next continues: its generator and its wrappers.
-        self._kept: dict[str, Any] = {"stream": None, "wrappers": []}
+        self._kept: State = {"stream": None, "wrappers": []}
         # Bound late: `step` looks them up instead of asking each time what state it is in.
         self._step_env: Callable[[Action], EnvStep] = self._step_before_reset
         self._to_action: Callable[[Action], Action] = lambda action: action
@@ -149,7 +152,7 @@ class DingEnvWrapper(BaseEnv):
 
     # ---- episodes -----------------------------------------------------------------------------
 
-    def reset(self, *, options: dict[str, Any] | None = None) -> np.ndarray:  # type: ignore[override]
+    def reset(self, *, options: Config | None = None) -> np.ndarray:  # type: ignore[override]
         """Start an episode; `options` are passed on to the environment's own ``reset``."""
         env = self.build()
         kwargs: Config = {} if options is None else {"options": options}
@@ -210,7 +213,7 @@ class DingEnvWrapper(BaseEnv):
             raise EnvError(step_fault(result, 5) or str(error)) from None
         return self._to_obs(obs), rew, terminated, truncated, info
 
-    def final_info(self, info: dict[str, Any], terminated: bool, episode_return: Reward) -> Info:
+    def final_info(self, info: Info, terminated: bool, episode_return: Reward) -> Info:
         """The last info of an episode, whose rewards add up to `episode_return`."""
         info = dict(info)  # the environment may keep its own
         info["terminated"] = terminated
@@ -235,7 +238,7 @@ class DingEnvWrapper(BaseEnv):
         if self._env is not None:
             self._action_space.seed(self._seed)
 
-    def render(self) -> Any:
+    def render(self) -> RenderFrame | list[RenderFrame] | None:
         return self.build().render()
 
     def close(self) -> None:
@@ -255,19 +258,19 @@ class DingEnvWrapper(BaseEnv):
     # ---- spaces -------------------------------------------------------------------------------
 
     @property
-    def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+    def observation_space(self) -> Space:  # type: ignore[override]
         """Space of what ``reset`` and ``step`` return, after all wrappers."""
         self.build()
         return self._observation_space
 
     @property
-    def action_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+    def action_space(self) -> Space:  # type: ignore[override]
         """The space of actions for `step`; with ``act_scale`` Boxes are ``[-1, 1]``."""
         self.build()
         return self._action_space
 
     @property
-    def reward_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+    def reward_space(self) -> Space:  # type: ignore[override]
         """Box of shape ``(1,)`` float32."""
         self.build()
         return self._reward_space
@@ -275,11 +278,11 @@ class DingEnvWrapper(BaseEnv):
     # ---- configs, copies, state ---------------------------------------------------------------
 
     @staticmethod
-    def create_collector_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
+    def create_collector_env_cfg(cfg: Config) -> list[Config]:
         return copy_env_cfg(cfg, "collector_env_num", caller="collector")
 
     @staticmethod
-    def create_evaluator_env_cfg(cfg: dict[str, Any]) -> list[dict[str, Any]]:
+    def create_evaluator_env_cfg(cfg: Config) -> list[Config]:
         return copy_env_cfg(cfg, "evaluator_env_num", caller="evaluator")
 
     def enable_save_replay(self, replay_path: str | None = None) -> None:
@@ -310,7 +313,7 @@ class DingEnvWrapper(BaseEnv):
         cfg = {**self._cfg, "caller": caller}
         return DingEnvWrapper(env, cfg, self._seed_api, caller)
 
-    def vector_spec(self) -> tuple[str, dict[str, Any]] | None:
+    def vector_spec(self) -> tuple[str, Config] | None:
         """Id and arguments for gymnasium's own vector version, if that does the same."""
         cfg = self._cfg
         changes = self._act_scale or self._clips_actions or config_wrappers(cfg, self._caller)
@@ -374,7 +377,7 @@ class DingEnvWrapper(BaseEnv):
                 env = TimeLimitWrapper(env, limit)
         name = cfg.get("env_id") or env_name(self._given_env)
         env = apply_env_wrappers(env, config_wrappers(cfg, self._caller))
-        actions: Any = getattr(env, "action_space", None)
+        actions: FoundSpace = getattr(env, "action_space", None)
         if self._given_env is None and counts_otherwise(actions):
             env = FlattenActionWrapper(env)  # policies choose from 0 on
             if isinstance(actions, spaces.Discrete):
@@ -418,7 +421,7 @@ class DingEnvWrapper(BaseEnv):
         low, high = getattr(env, "reward_range", None) or (-np.inf, np.inf)
         self._reward_space = spaces.Box(float(low), float(high), shape=(1,), dtype=np.float32)
 
-    def _inner_state(self) -> dict[str, Any]:
+    def _inner_state(self) -> State:
         """``stream`` is the state of its one generator, if it is known to have no other."""
         if self._env is None:
             return self._kept

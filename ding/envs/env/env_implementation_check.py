@@ -2,13 +2,13 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 
 from ding.envs.vector_step import Obs
 from ding.utils.errors import EnvError
+from ding.utils.types import Config, Tree
 
 from .base_env import BaseEnv, BaseEnvTimestep, is_truncated
 
@@ -64,7 +64,7 @@ def check_obs_deepcopy(env: BaseEnv) -> None:
         before = env.reset() if done else obs
 
 
-def check_array_space(ndarray: Obs, space: Any, name: str) -> None:
+def check_array_space(ndarray: Obs, space: Tree, name: str) -> None:
     """The array, or each in a nest of them, has its space's shape and dtype and lies within.
 
     Raises:
@@ -77,7 +77,7 @@ def check_array_space(ndarray: Obs, space: Any, name: str) -> None:
             _expect(came == expected, f"{name} has {what} {came}, expected {expected}")
         _expect(space.contains(ndarray), f"{name} is {ndarray}, which lies outside of {space}")
         return
-    inner = getattr(space, "spaces", space)
+    inner: Tree = getattr(space, "spaces", space)
     if isinstance(ndarray, Mapping):
         same = isinstance(inner, Mapping) and set(inner) == set(ndarray)
         _expect(same, f"{name} has the keys {list(ndarray)}, its space is {space}")
@@ -121,7 +121,7 @@ def check_different_memory(array1: Obs, array2: Obs, step_times: int) -> None:
         raise EnvError(f"the observation holds a {kinds[1]}; expected arrays")
 
 
-def demonstrate_correct_procedure(env_fn: Callable[[dict[str, Any]], BaseEnv]) -> None:
+def demonstrate_correct_procedure(env_fn: Callable[[Config], BaseEnv]) -> None:
     """Go through an environment's life as an env manager does: seed, reset, step, close.
 
     Args:
@@ -148,7 +148,7 @@ def _episode(env: BaseEnv) -> Iterator[BaseEnvTimestep]:
             return
 
 
-def _is_space(value: Any) -> bool:
+def _is_space(value: object) -> bool:
     """Whether it is a space, of gymnasium or of the package gym, which has the same methods."""
     return callable(getattr(value, "contains", None)) and hasattr(value, "shape")
 

@@ -1,12 +1,12 @@
 """The env type ``gymnasium``: any environment that gymnasium can make."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ding.envs.env_wrappers.build import config_wrappers, given_wrappers
-from ding.envs.vector_step import Config, Settings
+from ding.envs.env_wrappers.build import WrapperEntry, config_wrappers, given_wrappers
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config, Settings
 
 from ._make import Simulator, old_id_line
 from .ding_env_wrapper import DingEnvWrapper
@@ -31,9 +31,9 @@ class GymnasiumEnv(DingEnvWrapper):
     example_id: ClassVar[str] = "CartPole-v1"
     needs: ClassVar[Simulator | None] = None
     make_keys: ClassVar[Sequence[str]] = ()
-    wrapped_by: ClassVar[Sequence[Any]] = ()
+    wrapped_by: ClassVar[Sequence[WrapperEntry]] = ()
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         cfg = {**self.config, **cfg}
         caller = self.caller_of(cfg)
         own = self.inner_wrappers(cfg, caller)
@@ -61,7 +61,7 @@ class GymnasiumEnv(DingEnvWrapper):
         return {name: cfg[name] for name in cls.make_keys if cfg[name] is not None}
 
     @classmethod
-    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[Any]:
+    def inner_wrappers(cls, cfg: Settings, caller: str) -> list[WrapperEntry]:
         """Wrappers inside of ``env_wrapper`` from the type's own keys."""
         return list(cls.wrapped_by)
 

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import Action, Actions, PlayerActions, WholeAction
+from ding.envs.vector_step import Action, Actions, PlayerActions, Space, WholeAction
 from ding.utils.errors import ActionError
 
 # Up to this many numbers, Python's own minimum is quicker than numpy's.
@@ -22,7 +21,7 @@ class ActionCheck:
     other spaces are not checked.
     """
 
-    def __init__(self, space: spaces.Space[Any] | None) -> None:
+    def __init__(self, space: Space | None) -> None:
         self._space = space
         self._box_shape = space.shape if isinstance(space, spaces.Box) else None
         self._is_discrete = isinstance(space, spaces.Discrete)

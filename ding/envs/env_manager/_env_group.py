@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -32,8 +31,9 @@ from ding.envs.env_manager._env_types import (
     positional_count,
 )
 from ding.envs.env_manager._obs_store import holds_nan
-from ding.envs.env_manager._runner import EnvRunner, GroupStep
+from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import (
     episode_seed,
@@ -42,8 +42,9 @@ from ding.envs.seeds import (
     load_process_generator_states,
     process_generator_states,
 )
-from ding.envs.vector_step import Action, Actions, Config, Obs, Reward, Settings
+from ding.envs.vector_step import Action, Actions, AnyEnv, Obs, Reward, StepResult
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
+from ding.utils.types import Config, Settings
 
 _logger = logging.getLogger(__name__)
 
@@ -72,12 +73,12 @@ class EnvGroup(EnvRunner):
 
     def __init__(self, spec: GroupSpec) -> None:
         self.settings = spec.settings
-        self.envs: dict[int, Any] = {}  # users' own classes, of any API
+        self.envs: dict[int, AnyEnv] = {}
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
         self.has_process = False
         self.before_reset: Callable[[], None] | None = None
         self._env_fns = spec.env_fns
-        self._steps: dict[int, Callable[[Action], tuple[Any, ...]]] = {}  # as of the last reset
+        self._steps: dict[int, Callable[[Action], StepResult]] = {}  # as of the last reset
         self._value_count = 4
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
@@ -92,7 +93,7 @@ class EnvGroup(EnvRunner):
         self._replay_paths = dict(spec.replay_paths)
         self._normalisers = NormaliserGroup()
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> dict[str, FoundSpace]:
         for env_id in self._env_fns:
             self._build_env(env_id)
         return {name: find_space(self.envs[0], name) for name in SPACES if 0 in self.envs}
@@ -129,7 +130,7 @@ class EnvGroup(EnvRunner):
             raise
 
     def _step(self, ids: Sequence[int], actions: Actions, rows: bool) -> GroupStep:
-        results: list[tuple[Any, ...]] = []
+        results: list[StepResult] = []
         failed: list[int] = []
         steps, append = self._steps, results.append
         todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
@@ -152,7 +153,7 @@ class EnvGroup(EnvRunner):
             raise
 
     def _gathered(
-        self, ids: Sequence[int], results: list[tuple[Any, ...]], failed: list[int], rows: bool
+        self, ids: Sequence[int], results: list[StepResult], failed: list[int], rows: bool
     ) -> GroupStep:
         """What the environments returned as one answer; next episodes have begun."""
         columns = tuple(zip(*results, strict=True))
@@ -183,7 +184,7 @@ class EnvGroup(EnvRunner):
                 name = env_name(self.envs[env_id])
                 raise EnvError(f"env {env_id} ({name}): {fault}", env_id)
 
-    def _counted(self, ids: Sequence[int], columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _counted(self, ids: Sequence[int], columns: StepResult) -> StepResult:
         """The four columns of a timestep from gymnasium's five, returns being added up."""
         obs, rewards, terminated, truncated, infos = columns
         returns = self._returns
@@ -237,11 +238,11 @@ class EnvGroup(EnvRunner):
             if env_id in paths:
                 self.call(env_id, "enable_save_replay", (paths[env_id],))
 
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
         env = self.envs[env_id]
         return hasattr(env, name), getattr(env, name, None)
 
-    def call(self, env_id: int, name: str, args: tuple[Any, ...] = ()) -> Any:
+    def call(self, env_id: int, name: str, args: tuple[object, ...] = ()) -> Answer:
         try:
             return getattr(self.envs[env_id], name)(*args)
         except Exception as error:
@@ -272,7 +273,7 @@ class EnvGroup(EnvRunner):
     def env_states(self) -> dict[int, Config]:
         states = {}
         for env_id, place in self._places.items():
-            env: Any = self.envs.get(env_id)
+            env: AnyEnv = self.envs.get(env_id)
             states[env_id] = {
                 **asdict(place),
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,
@@ -395,7 +396,7 @@ class EnvGroup(EnvRunner):
             seed_fn(seed, dynamic) if takes_dynamic else seed_fn(seed)
 
     def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
-        env = self.envs.get(env_id)
+        env: AnyEnv = self.envs.get(env_id)
         name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
         if isinstance(error, CallTimeoutError):
             limit = f"{doing}_timeout={getattr(self.settings, f'{doing}_timeout')} s"

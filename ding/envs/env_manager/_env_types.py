@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
-from ding.envs.vector_step import Config, Settings
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace, as_gymnasium_space
+from ding.envs.vector_step import AnyEnv, EnvFn, Info
 from ding.utils.errors import ConfigError, DingError, EnvError, described
+from ding.utils.types import Config, Settings
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class GroupSpec:
         renewals: How many groups before this one were lost.
     """
 
-    env_fns: Mapping[int, Callable[..., Any]]
+    env_fns: Mapping[int, EnvFn]
     settings: GroupSettings
     seeds: Mapping[int, Seed]
     replay_paths: Mapping[int, str]
@@ -79,7 +80,7 @@ def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvErr
     return kind(f"env {env_id} ({name}){did}: {described(cause)}", env_id)
 
 
-def close_quietly(env: Any, name: str) -> None:
+def close_quietly(env: AnyEnv, name: str) -> None:
     """Close an environment; a failure is logged."""
     try:
         env.close()
@@ -87,20 +88,20 @@ def close_quietly(env: Any, name: str) -> None:
         _logger.warning("env %s failed to close: %s", name, described(error))
 
 
-def env_name(env: Any) -> str:
+def env_name(env: object) -> str:
     name = type(env).__name__
     text = str(env)
     return text if text.startswith(name) and len(text) < 80 else name
 
 
-def is_abnormal(info: Any) -> bool:
+def is_abnormal(info: Info | Sequence[Info]) -> bool:
     """Whether an info, or one of a list of them, one per player, says that its step failed."""
     if isinstance(info, Mapping):
         return bool(info.get("abnormal", False))
     return any(bool(part.get("abnormal", False)) for part in info)
 
 
-def offers(owner: Any, quick: str, *plain: str) -> bool:
+def offers(owner: object, quick: str, *plain: str) -> bool:
     """Whether `owner` has a quick way, and no subclass overrides one of the plain ways alone."""
     scopes = [vars(owner)] if hasattr(owner, "__dict__") else []
     for scope in (*scopes, *map(vars, type(owner).__mro__)):
@@ -111,7 +112,7 @@ def offers(owner: Any, quick: str, *plain: str) -> bool:
     return False
 
 
-def positional_count(fn: Callable[..., Any]) -> int:
+def positional_count(fn: Callable[..., object]) -> int:
     """How many positional arguments a function takes."""
     try:
         parameters = inspect.signature(fn).parameters.values()
@@ -121,7 +122,7 @@ def positional_count(fn: Callable[..., Any]) -> int:
     return named + 9 * any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
-def find_space(env: Any, name: str) -> Any:
+def find_space(env: AnyEnv, name: str) -> FoundSpace:
     """One of the three spaces of an environment, as gymnasium's; the reward's may be missing."""
     try:
         return as_gymnasium_space(getattr(env, name))
@@ -132,7 +133,7 @@ def find_space(env: Any, name: str) -> Any:
     return as_gymnasium_space(getattr(env, name, None))
 
 
-def merged_config(defaults: EasyDict, cfg: Settings | None, env_fn: Any) -> EasyDict:
+def merged_config(defaults: EasyDict, cfg: Settings | None, env_fn: object) -> EasyDict:
     """`defaults` with `cfg` over them, checked."""
     merged = EasyDict({**defaults, **(cfg or {})})
     if not isinstance(env_fn, Sequence) or not env_fn or not all(map(callable, env_fn)):
@@ -163,7 +164,7 @@ def group_settings(cfg: Settings) -> GroupSettings:
     return GroupSettings(**given)
 
 
-def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
+def by_env_id(given: object, env_num: int, name: str) -> dict[int, Any]:
     """What a caller gave for all environments in order, or for some of them by id."""
     if isinstance(given, Mapping):
         for env_id in given:
@@ -180,6 +181,6 @@ def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
     return dict(enumerate(given))
 
 
-def fn_name(fn: Callable[..., Any]) -> str:
+def fn_name(fn: Callable[..., object]) -> str:
     inner = getattr(fn, "func", fn)  # functools.partial
     return getattr(inner, "__name__", type(inner).__name__)

@@ -8,21 +8,23 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
-from typing import Any, Literal, TypeAlias
+from mmap import mmap
+from typing import Literal, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 
 from ding.data.tree import tree_leaves, tree_map
 from ding.envs.env.answers import brief
-from ding.envs.vector_step import Obs
+from ding.envs.vector_step import Obs, Space
 from ding.utils.errors import DataError, EnvDataError
+from ding.utils.types import Tree
 
 # Up to this many numbers, Python adds quicker.
 _FEW = 16
 
 #: What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict, or:
-Layout: TypeAlias = Any
+Layout: TypeAlias = tuple[tuple[int, ...], str] | dict[str, "Layout"]
 #: Anything else: a column of such observations is an array of objects.
 OBJECT: Layout = ((), "|O")
 
@@ -48,7 +50,7 @@ class ObsColumns:
         is_columnar: Whether callers can be given columns, rather than single observations.
     """
 
-    def __init__(self, observations: Sequence[Obs], space: spaces.Space[Any] | None = None) -> None:
+    def __init__(self, observations: Sequence[Obs], space: Space | None = None) -> None:
         self.layout = _fit_for_space(reduce(_joint, map(layout_of, observations)), space)
         self.is_columnar = self.layout != OBJECT
         self._all_rows = list(range(len(observations)))
@@ -142,11 +144,11 @@ def _kind(dtype: str) -> tuple[np.dtype, Literal["same_kind", "safe"]]:
     return kind, "same_kind" if kind.kind == "f" else "safe"
 
 
-def columns_in_memory(layout: Layout, count: int, memory: Any) -> Obs:
+def columns_in_memory(layout: Layout, count: int, memory: bytes | memoryview | mmap) -> Obs:
     """Columns ``[count, *obs_shape]`` in `columns_bytes` of memory."""
     offset = 0
 
-    def placed(leaf: tuple[Any, ...]) -> np.ndarray:
+    def placed(leaf: tuple[tuple[int, ...], str]) -> np.ndarray:
         nonlocal offset
         array: np.ndarray = np.ndarray((count, *leaf[0]), leaf[1], memory, offset)
         offset += _leaf_bytes(leaf, count)
@@ -159,7 +161,7 @@ def columns_bytes(layout: Layout, count: int) -> int:
     return sum(_leaf_bytes(leaf, count) for leaf in tree_leaves(layout))
 
 
-def _leaf_bytes(leaf: tuple[Any, ...], count: int) -> int:
+def _leaf_bytes(leaf: tuple[tuple[int, ...], str], count: int) -> int:
     """A multiple of 64, so that each leaf is aligned."""
     shape, dtype = leaf
     return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
@@ -201,7 +203,7 @@ def put_rows(columns: Obs, rows: Sequence[int], new: Obs) -> None:
 # ---- layouts ----------------------------------------------------------------------------------
 
 
-def is_columnar_space(space: Any) -> bool:
+def is_columnar_space(space: object) -> bool:
     """Whether observations of `space` are arrays or nested dicts of them."""
     if isinstance(space, spaces.Dict):
         return all(is_columnar_space(part) for part in space.spaces.values())
@@ -210,7 +212,7 @@ def is_columnar_space(space: Any) -> bool:
     )
 
 
-def _fit_for_space(layout: Layout, space: Any) -> Layout:
+def _fit_for_space(layout: Layout, space: object) -> Layout:
     """`layout` with whole numbers as wide as the observation space says that they can be."""
     if isinstance(layout, dict):
         parts = getattr(space, "spaces", {})
@@ -223,7 +225,7 @@ def _fit_for_space(layout: Layout, space: Any) -> Layout:
     return layout[0], np.promote_types(layout[1], declared).str
 
 
-def shapes(layout: Layout) -> Any:
+def shapes(layout: Layout) -> Tree:
     """The shapes in a layout, without its dtypes."""
     return tree_map(lambda leaf: leaf[0], layout)
 

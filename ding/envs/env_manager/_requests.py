@@ -1,7 +1,6 @@
 """What callers ask of single environments, wherever a manager runs them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from easydict import EasyDict
@@ -14,11 +13,13 @@ from ding.envs.env_manager._env_types import (
     find_space,
     fn_name,
 )
-from ding.envs.env_manager._runner import EnvRunner
+from ding.envs.env_manager._runner import Answer, EnvRunner
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.running_statistics import Statistics, merged
 from ding.envs.seeds import env_seeds
-from ding.envs.vector_step import Action, Settings, State
+from ding.envs.vector_step import Action, AnyEnv, EnvFn
 from ding.utils.errors import DataError, EnvError
+from ding.utils.types import Config, SavedState, Settings, State
 
 _METHODS = (
     *("reset", "step", "seed", "close", "render"),
@@ -30,22 +31,22 @@ class EnvRequests:
     """The part of an env manager that neither steps nor resets: seeds, statistics, state, calls."""
 
     ready_obs_id: list[int]
-    reset: Callable[..., Any]
+    reset: Callable[..., object]
 
-    def __init__(self, env_fn: list[Callable[..., Any]], cfg: EasyDict) -> None:
+    def __init__(self, env_fn: list[EnvFn], cfg: EasyDict) -> None:
         self._runner: EnvRunner | None = None
         self._cfg = cfg
         self._env_fn = list(env_fn)
         self._env_num = len(self._env_fn)
-        self._reference: Any = None
-        self._spaces: dict[str, Any] = {}
+        self._reference: AnyEnv = None
+        self._spaces: dict[str, FoundSpace] = {}
         self._seeds: dict[int, Seed] = {}
         self._env_replay_path: dict[int, str] = {}
-        self._saved_state: Mapping[str, Any] | None = None
+        self._saved_state: SavedState | None = None
         self._normalises: bool | None = None
 
     @property
-    def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, Any]:
+    def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, np.ndarray]:
         """Env id to picture, as ``render`` gives it."""
         mode = render_mode or "rgb_array"
         return {i: self._ask(i, "image", mode) for i in self.ready_obs_id}
@@ -121,9 +122,7 @@ class EnvRequests:
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
         self._ask(env_id, "call", "enable_save_figure", (figure_path,))
 
-    def reward_shaping(
-        self, env_id: int, transitions: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
+    def reward_shaping(self, env_id: int, transitions: list[Config]) -> list[Config]:
         """An episode's transitions after the environment's own ``reward_shaping``."""
         return self._ask(env_id, "call", "reward_shaping", (transitions,))
 
@@ -132,7 +131,7 @@ class EnvRequests:
         return self._env_num
 
     @property
-    def env_ref(self) -> Any:
+    def env_ref(self) -> AnyEnv:
         """An environment of the same kind that is not part of the manager."""
         if self._reference is None:
             try:
@@ -145,15 +144,15 @@ class EnvRequests:
     _env_ref = env_ref  # the name that users' managers know
 
     @property
-    def observation_space(self) -> Any:
+    def observation_space(self) -> FoundSpace:
         return self._space("observation_space")
 
     @property
-    def action_space(self) -> Any:
+    def action_space(self) -> FoundSpace:
         return self._space("action_space")
 
     @property
-    def reward_space(self) -> Any:
+    def reward_space(self) -> FoundSpace:
         return self._space("reward_space")
 
     @property
@@ -182,7 +181,7 @@ class EnvRequests:
             self._runner.load_state_dict(state_dict)
             self.reset(dict.fromkeys(range(self._env_num)))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> list[Answer]:
         # Attributes of the environments, as a list over them.
         if name.startswith("__") or self.__dict__.get("_runner") is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -193,10 +192,10 @@ class EnvRequests:
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _ask(self, env_id: int, method: str, *args: object) -> Any:
+    def _ask(self, env_id: int, method: str, *args: object) -> Answer:
         return self._launched().ask(method, env_id, *args)
 
-    def _ask_all(self, method: str, *args: object) -> list[Any]:
+    def _ask_all(self, method: str, *args: object) -> list[Answer]:
         """The answers of all groups; none before the launch."""
         return [] if self._runner is None else self._runner.ask_all(method, *args)
 
@@ -205,7 +204,7 @@ class EnvRequests:
             raise EnvError("the env manager is closed or was not launched yet; call launch() first")
         return self._runner
 
-    def _space(self, name: str) -> Any:
+    def _space(self, name: str) -> FoundSpace:
         if name not in self._spaces:
             self._spaces[name] = find_space(self.env_ref, name)
         return self._spaces[name]

@@ -5,7 +5,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,18 +13,13 @@ from ding.envs.env.answers import reward_fault
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._env_types import EnvState
 from ding.envs.env_manager._obs_store import Layout, column_row, nan_position, quick_sum
-from ding.envs.vector_step import (
-    Actions,
-    Config,
-    Info,
-    Obs,
-    Reward,
-    Settings,
-    State,
-    VectorStep,
-)
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
+from ding.envs.vector_step import Actions, Info, Obs, Reward, VectorStep
 from ding.utils.errors import DataError, DingError, EnvDataError
+from ding.utils.types import Config, Settings, State
 
+#: What a method of `EnvGroup` returns; its caller names the method.
+Answer: TypeAlias = Any
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -79,7 +74,7 @@ class EnvRunner:
     steps_all = False
     shares_memory = False
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> dict[str, FoundSpace]:
         """Make the environments; their spaces by name, as far as they are known."""
         raise NotImplementedError
 
@@ -118,11 +113,11 @@ class EnvRunner:
     def attach(self, layout: Layout) -> None:
         """Use this layout for observations in shared memory."""
 
-    def ask(self, method: str, env_id: int, *args: object) -> Any:
+    def ask(self, method: str, env_id: int, *args: object) -> Answer:
         """Call a method of the `EnvGroup` that an environment is in."""
         return getattr(self, method)(env_id, *args)
 
-    def ask_all(self, method: str, *args: object) -> list[Any]:
+    def ask_all(self, method: str, *args: object) -> list[Answer]:
         """Call it in all groups."""
         return [getattr(self, method)(*args)]
 

@@ -6,16 +6,32 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Any
+from types import FrameType
+from typing import ParamSpec, TypeVar, overload
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class CallTimeoutError(TimeoutError):
     """A call under `timeout_wrapper` did not come back in time."""
 
 
+@overload
 def timeout_wrapper(
-    func: Callable[..., Any] | None = None, timeout: float | None = None
-) -> Callable[..., Any]:
+    func: Callable[Given, Result], timeout: float | None = None
+) -> Callable[Given, Result]: ...
+
+
+@overload
+def timeout_wrapper(
+    func: None = None, timeout: float | None = None
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]: ...
+
+
+def timeout_wrapper(
+    func: Callable[..., Result] | None = None, timeout: float | None = None
+) -> Callable[..., object]:
     """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds, if that is set.
 
     In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
@@ -28,7 +44,7 @@ def timeout_wrapper(
         return func
 
     @functools.wraps(func)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Result:
         call = functools.partial(func, *args, **kwargs)
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and hasattr(signal, "setitimer"):
@@ -38,10 +54,10 @@ def timeout_wrapper(
     return guarded
 
 
-def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
+def _call_under_alarm(call: Callable[[], Result], timeout: float) -> Result:
     running = True
 
-    def on_alarm(signum: int, frame: Any) -> None:
+    def on_alarm(signum: int, frame: FrameType | None) -> None:
         if running:
             raise CallTimeoutError(f"no answer within {timeout} s")
 
@@ -59,8 +75,8 @@ def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 
 
-def _call_in_thread(call: Callable[[], Any], timeout: float) -> Any:
-    outcome: Future[Any] = Future()
+def _call_in_thread(call: Callable[[], Result], timeout: float) -> Result:
+    outcome: Future[Result] = Future()
 
     def run() -> None:
         try:

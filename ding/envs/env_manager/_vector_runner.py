@@ -1,7 +1,7 @@
 """Runs the members of a vector environment: gymnasium's, EnvPool's or a user's."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -9,10 +9,12 @@ from gymnasium import spaces
 from ding.data.tree import tree_map
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, close_quietly
-from ding.envs.env_manager._runner import EnvRunner, GroupStep
+from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.envs.vector_step import Actions, Config, Info, Obs, Settings, State
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
+from ding.envs.vector_step import Actions, AnyEnv, Info, Obs
 from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
+from ding.utils.types import Config, Settings, State, Tree
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
 
@@ -31,6 +33,9 @@ class Answers(NamedTuple):
     infos: Info
 
 
+Result = TypeVar("Result")
+
+
 class VectorLibrary:
     """A vector environment whose members start their next episodes by themselves.
 
@@ -43,7 +48,7 @@ class VectorLibrary:
 
     resets_at_once = False
 
-    def __init__(self, library: Any, env_num: int, batch_size: int) -> None:
+    def __init__(self, library: AnyEnv, env_num: int, batch_size: int) -> None:
         self.library, self.env_num, self.batch_size = library, env_num, batch_size
         self.observation_space, self.action_space = library.observation_space, library.action_space
 
@@ -71,7 +76,7 @@ class VectorLibrary:
     def image(self, env_id: int) -> np.ndarray:
         raise EnvError(f"{self} shows no pictures of single environments", env_id)
 
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
         return False, None
 
     def close(self) -> None:
@@ -111,7 +116,7 @@ class VectorRunner(EnvRunner):
 
     # ---- life and requests -----------------------------------------------------------------------
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> dict[str, FoundSpace]:
         names = ("observation_space", "action_space")
         return {name: getattr(self._library, name) for name in names}
 
@@ -124,13 +129,13 @@ class VectorRunner(EnvRunner):
     def load_state_dict(self, state: Settings) -> None:
         self._library.load_state_dict(state)
 
-    def ask_all(self, method: str, *args: Any) -> list[Any]:
+    def ask_all(self, method: str, *args: Answer) -> list[Answer]:
         """Of what groups are asked, a library takes seeds alone."""
         if method == "seed":
             self._library.seed(*args)
         return []
 
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+    def ask(self, method: str, env_id: int, *args: Answer) -> Answer:
         if method == "random_action":
             return self._library.action_space.sample()
         if method == "image":
@@ -149,7 +154,7 @@ class VectorRunner(EnvRunner):
 
     # ---- resets and steps ------------------------------------------------------------------------
 
-    def restart(self, params: Mapping[int, dict[str, Any] | None], recount: bool) -> GroupStep:
+    def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         env_num = len(self.states)
         if len(params) < env_num:
             raise EnvError(
@@ -273,7 +278,7 @@ class VectorRunner(EnvRunner):
             if self._episode_count[env_id] >= self._settings.episode_num:
                 self.states[env_id], self._plays[env_id] = EnvState.DONE, False
 
-    def _guarded(self, doing: str, call: Callable[..., Any], *args: object) -> Any:
+    def _guarded(self, doing: str, call: Callable[..., Result], *args: object) -> Result:
         limit = getattr(self._settings, f"{doing}_timeout")
         try:
             return timeout_wrapper(call, limit)(*args)
@@ -287,7 +292,7 @@ class VectorRunner(EnvRunner):
             raise EnvError(f"{self._library} failed: {type(error).__name__}: {error}") from error
 
 
-def _member(infos: Any, position: int) -> Info:
+def _member(infos: Tree, position: int) -> Info:
     """One member's info of a vector's infos: ``name`` counts where ``_name`` says so."""
     if not isinstance(infos, Mapping):  # an array of infos
         return dict(infos[position] or {})

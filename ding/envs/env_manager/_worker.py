@@ -20,7 +20,6 @@ import weakref
 from collections.abc import Callable
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
-from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._obs_store import Layout, as_columns, columns_in_memory, put_rows
-from ding.envs.env_manager._runner import GroupStep, reward_column
+from ding.envs.env_manager._runner import Answer, GroupStep, reward_column
 from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
 from ding.utils.errors import DingError, EnvError
@@ -60,7 +59,7 @@ class _Worker:
         self.group = EnvGroup(spec)
         self.group.has_process = True
         self._connection = connection
-        self._layout: Layout = None
+        self._layout: Layout
         self._shared: Obs = None  # columns in shared memory
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
@@ -79,13 +78,13 @@ class _Worker:
                 memory = receive_memory(self._connection, size)
                 self._shared = columns_in_memory(self._layout, env_num, memory)
             else:
-                own: dict[str, Callable[..., Any]] = {
+                own: dict[str, Callable[..., object]] = {
                     "step": self._step,
                     "attribute": self._attribute,
                 }
                 self._reply(own.get(name) or getattr(self.group, name), *args)
 
-    def _attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+    def _attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
         found = self.group.attribute(env_id, name)
         if callable(found[1]):
             raise EnvError(f"{name!r} is a method of environments in other processes")
@@ -104,7 +103,7 @@ class _Worker:
             step.infos = [info if i in ends else {} for i, info in zip(ids, step.infos)]
         return step
 
-    def _reply(self, request: Callable[..., Any], *args: object) -> bool:
+    def _reply(self, request: Callable[..., object], *args: object) -> bool:
         """Whether the request succeeded; the edge at which the process meets any error."""
         try:
             value = request(*args)
@@ -175,7 +174,7 @@ def send(connection: Connection, message: object) -> None:
     connection.send_bytes(data)
 
 
-def received(data: bytes) -> Any:
+def received(data: bytes) -> Answer:
     """The message.
 
     Raises:

@@ -11,17 +11,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
-from typing import Any
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._obs_store import Layout
-from ding.envs.env_manager._runner import GroupStep
+from ding.envs.env_manager._runner import Answer, GroupStep
 from ding.envs.env_manager._worker import UNLIMITED, SharedBlock, received, send
-from ding.envs.vector_step import State
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.utils import durations
 from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
+from ding.utils.types import State
 
 
 class WorkerLink:
@@ -66,7 +66,7 @@ class WorkerLink:
         """Whether there is no process, or none that answers."""
         return self._is_lost or not self.process.is_alive()
 
-    def await_start(self) -> dict[str, Any]:
+    def await_start(self) -> dict[str, FoundSpace]:
         limit = self._connect_timeout
         return received(self._next_reply(_deadline(limit), f"start within {limit} s"))
 
@@ -97,7 +97,7 @@ class WorkerLink:
 
     # ---- requests -----------------------------------------------------------------------------
 
-    def ask(self, method: str, *args: object) -> Any:
+    def ask(self, method: str, *args: object) -> Answer:
         """Have it run a method of its ``EnvGroup``."""
         self.post(method, *args)
         self._keep_replies()

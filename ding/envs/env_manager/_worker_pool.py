@@ -7,18 +7,19 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
-from typing import Any
 
 import numpy as np
 
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSpec
-from ding.envs.env_manager._runner import EnvRunner, GroupStep
+from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
 from ding.envs.env_manager._worker import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker_link import WorkerLink
-from ding.envs.vector_step import Actions, Config, Obs, State
+from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
+from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
 from ding.utils.errors import DingError, EnvError
+from ding.utils.types import Config, State
 
 _logger = logging.getLogger(__name__)
 
@@ -52,14 +53,14 @@ class WorkerPool(EnvRunner):
         self._links: list[WorkerLink] = []
         self._wait_num, self._wait_timeout = wait_num, wait_timeout
         self._block: SharedBlock | None = None
-        self._layout: obs_store.Layout = None
+        self._layout: obs_store.Layout  # of that memory
         self._shared: Obs = None  # columns in that block
         renew = spec.settings.retry_type == "renew"
         self._replacements = spec.settings.max_retry - 1 if renew else 0
 
     # ---- life ------------------------------------------------------------------------------------
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> dict[str, FoundSpace]:
         env_fns = list(self._spec.env_fns.items())
         for first in range(0, len(env_fns), self._per_worker):
             own = dict(env_fns[first : first + self._per_worker])
@@ -96,10 +97,10 @@ class WorkerPool(EnvRunner):
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def ask(self, method: str, env_id: int, *args: object) -> Any:
+    def ask(self, method: str, env_id: int, *args: object) -> Answer:
         return self._links[env_id // self._per_worker].ask(method, env_id, *args)
 
-    def ask_all(self, method: str, *args: object) -> list[Any]:
+    def ask_all(self, method: str, *args: object) -> list[Answer]:
         return [link.ask(method, *args) for link in self._links]
 
     def env_states(self) -> Mapping[int, State]:

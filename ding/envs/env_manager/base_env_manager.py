@@ -1,8 +1,7 @@
 """Many environments stepped as one, in this process; the base of all env managers."""
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from easydict import EasyDict
@@ -29,10 +28,11 @@ from ding.envs.env_manager._runner import (
     vector_step,
 )
 from ding.envs.env_manager._timeout import timeout_wrapper
-from ding.envs.vector_step import Action, Actions, Config, Obs, VectorStep
+from ding.envs.vector_step import Action, Actions, EnvFn, Obs, Reward, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.default_helper import class_config
 from ding.utils.errors import DataError, EnvError
+from ding.utils.types import Config, Settings
 
 __all__ = [
     "BaseEnvManager",
@@ -99,7 +99,7 @@ class BaseEnvManager(EnvRequests):
         """Defaults of this class, merged over those of its base classes."""
         return class_config(cls)
 
-    def __init__(self, env_fn: list[Callable[..., Any]], cfg: EasyDict = EasyDict({})) -> None:
+    def __init__(self, env_fn: list[EnvFn], cfg: EasyDict = EasyDict({})) -> None:
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
@@ -116,7 +116,7 @@ class BaseEnvManager(EnvRequests):
 
     # ---- life ---------------------------------------------------------------------------------
 
-    def launch(self, reset_param: dict[str, Any] | None = None) -> None:
+    def launch(self, reset_param: dict[int, Config] | None = None) -> None:
         """Make the environments and `reset` them.
 
         Raises:
@@ -147,7 +147,7 @@ class BaseEnvManager(EnvRequests):
         env_fns = dict(enumerate(self._env_fn))
         return GroupSpec(env_fns, self._settings, self._seeds, self._env_replay_path)
 
-    def reset(self, reset_param: dict[str, Any] | None = None) -> None:
+    def reset(self, reset_param: dict[int, Config] | None = None) -> None:
         """Start new episodes.
 
         Args:
@@ -301,7 +301,7 @@ class BaseEnvManager(EnvRequests):
         if step.abnormal or self._reward_shape is None:
             given = (np.shape(reward) for reward in step.rewards if reward is not None)
             self._reward_shape = shape = next(given, self._reward_shape)
-            zero: Any = np.zeros(shape, np.float32) if shape else 0.0
+            zero: Reward = np.zeros(shape, np.float32) if shape else 0.0
             step.rewards = [
                 zero if reward is None and env_id in step.abnormal else reward
                 for env_id, reward in zip(step.ids, step.rewards)
@@ -426,9 +426,7 @@ class BaseEnvManagerV2(BaseEnvManager):
         ]
 
 
-def create_env_manager(
-    manager_cfg: Mapping[str, Any], env_fn: list[Callable[..., Any]]
-) -> BaseEnvManager:
+def create_env_manager(manager_cfg: Settings, env_fn: list[EnvFn]) -> BaseEnvManager:
     """Build the env manager that ``manager_cfg.type`` names, not launched yet.
 
     Args:

@@ -1,9 +1,9 @@
 """Environments that envpool steps in its threads."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from easydict import EasyDict
@@ -13,9 +13,10 @@ from ding.envs.env.gymnasium_env import GymnasiumEnv
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
-from ding.envs.vector_step import Config, Settings
+from ding.envs.vector_step import AnyEnv, EnvFn
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
+from ding.utils.types import Config, Settings
 
 __all__ = ["PoolEnvManager"]
 
@@ -53,7 +54,7 @@ class PoolEnvManager(BaseEnvManager):
         "episode_num": float("inf"),
     }
 
-    def __init__(self, cfg: EasyDict, env_fn: Sequence[Callable[..., Any]] | None = None) -> None:
+    def __init__(self, cfg: EasyDict, env_fn: Sequence[EnvFn] | None = None) -> None:
         """
         Args:
             cfg: See the class.
@@ -98,7 +99,7 @@ class _Task(NamedTuple):
     clips_actions: bool = False
 
 
-def _task_of(cfg: Settings, env_fn: Sequence[Callable[..., Any]] | None) -> _Task:
+def _task_of(cfg: Settings, env_fn: Sequence[EnvFn] | None) -> _Task:
     """From ``env.manager.env_id``, or from the type and config that `env_fn` makes."""
     if cfg["env_id"]:
         return _Task({"task_id": cfg["env_id"], **cfg["kwargs"]})
@@ -125,7 +126,7 @@ def _task_of(cfg: Settings, env_fn: Sequence[Callable[..., Any]] | None) -> _Tas
 class _Pool(VectorLibrary):
     """EnvPool's API; the step after an episode's end only resets."""
 
-    def __init__(self, library: Any, env_num: int, batch_size: int, task: _Task) -> None:
+    def __init__(self, library: AnyEnv, env_num: int, batch_size: int, task: _Task) -> None:
         super().__init__(library, env_num, batch_size)
         self._task, space = task, self.observation_space
         self._is_picture = isinstance(space, spaces.Box) and space.dtype == np.uint8
@@ -160,7 +161,7 @@ class _Pool(VectorLibrary):
         return Answers(infos["env_id"], obs, reward, terminated, truncated, others)
 
 
-def _make_pool(arguments: Config, env_num: int, batch_size: int, **seed: int) -> Any:
+def _make_pool(arguments: Config, env_num: int, batch_size: int, **seed: int) -> AnyEnv:
     what = f"cannot make the envpool of env_id={arguments['task_id']!r}"
     try:
         make = importlib.import_module("envpool").make

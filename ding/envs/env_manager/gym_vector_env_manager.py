@@ -1,8 +1,7 @@
 """gymnasium's vector environments as an env manager."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -12,13 +11,14 @@ from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, fn_name
-from ding.envs.env_manager._runner import EnvRunner
+from ding.envs.env_manager._runner import Answer, EnvRunner
 from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
-from ding.envs.vector_step import Config, Obs, Settings, State
+from ding.envs.vector_step import AnyEnv, EnvFn, Obs
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import EnvError
+from ding.utils.types import Config, Settings, State, Tree
 
 __all__ = ["GymVectorEnvManager"]
 
@@ -79,7 +79,7 @@ class GymVectorEnvManager(BaseEnvManager):
         return VectorRunner(_GymnasiumVector(venv, self._seeds), self._settings)
 
     def _single_runner(self) -> EnvRunner:
-        env_fns: list[Callable[..., Any]] = [_BaseEnvFn(fn) for fn in self._env_fn]
+        env_fns: list[EnvFn] = [_BaseEnvFn(fn) for fn in self._env_fn]
         if self._cfg.shared_memory:
             processes = SyncSubprocessEnvManager(env_fns, {**self._cfg, "envs_per_worker": 1})  # type: ignore[arg-type]
             processes._seeds, processes._env_replay_path = self._seeds, self._env_replay_path
@@ -142,11 +142,11 @@ class _GymnasiumVector(VectorLibrary):
             return Answers(self._ids, first, nothing, nothing, nothing, {})
         return Answers(self._ids, *self.library.step(self._actions))
 
-    def image(self, env_id: int) -> Any:
+    def image(self, env_id: int) -> np.ndarray:
         return self.library.render()[env_id]
 
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
-        values: Any = getattr(self.library.unwrapped, name, None)
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
+        values: Tree = getattr(self.library.unwrapped, name, None)
         return (True, values[env_id]) if np.ndim(values) else (False, None)
 
     def state_dict(self) -> State:
@@ -161,10 +161,10 @@ class _GymnasiumVector(VectorLibrary):
 class _BaseEnvFn:
     """Makes what `fn` makes; puts a gymnasium environment in a `DingEnvWrapper`."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: EnvFn) -> None:
         self.fn, self.__name__ = fn, fn_name(fn)
 
-    def __call__(self) -> Any:
+    def __call__(self) -> AnyEnv:
         env = self.fn()
         plain = isinstance(env, gymnasium.Env) and not isinstance(env, BaseEnv)
         return DingEnvWrapper(env) if plain else env

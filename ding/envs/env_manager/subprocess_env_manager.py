@@ -4,23 +4,24 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
+from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager._env_types import GroupSpec, is_abnormal
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, BaseEnvManagerV2
-from ding.envs.vector_step import Config
+from ding.envs.vector_step import EnvFn
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.errors import ConfigError
 from ding.utils.processes import ChildProcess, close_inherited_ends
+from ding.utils.types import Config
 
 __all__ = [
     "AsyncSubprocessEnvManager",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-def is_abnormal_timestep(timestep: Any) -> bool:
+def is_abnormal_timestep(timestep: BaseEnvTimestep) -> bool:
     """Whether the environment failed and was recovered, so that the step does not count."""
     return is_abnormal(timestep.info)
 
@@ -98,7 +99,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         c: Connection,
         env_fn_wrapper: CloudPickleWrapper[GroupSpec],
         obs_buffer: ShmBuffer | None,
-        method_name_list: list[Any],
+        method_name_list: list[str],
         reset_inplace: bool = False,
     ) -> None:
         """What a worker process runs, with the arguments that overrides know.
@@ -120,7 +121,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         child: Connection,
         env_fn_wrapper: CloudPickleWrapper[GroupSpec],
         obs_buffer: ShmBuffer | None,
-        method_name_list: list[Any],
+        method_name_list: list[str],
         reset_timeout: float | None = None,
         step_timeout: float | None = None,
         reset_inplace: bool = False,
@@ -133,20 +134,20 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
     @staticmethod
     def wait(
-        rest_conn: list[Any], wait_num: int, timeout: float | None = None
-    ) -> tuple[list[Any], list[Any]]:
+        rest_conn: list[Connection], wait_num: int, timeout: float | None = None
+    ) -> tuple[list[Connection], list[int]]:
         """The pipes of several that hold a message, and their positions.
 
         Waits until they are `wait_num`, or for `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        ready: list[Any] = []
+        ready: list[Connection] = []
         while len(ready) < min(wait_num, len(rest_conn)):
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             new = connection.wait([conn for conn in rest_conn if conn not in ready], left)
             if not new:
                 break
-            ready.extend(new)
+            ready += [conn for conn in rest_conn if conn in new]
         return ready, [rest_conn.index(conn) for conn in ready]
 
     def _make_runner(self) -> WorkerPool:
@@ -235,11 +236,11 @@ class EnvSupervisor(SubprocessEnvManagerV2):
     def __init__(
         self,
         type_: object = None,
-        env_fn: Sequence[Callable[..., Any]] | None = None,
-        retry_type: Any = None,
+        env_fn: Sequence[EnvFn] | None = None,
+        retry_type: object = None,
         max_try: int | None = None,
         max_retry: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if env_fn is None:
             raise ConfigError("EnvSupervisor needs env_fn: a list with a function per environment")

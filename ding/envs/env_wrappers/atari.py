@@ -1,15 +1,23 @@
 """The wrappers of Mnih et al. (2015), "Human-level control through deep reinforcement learning"."""
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, Reward
+from ding.envs.vector_step import Action, AnyEnv, EnvReset, EnvStep, Info, Obs, ResetArgs, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
+from ding.utils.types import Config, Shape
 
 from .gym_to_gymnasium import as_gymnasium
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+Act = TypeVar("Act")
+Rew = TypeVar("Rew")
 
 
 @ENV_WRAPPER_REGISTRY.register("noop_reset")
@@ -32,7 +40,7 @@ class NoopResetWrapper(gymnasium.Wrapper):
         game = getattr(self.env.unwrapped, "ale", None)
         self._is_random = game is None or game.getFloat("repeat_action_probability") > 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: Config | None = None) -> EnvReset:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
             if self._was_seeded and not self._is_random:
@@ -94,7 +102,7 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         self._lives = 0
         self._game_over = True
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         if not self._game_over:
             # The next life begins with a no-op step from the state in which the last one ended.
             obs, _, terminated, truncated, info = self.env.step(0)
@@ -115,9 +123,11 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         self._lives = lives
         return obs, reward, terminated, truncated, info
 
-    def _count_lives(self, info: dict[str, Any]) -> int:
-        game: Any = self.env.unwrapped
-        return info["lives"] if "lives" in info else game.ale.lives()
+    def _count_lives(self, info: Info) -> int:
+        if "lives" in info:
+            return info["lives"]
+        game: AnyEnv = self.env.unwrapped
+        return game.ale.lives()
 
 
 @ENV_WRAPPER_REGISTRY.register("fire_reset")
@@ -134,7 +144,7 @@ class FireResetWrapper(gymnasium.Wrapper):
         meanings = _meanings(self)
         self._fires = meanings is None or (len(meanings) > 1 and meanings[1] == "FIRE")
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         if not self._fires:
             return obs, info
@@ -170,7 +180,7 @@ class WarpFrameWrapper(gymnasium.ObservationWrapper):
         return np.rint(self._rows @ grey @ self._columns).clip(0, 255).astype(np.uint8)
 
     @staticmethod
-    def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+    def new_shape(obs_shape: Shape, act_shape: Act, rew_shape: Rew) -> tuple[Shape, Act, Rew]:
         """Shapes of observation, action and reward after the wrapper."""
         return (84, 84), act_shape, rew_shape
 

@@ -2,17 +2,21 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import gymnasium
 
-from ding.envs.vector_step import Config, Settings
+from ding.envs.vector_step import AnyEnv
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
+from ding.utils.types import Config, Settings, Shape
+
+#: A registered name, ``{type, kwargs}``, or a function from an environment to its wrapper.
+WrapperEntry: TypeAlias = str | Settings | Callable[[gymnasium.Env], gymnasium.Env]
 
 
-def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping[str, Any]) -> gymnasium.Env:
+def create_env_wrapper(env: AnyEnv, env_wrapper_cfg: Settings) -> gymnasium.Env:
     """Wrap `env` by ``{type, kwargs}``, after importing its ``import_names`` if given."""
     if not env_wrapper_cfg.get("type"):
         raise ConfigError(
@@ -24,9 +28,7 @@ def create_env_wrapper(env: Any, env_wrapper_cfg: Mapping[str, Any]) -> gymnasiu
     return ENV_WRAPPER_REGISTRY.build(env_wrapper_cfg["type"], env, **kwargs)
 
 
-def apply_env_wrappers(
-    env: gymnasium.Env, wrappers: Sequence[str | Mapping[str, Any] | Callable[..., Any]]
-) -> gymnasium.Env:
+def apply_env_wrappers(env: gymnasium.Env, wrappers: Sequence[WrapperEntry]) -> gymnasium.Env:
     """Wrap `env`: registered names, ``{type, kwargs}`` or functions, the first innermost."""
     for item in wrappers:
         if isinstance(item, str):
@@ -65,7 +67,7 @@ def preset_wrappers(name: str, caller: str) -> list[Config]:
 
 
 # type, for collectors only, arguments
-_PRESETS: dict[str, list[tuple[str, bool, dict[str, Any]]]] = {
+_PRESETS: dict[str, list[tuple[str, bool, Config]]] = {
     "default": [],
     "none": [],
     "mujoco_default": [
@@ -90,7 +92,7 @@ _PRESETS: dict[str, list[tuple[str, bool, dict[str, Any]]]] = {
 # ---- wrappers that keys of a config ask for ----------------------------------------------------
 
 #: Keys of a config that ask for wrappers by what they do, with their defaults.
-WRAPPER_KEYS: dict[str, Any] = {
+WRAPPER_KEYS: Config = {
     "norm_obs": {
         "use_norm": False,
         "offline_stats": {"use_offline_stats": False, "mean": None, "std": None},
@@ -104,7 +106,7 @@ WRAPPER_KEYS: dict[str, Any] = {
 }
 
 
-def config_wrappers(cfg: Settings, caller: str) -> list[Any]:
+def config_wrappers(cfg: Settings, caller: str) -> list[WrapperEntry]:
     """``env_wrapper`` and what other keys ask for around it, the innermost first.
 
     A key adds no wrapper if ``env_wrapper`` already has one for it.
@@ -124,7 +126,7 @@ def config_wrappers(cfg: Settings, caller: str) -> list[Any]:
     return wrappers + [one for one in _asked_for(cfg, caller) if one["type"] not in named]
 
 
-def given_wrappers(cfg: Settings, caller: str) -> list[Any]:
+def given_wrappers(cfg: Settings, caller: str) -> list[WrapperEntry]:
     """``env_wrapper`` as a list; for a preset's name, its wrappers."""
     given = cfg.get("env_wrapper") or []
     return list(preset_wrappers(given, caller)) if isinstance(given, str) else list(given)
@@ -133,7 +135,7 @@ def given_wrappers(cfg: Settings, caller: str) -> list[Any]:
 def _asked_for(cfg: Settings, caller: str) -> list[Config]:
     wrappers: list[Config] = []
 
-    def add(type_: str, **kwargs: Any) -> None:
+    def add(type_: str, **kwargs: object) -> None:
         wrappers.append({"type": type_, "kwargs": kwargs})
 
     if bins := cfg.get("action_bins_per_branch"):
@@ -166,7 +168,7 @@ def _asked_for(cfg: Settings, caller: str) -> list[Config]:
 # ---- what wrappers are there ---------------------------------------------------------------------
 
 
-def stateful_wrappers(env: Any) -> list[Any]:
+def stateful_wrappers(env: object) -> list[AnyEnv]:
     """The wrappers around an environment that have a ``state_dict``, the outermost first."""
     found = []
     while isinstance(env, gymnasium.Wrapper):
@@ -177,8 +179,8 @@ def stateful_wrappers(env: Any) -> list[Any]:
 
 
 def update_shape(
-    obs_shape: Any, act_shape: Any, rew_shape: Any, wrapper_names: Sequence[str | type]
-) -> tuple[Any, Any, Any]:
+    obs_shape: Shape, act_shape: Shape, rew_shape: Shape, wrapper_names: Sequence[str | type]
+) -> tuple[Shape, Shape, Shape]:
     """The shapes of observation, action and reward outside of the wrappers named."""
     for name in wrapper_names:
         wrapper = ENV_WRAPPER_REGISTRY.get(name) if isinstance(name, str) else name

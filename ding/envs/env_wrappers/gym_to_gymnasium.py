@@ -4,23 +4,28 @@ They are recognised by their methods, not by their class: gym need not be instal
 """
 
 import inspect
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.core import RenderFrame
 
-from ding.envs.vector_step import Action, Config, EnvReset, EnvStep
+from ding.envs.vector_step import Action, AnyEnv, EnvReset, EnvStep, Space
 from ding.utils.errors import EnvError
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
+from ding.utils.types import Config
+
+#: A space of gymnasium, or what an environment or another library has in its place.
+FoundSpace: TypeAlias = Any
 
 
-def as_gymnasium(env: Any) -> gymnasium.Env:
+def as_gymnasium(env: AnyEnv) -> gymnasium.Env:
     """`env` itself if it is a gymnasium environment, else an adapter around it."""
     return env if isinstance(env, gymnasium.Env) else GymToGymnasiumWrapper(env)
 
 
-def convert_space(space: Any) -> spaces.Space[Any]:
+def convert_space(space: FoundSpace) -> Space:
     """The gymnasium space with the same meaning as a space of another library."""
     if isinstance(space, spaces.Space):
         return space
@@ -44,7 +49,7 @@ def convert_space(space: Any) -> spaces.Space[Any]:
     )
 
 
-def as_gymnasium_space(space: Any) -> Any:
+def as_gymnasium_space(space: FoundSpace) -> FoundSpace:
     """The gymnasium space with the same meaning; what has none, as it is."""
     try:
         return convert_space(space)
@@ -60,7 +65,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
     ``terminated``. Environments half-way between (gym 0.22 to 0.26) are understood as well.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: AnyEnv) -> None:
         missing = [n for n in ("reset", "step", "action_space") if not hasattr(env, n)]
         if missing:
             raise EnvError(f"{env!r} is not an environment: it has no {', '.join(missing)}")
@@ -74,7 +79,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         self._seed_method = getattr(env, "seed", None)
         self._seed_in_reset = not callable(self._seed_method) and _takes_seed(env)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: Config | None = None) -> EnvReset:
         kwargs: Config = {}
         if seed is not None:
             if callable(self._seed_method):
@@ -96,7 +101,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         truncated = bool(done) and bool(info.get("TimeLimit.truncated", False))
         return obs, reward, bool(done) and not truncated, truncated, info
 
-    def render(self) -> Any:
+    def render(self) -> RenderFrame | list[RenderFrame] | None:
         if self.render_mode is not None:
             return self.env.render()
         return self.env.render(mode="rgb_array")
@@ -112,7 +117,7 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         return getattr(self.env, name)
 
 
-def _takes_seed(env: Any) -> bool:
+def _takes_seed(env: AnyEnv) -> bool:
     try:
         params = inspect.signature(env.reset).parameters.values()
     except (TypeError, ValueError):

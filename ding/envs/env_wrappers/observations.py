@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 import numpy as np
@@ -10,10 +10,13 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike
 
 from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
-from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, Reward
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Obs, ResetArgs, Reward, Space
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @ENV_WRAPPER_REGISTRY.register("scaled_float_frame")
@@ -69,12 +72,12 @@ class FrameStackWrapper(gymnasium.Wrapper):
             raise ValueError(f"n_frames is {n_frames}; expected 1 or more")
         super().__init__(as_gymnasium(env))
         self.n_frames = n_frames
-        self._frames: deque[Any] = deque(maxlen=n_frames)
+        self._frames: deque[np.ndarray] = deque(maxlen=n_frames)
         space = _box_observations(self)
         low, high = np.stack([space.low] * n_frames), np.stack([space.high] * n_frames)
         self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         self._frames.extend([np.array(obs)] * self.n_frames)
         return np.stack(self._frames), info
@@ -226,7 +229,7 @@ class AllinObsWrapper(gymnasium.Wrapper):
         self._parts = {"obs": self.env.observation_space, self._reward: _unbounded((1,))}
         self.observation_space = spaces.Dict(self._parts)
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         obs, info = self.env.reset(**kwargs)
         return self._joined(obs, -1, 0.0), info
 
@@ -234,7 +237,7 @@ class AllinObsWrapper(gymnasium.Wrapper):
         obs, reward, terminated, truncated, info = self.env.step(action)
         return self._joined(obs, action, reward), reward, terminated, truncated, info
 
-    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
+    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Obs]:
         return {"obs": obs, self._reward: np.array([reward], np.float32)}
 
 
@@ -253,7 +256,7 @@ class ObsPlusPrevActRewWrapper(AllinObsWrapper):
         self._parts["prev_action"] = self._past_actions
         self.observation_space = spaces.Dict(self._parts)
 
-    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Any]:
+    def _joined(self, obs: Obs, action: Action, reward: Reward) -> dict[str, Obs]:
         previous = np.full(self._past_actions.shape, action, self._past_actions.dtype)
         return {**super()._joined(obs, action, reward), "prev_action": previous}
 
@@ -269,7 +272,7 @@ def _unbounded(shape: tuple[int, ...]) -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, shape=shape, dtype=np.float32)
 
 
-def _with_null(space: spaces.Space[Any]) -> spaces.Box:
+def _with_null(space: Space) -> spaces.Box:
     low: np.ndarray
     if isinstance(space, spaces.Box):
         low, high = np.minimum(space.low, -1), space.high
@@ -279,5 +282,5 @@ def _with_null(space: spaces.Space[Any]) -> spaces.Box:
         low, high = np.full(space.nvec.shape, -1), space.nvec - 1
     else:
         raise ValueError(f"a previous action needs a Box or discrete action space, got {space}")
-    dtype: Any = space.dtype
+    dtype = space.dtype.type
     return spaces.Box(np.asarray(low, dtype), np.asarray(high, dtype), dtype=dtype)

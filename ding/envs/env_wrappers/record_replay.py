@@ -5,17 +5,23 @@ import os
 import re
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 import numpy as np
 
 from ding.envs.common.common_function import pillow, write_gif
-from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, Reward
+from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, ResetArgs, Reward
 from ding.utils.errors import EnvError
+from ding.utils.types import Tree
 
 from .gym_to_gymnasium import GymToGymnasiumWrapper
 from .rewards import RawRewards, raw_rewards
+
+if TYPE_CHECKING:
+    from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
+    from PIL.Image import Image
+    from typing_extensions import Unpack
 
 _DEFAULT_FPS = 30
 _GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
@@ -47,7 +53,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         self._return: Reward = 0.0
         self._raw: RawRewards | None = None
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         self.finish()
         result = self.env.reset(**kwargs)
         # Kept until there is a step: an episode of one picture is no video.
@@ -77,7 +83,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
 
     def _frame(self) -> np.ndarray:
         try:
-            image: Any = self.env.render()
+            image: Tree = self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise EnvError(
                 f"cannot save replays of env {self._name!r}: drawing it fails: {error}"
@@ -118,8 +124,8 @@ class VideoWriter:
     def __init__(self, stem: str | Path, size: tuple[int, int], fps: float) -> None:
         Path(stem).parent.mkdir(parents=True, exist_ok=True)
         self._fps = fps
-        self._frames: list[Any] = []
-        self._mp4: Any = None
+        self._frames: list[Image] = []
+        self._mp4: FFMPEG_VideoWriter | None = None
         try:
             import moviepy.video.io.ffmpeg_writer as moviepy
         except ImportError:

@@ -1,16 +1,19 @@
 """Wrappers that change or count rewards."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 import numpy as np
 from gymnasium import wrappers
 
 from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
-from ding.envs.vector_step import Action, EnvReset, EnvStep, Reward
+from ding.envs.vector_step import Action, AnyEnv, EnvReset, EnvStep, ResetArgs, Reward
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @ENV_WRAPPER_REGISTRY.register("eval_episode_return")
@@ -28,7 +31,7 @@ class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
         self._raw = raw_rewards(self.env)
         self._return: Reward = 0.0
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         result = self.env.reset(**kwargs)
         self._return = 0.0
         if self._raw is not None:
@@ -86,7 +89,7 @@ class DelayRewardWrapper(gymnasium.Wrapper):
         self._steps = 0
         self._held: Reward = 0.0
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         self._steps = 0
         self._held = 0.0
         return self.env.reset(**kwargs)
@@ -117,7 +120,7 @@ class RewardNormWrapper(Normaliser, gymnasium.Wrapper):
         self._discount = reward_discount
         self._return = 0.0
 
-    def reset(self, **kwargs: Any) -> EnvReset:
+    def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
         self._return = 0.0
         return self.env.reset(**kwargs)
 
@@ -161,7 +164,7 @@ class RawRewards(gymnasium.Wrapper):
         return result
 
 
-def raw_rewards(env: Any) -> RawRewards | None:
+def raw_rewards(env: AnyEnv) -> RawRewards | None:
     """The sum of rewards around the bare environment; ``None`` if it is the same outside.
 
     It is put there where wrappers may change rewards.

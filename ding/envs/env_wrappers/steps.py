@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import Action, EnvStep, Reward
+from ding.envs.vector_step import Action, EnvStep, Reward, Space
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -108,12 +107,12 @@ class FlattenActionWrapper(gymnasium.ActionWrapper):
         return _structured(self._given, iter(np.ravel(action).tolist()))
 
 
-def counts_otherwise(space: spaces.Space[Any]) -> bool:
+def counts_otherwise(space: Space) -> bool:
     """Whether actions are choices, but not in the form in which policies number them."""
     return isinstance(space, spaces.MultiBinary) or bool(np.any(getattr(space, "start", 0)))
 
 
-def _choices(space: spaces.Space[Any]) -> list[int]:
+def _choices(space: Space) -> list[int]:
     """How many choices each part of an action has."""
     if isinstance(space, spaces.Discrete):
         return [int(space.n)]
@@ -130,7 +129,7 @@ def _choices(space: spaces.Space[Any]) -> list[int]:
     )
 
 
-def _structured(space: spaces.Space[Any], choices: Iterator[int]) -> Action:
+def _structured(space: Space, choices: Iterator[int]) -> Action:
     """An action of `space` from the next choices."""
     if isinstance(space, spaces.Discrete):
         return int(space.start) + next(choices)

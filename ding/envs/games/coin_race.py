@@ -1,15 +1,14 @@
 """Two players on a grid race for a coin."""
 
-from typing import Any
-
 import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.games.cooperative import SeededEnv
-from ding.envs.vector_step import Action, Config, Info
+from ding.envs.vector_step import Action, Info, Space
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config
 
 # Stay, up, down, left, right.
 _MOVES = ((0, 0), (0, 1), (0, -1), (-1, 0), (1, 0))
@@ -49,13 +48,13 @@ class CoinRaceEnv(SeededEnv):
         player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
     )
 
-    observation_space: spaces.Space[Any]
-    action_space: spaces.Space[Any]
-    reward_space: spaces.Space[Any]
+    observation_space: Space
+    action_space: Space
+    reward_space: Space
     players: list[Cell]
     coin: Cell
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
         if self._cfg["player_num"] != _PLAYERS:
             raise ConfigError(f"env.player_num is {self._cfg['player_num']}; CoinRaceEnv takes 2")

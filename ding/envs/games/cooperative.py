@@ -2,16 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
-from ding.envs.vector_step import Action, Config, Info, Obs, Settings, State
+from ding.envs.vector_step import Action, Info, Obs, Space
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ActionError, ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config, Settings, State
 
 
 class SeededEnv(Configurable, BaseEnv):
@@ -20,7 +20,7 @@ class SeededEnv(Configurable, BaseEnv):
     Subclasses call `_begin_episode` when they are reset.
     """
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         self._cfg = {**self.config, **cfg}
         self._seed: int | None = None
         self._dynamic_seed = True
@@ -79,10 +79,10 @@ class CooperativeGame(SeededEnv):
     limit of steps, ``_max_steps``, or says when an episode is cut (`_is_cut`).
     """
 
-    reward_space: spaces.Space[Any]
+    reward_space: Space
     _max_steps: int
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
         self._set_up()
         self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
@@ -109,11 +109,11 @@ class CooperativeGame(SeededEnv):
     def _set_spaces(self, actions: int) -> None:
         self._begin()
         obs = self._obs()
-        self.observation_space: spaces.Space[Any] = spaces.Dict(
+        self.observation_space: Space = spaces.Dict(
             {name: box_like(part) for name, part in obs.items()}
         )
         self.agent_num = len(obs["agent_state"])
-        self.action_space: spaces.Space[Any] = spaces.MultiDiscrete([actions] * self.agent_num)
+        self.action_space: Space = spaces.MultiDiscrete([actions] * self.agent_num)
 
     def reset(self) -> Obs:  # type: ignore[override]
         self._begin_episode()

@@ -1,27 +1,28 @@
 """Small tasks with the API of gymnasium: bits to flip, a grid to explore, a vehicle to steer."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
-from ding.envs.vector_step import Config, EnvReset, EnvStep
+from ding.envs.vector_step import EnvReset, EnvStep, Space
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
+from ding.utils.types import Config
 
 
 class _SizedTask(DingEnvWrapper):
     """A task of this module that one key of the config determines."""
 
-    task: ClassVar[Any]
+    task: ClassVar[type["BitFlipTask | DeepSeaTask"]]
     name: ClassVar[str]
     size: ClassVar[str]  # the key
     unit: ClassVar[str]
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         cfg = {**self.config, **cfg}
         size = cfg[self.size]
         if not isinstance(size, int) or size < 1:
@@ -46,7 +47,7 @@ class BitFlipTask(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1.0, (2 * n_bits,), np.float32)
         self.action_space = spaces.Discrete(n_bits)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: Config | None = None) -> EnvReset:
         super().reset(seed=seed)
         self._steps = 0
         both = self.np_random.integers(0, 2, (2, self.n_bits))
@@ -96,7 +97,7 @@ class DeepSeaTask(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1.0, (size * size,), np.float32)
         self.action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: Config | None = None) -> EnvReset:
         super().reset(seed=seed)
         self._row = self._column = 0
         return self._obs(), {}
@@ -163,9 +164,9 @@ class MovingTask(gymnasium.Env):
     def __init__(self) -> None:
         self.observation_space = spaces.Box(-3.0, 3.0, (10,), np.float32)
         low, high = np.array([0, -1], np.float32), np.array([1, 1], np.float32)
-        self.action_space: spaces.Space[Any] = _parametrised(3, low, high)
+        self.action_space: Space = _parametrised(3, low, high)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> EnvReset:
+    def reset(self, *, seed: int | None = None, options: Config | None = None) -> EnvReset:
         super().reset(seed=seed)
         self._position = self.np_random.uniform(-1, 1, 2)
         self._target = self.np_random.uniform(-1, 1, 2)
@@ -174,7 +175,7 @@ class MovingTask(gymnasium.Env):
         self._steps = 0
         return self._obs(), {}
 
-    def step(self, action: Mapping[str, Any]) -> EnvStep:
+    def step(self, action: Mapping[str, np.ndarray]) -> EnvStep:
         before = self._distance()
         self._move(int(action["action_type"]), np.asarray(action["action_args"], np.float64))
         self._position = self._position + _STEP * self._velocity
@@ -270,7 +271,7 @@ class GymHybridEnv(DingEnvWrapper):
 
     config: Config = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: Config) -> None:
         cfg = {**self.config, **cfg}
         task = _TASKS.get(cfg["env_id"] or "Moving-v0")
         if task is None:
