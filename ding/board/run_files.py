@@ -8,12 +8,13 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from ding.utils.errors import DataError
 from ding.utils.file_helper import load_facts, open_regular, write_facts
 from ding.utils.json_fields import Rule, from_json
 from ding.utils.run_files import Piece
+from ding.utils.types import JsonObject
 
 CONFIG_FILE = "total_config.py"
 NOTES_FILE = "board.json"
@@ -67,9 +68,9 @@ def open_video(folder: str, path: str) -> io.BufferedReader:
     return open_regular(_listed(folder, path, _VIDEOS), follow_links=False)
 
 
-def list_files(folder: str) -> dict[str, list[dict[str, Any]]]:
+def list_files(folder: str) -> dict[str, list[JsonObject]]:
     """``logs`` and ``videos``: ``path`` in the folder, ``size`` in bytes, ``time`` of change."""
-    files: dict[str, list[dict[str, Any]]] = {"logs": [], "videos": []}
+    files: dict[str, list[JsonObject]] = {"logs": [], "videos": []}
     for kind, endings in (("logs", _LOGS), ("videos", _VIDEOS)):
         for name, path in _walk(folder, endings).items():
             try:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from ding.board.importance import differing, importance
 from ding.board.run_files import (
@@ -35,6 +34,7 @@ from ding.utils.run_files import (
     read_metrics,
     read_record,
 )
+from ding.utils.types import JsonObject
 
 _logger = logging.getLogger(__name__)
 
@@ -234,7 +234,7 @@ class Run:
             name = shorter
         return name or whole
 
-    def summary(self, deadline: float = math.inf) -> dict[str, Any]:
+    def summary(self, deadline: float = math.inf) -> JsonObject:
         """A row of any table of runs; whatever its files hold, it can be shown.
 
         Args:
@@ -252,7 +252,7 @@ class Run:
             words |= {"tags": [], "notes": ""}
             return {"id": self.id, **shown, **words, "status": UNREADABLE, "reason": cause}
 
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> JsonObject:
         record, points = self.record, self.curve.points
         notes, damage = self.notes
         best, envstep = record.best_return, record.envstep
@@ -329,7 +329,7 @@ class RunList:
         #: Whether there were too many folders to look into all of them.
         self.is_cut = False
 
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[JsonObject]:
         """What a list shows of each run, the newest first."""
         with self._lock:
             deadline = time.monotonic() + CURVE_BUDGET
@@ -337,7 +337,7 @@ class RunList:
             rows = [run.summary(deadline) for run in runs]
         return sorted(rows, key=lambda row: (row["started"] or "", row["id"]), reverse=True)
 
-    def changes(self, since: str) -> dict[str, Any]:
+    def changes(self, since: str) -> JsonObject:
         """What a list needs that has seen a version.
 
         Args:
@@ -366,7 +366,7 @@ class RunList:
         with self._lock:
             return {id: run.config for id, run in self._found().items()}
 
-    def importance(self, results: Mapping[str, float]) -> list[dict[str, Any]]:
+    def importance(self, results: Mapping[str, float]) -> list[JsonObject]:
         """The keys in which configs of runs differ, and how much each matters for their results,
         the most important one first.
 
@@ -382,7 +382,7 @@ class RunList:
         ]
         return sorted(found, key=lambda row: -row["importance"])
 
-    def summary(self, run: Run) -> dict[str, Any]:
+    def summary(self, run: Run) -> JsonObject:
         """What a list shows of one run."""
         with self._lock:
             return run.summary(time.monotonic() + CURVE_BUDGET)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
 from types import FrameType
-from typing import Any
 
 import flask
 import numpy as np
@@ -29,6 +28,7 @@ from ding.utils.errors import ConfigError, InteractionError, RunError
 from ding.utils.json_fields import BadMessageError
 from ding.utils.run_files import Piece, read_metrics, whole_rows
 from ding.utils.seed_statistics import averaged
+from ding.utils.types import Json, JsonObject
 
 _logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ _HEADERS = {
 }
 
 #: A run's folder to what its coordinator says of it, ``None`` if there is none that answers.
-AskStatus = Callable[[str], Mapping[str, Any] | None]
+AskStatus = Callable[[str], Mapping[str, Json] | None]
 
 
 class BoardPages:
@@ -170,7 +170,7 @@ class BoardPages:
     def _run(self) -> flask.Response:
         run = self._named_run()
         live = self._ask(run.folder) if run.status == "running" else None
-        answer: dict[str, Any] = {
+        answer: JsonObject = {
             "summary": self._runs.summary(run),
             "record": run.record.facts,
             "live": live,
@@ -229,7 +229,7 @@ class BoardPages:
             flask.abort(HTTPStatus.NOT_FOUND, "there is no such run")
 
 
-def run_pages(status: Callable[[], Mapping[str, Any]]) -> flask.Blueprint:
+def run_pages(status: Callable[[], Mapping[str, Json]]) -> flask.Blueprint:
     """The page of one run, for the server of its coordinator.
 
     Args:
@@ -273,7 +273,7 @@ def _refuse_other_sites() -> None:
         flask.abort(HTTPStatus.FORBIDDEN, "only the board's own page may change notes")
 
 
-def _json(answer: Mapping[str, Any]) -> flask.Response:
+def _json(answer: Mapping[str, Json]) -> flask.Response:
     return flask.Response(strict_json.dumps(answer), mimetype="application/json")
 
 

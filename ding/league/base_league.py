@@ -27,6 +27,7 @@ from ding.utils import (
 )
 from ding.utils.errors import UnknownTypeError
 from ding.utils.file_helper import open_regular, write_atomically
+from ding.utils.types import Config, State
 
 
 class BaseLeague(ABC):
@@ -43,7 +44,7 @@ class BaseLeague(ABC):
         ConfigError: A value that cannot work; the message names the key.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         league_type="base",
         import_names=["ding.league.base_league"],
         # Kinds of play that need separate players, for instance races
@@ -188,7 +189,7 @@ class BaseLeague(ABC):
         """Oldest first."""
         return list(self._historical.values())
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Players, records and ratings, as plain data; the checkpoints stay in their files."""
         return {
             "players": {
@@ -199,7 +200,7 @@ class BaseLeague(ABC):
             "turn": self._turn,
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Continue from a `state_dict` of a league of the same config.
 
         Raises:
@@ -311,7 +312,7 @@ class BaseLeague(ABC):
             self.save_checkpoint(reset_from, player.checkpoint_path)
 
 
-def create_league(cfg: EasyDict, *args: Any) -> BaseLeague:
+def create_league(cfg: EasyDict, *args: object) -> BaseLeague:
     """The league that ``cfg.league_type`` names.
 
     Args:

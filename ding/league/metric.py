@@ -1,9 +1,9 @@
 """Skill ratings of players: TrueSkill for two (Herbrich, Minka & Graepel, 2006)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class LeagueMetricEnv:
         return PlayerRating(self.mu if mu is None else mu, self.sigma if sigma is None else sigma)
 
     def rate_1vs1(
-        self, home: PlayerRating, away: PlayerRating, result: list[Any]
+        self, home: PlayerRating, away: PlayerRating, result: Sequence[object]
     ) -> tuple[PlayerRating, PlayerRating]:
         """Both ratings after the games of `result`, see `flat_outcomes`."""
         for outcome in flat_outcomes(result):

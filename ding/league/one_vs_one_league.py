@@ -1,18 +1,17 @@
 """The league of games for two."""
 
-from typing import Any
-
 from ding.league.base_league import BaseLeague
 from ding.league.player import ActivePlayer
 from ding.league.shared_payoff import LeagueJob
 from ding.utils import LEAGUE_REGISTRY
+from ding.utils.types import Config
 
 
 @LEAGUE_REGISTRY.register("one_vs_one")
 class OneVsOneLeague(BaseLeague):
     """League whose jobs are games of an active player against an opponent that it chooses."""
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         BaseLeague.config,
         league_type="one_vs_one",
         import_names=["ding.league"],

@@ -13,6 +13,7 @@ from easydict import EasyDict
 from ding.league.metric import LeagueMetricEnv, PlayerRating
 from ding.league.shared_payoff import BattleSharedPayoff
 from ding.utils import PLAYER_REGISTRY, ConfigError, import_module
+from ding.utils.types import SavedState, State
 
 _REQUIRED = ("one_phase_step", "branch_probs", "strong_win_rate")
 _WEIGHTINGS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -79,7 +80,7 @@ class HistoricalPlayer(Player):
         super().__init__(*args)
         self.parent_id = parent_id
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that it is, as plain data."""
         names = ("player_id", "parent_id", "category", "checkpoint_path", "total_agent_step")
         return {**{name: getattr(self, name) for name in names}, "rating": asdict(self.rating)}
@@ -109,7 +110,7 @@ class ActivePlayer(Player):
         self._eval_opponent_difficulty = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
-    def is_trained_enough(self, select_fn: Callable[..., Any] | None = None) -> bool:
+    def is_trained_enough(self, select_fn: Callable[[Player], bool] | None = None) -> bool:
         """Whether it is time to keep a copy.
 
         True from one phase on (``one_phase_step`` iterations after the last copy) if it wins
@@ -145,7 +146,7 @@ class ActivePlayer(Player):
             parent_id=self.player_id,
         )
 
-    def restored_copy(self, state: dict[str, Any]) -> HistoricalPlayer:
+    def restored_copy(self, state: SavedState) -> HistoricalPlayer:
         """A frozen copy of it, from the copy's `state_dict`."""
         return HistoricalPlayer(
             *(self.cfg, state["category"], self.payoff, state["checkpoint_path"]),
@@ -153,7 +154,7 @@ class ActivePlayer(Player):
             parent_id=state["parent_id"],
         )
 
-    def mutate(self, info: dict[str, Any]) -> str | None:
+    def mutate(self, info: Mapping[str, str]) -> str | None:
         """What to restart from after a copy was kept, ``info["reset_checkpoint_path"]``, the
         checkpoint of before self-play; None: go on."""
         return None
@@ -173,7 +174,7 @@ class ActivePlayer(Player):
         self._difficulty += 1
         return True
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """What changes, its rating and random generator included; plain data."""
         return {
             "checkpoint_path": self.checkpoint_path,
@@ -184,7 +185,7 @@ class ActivePlayer(Player):
             "rng": json.dumps(self._rng.bit_generator.state),
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Restore the player's state, its random generator included."""
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
@@ -248,7 +249,7 @@ class NaiveSpPlayer(ActivePlayer):
         return self
 
 
-def create_player(cfg: EasyDict, player_type: str, *args: Any, **kwargs: Any) -> Player:
+def create_player(cfg: EasyDict, player_type: str, *args: object, **kwargs: object) -> Player:
     """A player of a registered type, made with the other arguments.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.types import State
 
 _logger = logging.getLogger(__name__)
 #: How a game ended for the first of its players.
@@ -48,7 +49,7 @@ class PlayerInfo(TypedDict):
     train_iteration: int
 
 
-def flat_outcomes(result: Any) -> list[str]:
+def flat_outcomes(result: object) -> list[str]:
     """The games of a result as one list.
 
     Args:
@@ -112,7 +113,9 @@ class BattleSharedPayoff(Generic[_Player]):
         self._players: dict[str, _Player] = {}
         self._data: dict[str, BattleRecordDict] = {}
 
-    def __getitem__(self, players: tuple[Any, ...]) -> np.ndarray:
+    def __getitem__(
+        self, players: tuple[_Player | Sequence[_Player], _Player | Sequence[_Player]]
+    ) -> np.ndarray:
         """Win rates of home against away, a draw being half a win.
 
         Args:
@@ -161,11 +164,11 @@ class BattleSharedPayoff(Generic[_Player]):
         first, second = (away, home) if is_reversed else (home, away)
         return f"{first} vs {second}", is_reversed
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The records; the owner of the players keeps those."""
         return {key: dict(record) for key, record in self._data.items()}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Replace all records by those of a `state_dict`."""
         self._data = {}
         for key, counts in state_dict.items():
@@ -203,7 +206,7 @@ class BattleSharedPayoff(Generic[_Player]):
 
 def create_payoff(cfg: EasyDict) -> BattleSharedPayoff[Any]:
     """The payoff that ``cfg.type`` names; only ``'battle'`` exists."""
-    payoff_type: Any = cfg.get("type")
+    payoff_type = cfg.get("type")
     if payoff_type != "battle":
         raise ConfigError(f"payoff.type must be 'battle', got {payoff_type!r}")
     return BattleSharedPayoff(cfg)

@@ -1,7 +1,6 @@
 """The three roles of the AlphaStar league (Vinyals et al., 2019)."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -49,10 +48,10 @@ class MainExploiter(ActivePlayer):
     learn from, and an earlier copy of it is met instead.
     """
 
-    def is_trained_enough(self, select_fn: Callable[..., Any] | None = None) -> bool:
+    def is_trained_enough(self, select_fn: Callable[[Player], bool] | None = None) -> bool:
         return super().is_trained_enough(select_fn or _is_main)
 
-    def mutate(self, info: dict[str, Any]) -> str:
+    def mutate(self, info: Mapping[str, str]) -> str:
         """Always restarts."""
         return info["reset_checkpoint_path"]
 
@@ -71,7 +70,7 @@ class LeagueExploiter(ActivePlayer):
     ``cfg.mutate_prob`` (0.25): the chance that it restarts after a copy of it was kept.
     """
 
-    def mutate(self, info: dict[str, Any]) -> str | None:
+    def mutate(self, info: Mapping[str, str]) -> str | None:
         is_reset = self._rng.random() < self.cfg.get("mutate_prob", 0.25)
         return info["reset_checkpoint_path"] if is_reset else None
 

@@ -3,11 +3,12 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from easydict import EasyDict
+from numpy.typing import ArrayLike
 
 from ding.data import Columns, as_columns
 from ding.data.offline.trajectories import in_trajectories
@@ -18,13 +19,12 @@ from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import component
+from ding.utils.types import Config, Settings, State, Tree
 
 #: Transitions by name: an array ``[N, ...]``, or a nested mapping of such.
-Transitions: TypeAlias = dict[str, Any]
+Transitions: TypeAlias = dict[str, Tree]
 #: Transitions of trajectories, one after the other, and the length of each, int64 ``[M]``.
 Trajectories: TypeAlias = tuple[Transitions, np.ndarray]
-#: What `BaseRewardModel.state_dict` returns: tensors, arrays, numbers and containers of them.
-State: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,16 @@ class Shapes:
     obs_shape: int | Sequence[int] | None
     action_shape: int | None
     discrete: bool
+
+
+class HasSpaces(Protocol):
+    """An environment, or a manager of some, as far as its shapes are asked for."""
+
+    @property
+    def observation_space(self) -> object: ...
+
+    @property
+    def action_space(self) -> object: ...
 
 
 class RecentSteps:
@@ -101,7 +111,7 @@ class BaseRewardModel(Configurable):
         networks: Named parts of `state_dict`: modules, optimisers and what else has a state.
     """
 
-    config: dict[str, Any] = dict(type="")
+    config: Config = dict(type="")
     #: Whether `collected` needs whole episodes, each one trajectory.
     needs_episodes = False
     #: Whether its transitions are not those of the policy, so that only a replay buffer takes them.
@@ -154,11 +164,11 @@ class BaseRewardModel(Configurable):
         """Rewrite a batch of training samples just before the policy learns from it."""
         return batch
 
-    def collect_data(self, data: Sequence[Mapping[str, Any]]) -> None:
+    def collect_data(self, data: Sequence[Mapping[str, Tree]]) -> None:
         """`observe` a list of transitions, as a collector returns them."""
         self.observe(*of_rows(data))
 
-    def estimate(self, data: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def estimate(self, data: Sequence[Mapping[str, Tree]]) -> list[Transitions]:
         """Copies of transitions with the rewards of this model, one number each."""
         transitions, _ = self.rewarded(*of_rows(data))
         reward = np.asarray(transitions["reward"], np.float32).reshape(-1, 1)
@@ -215,12 +225,13 @@ class BaseRewardModel(Configurable):
                 )
         return {name: np.asarray(flat[name]) for name in names}
 
-    def _tensor(self, column: Any) -> torch.Tensor:
+    def _tensor(self, column: ArrayLike | torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(np.asarray(column), dtype=torch.float32, device=self._device)
 
-    def _optimize(self, module: torch.nn.Module, **options: Any) -> None:
+    def _optimize(self, module: torch.nn.Module, lr: float, weight_decay: float = 0.0) -> None:
         """Make a module and its optimiser part of the state, for `_descend`."""
-        optimizer = torch.optim.Adam(module.to(self._device).parameters(), **options)
+        parameters = module.to(self._device).parameters()
+        optimizer = torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay)
         self.networks.update(network=module, optimizer=optimizer)
 
     def _descend(self, loss: torch.Tensor) -> float:
@@ -241,7 +252,7 @@ class BaseRewardModel(Configurable):
             writer.add_scalar(f"reward_model_iter/{name}", mean, train_iter)
             writer.add_scalar(f"reward_model_step/{name}", mean, envstep)
 
-    def _require_obs(self) -> Any:
+    def _require_obs(self) -> int | Sequence[int]:
         """The shape of an observation that is a vector or an image."""
         if self._shapes.obs_shape is None:
             raise ConfigError(
@@ -259,7 +270,7 @@ class BaseRewardModel(Configurable):
             )
         return self._shapes.action_shape
 
-    def _as_input(self, action: Any) -> torch.Tensor:
+    def _as_input(self, action: ArrayLike | torch.Tensor) -> torch.Tensor:
         """Actions as a network's input ``[N, A]``: choices as one-hot vectors."""
         rows = self._tensor(action)
         if not self._shapes.discrete:
@@ -269,7 +280,10 @@ class BaseRewardModel(Configurable):
 
 
 def create_reward_model(
-    cfg: EasyDict, device: str = "cpu", tb_logger: ScalarWriter | None = None, env: Any = None
+    cfg: EasyDict,
+    device: str = "cpu",
+    tb_logger: ScalarWriter | None = None,
+    env: HasSpaces | None = None,
 ) -> BaseRewardModel:
     """Build the registered reward model ``cfg.type``; ``cfg.import_names`` are imported first.
 
@@ -286,7 +300,7 @@ def create_reward_model(
     return model
 
 
-def shapes_of(env: Any, cfg: Mapping[str, Any] = {}) -> Shapes:
+def shapes_of(env: HasSpaces | None, cfg: Settings = {}) -> Shapes:
     """The shapes of an environment, if any; ``obs_shape`` and ``action_shape`` of ``cfg`` win."""
     found = {} if env is None else model_shapes(env.observation_space, env.action_space)
     obs_shape, action_shape = (
@@ -302,12 +316,12 @@ def shapes_of(env: Any, cfg: Mapping[str, Any] = {}) -> Shapes:
     )
 
 
-def _as_size(shape: Any) -> Any:
+def _as_size(shape: Tree) -> Tree:
     is_vector = isinstance(shape, list | tuple) and len(shape) == 1
     return shape[0] if is_vector else shape
 
 
-def of_rows(data: Sequence[Mapping[str, Any]]) -> Trajectories:
+def of_rows(data: Sequence[Mapping[str, Tree]]) -> Trajectories:
     columns = as_columns(data)
     if columns is None:
         raise DataError(f"expected transitions of the same keys and shapes, got {data!r:.200}")

@@ -1,7 +1,7 @@
 """Bonuses for novelty: random network distillation and the intrinsic curiosity module."""
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from ding.torch_utils.network import MLP
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.running_mean_std import RunningMeanStd
+from ding.utils.types import Config, Tree
 
 #: Discount of the returns whose standard deviation bonuses are divided by (Burda et al. 2018).
 _DISCOUNT = 0.99
@@ -36,7 +37,7 @@ class CuriosityRewardModel(BaseRewardModel):
     says. A subclass defines `_bonus` and `_loss`, and makes its networks in `build`.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         # What becomes of a bonus: "add" to the reward, "assign" in place of it, or a separate
         # column "intrinsic_reward" ("new").
         intrinsic_reward_type="add",
@@ -136,7 +137,7 @@ class RndRewardModel(CuriosityRewardModel):
     observations normalised by running moments and clipped.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         obs_norm=True,
         obs_norm_clamp_min=-5.0,
         obs_norm_clamp_max=5.0,
@@ -181,13 +182,13 @@ class ICMRewardModel(CuriosityRewardModel):
     β = 0.2 where ``reverse_scale`` is 4.
     """
 
-    config: dict[str, Any] = dict(reverse_scale=4.0)
+    config: Config = dict(reverse_scale=4.0)
 
     def build(self) -> None:
         super().build()
         actions = self._require_actions()
         self._encoder = _features(self._require_obs(), self._cfg.hidden_size_list)
-        size: Any = self._encoder[-1].out_features
+        size: Tree = self._encoder[-1].out_features
         self._inverse = MLP(2 * size, size, actions, 2, output_activation=False)
         self._forward = MLP(size + actions, size, size, 2, output_activation=False)
         parts = nn.ModuleList([self._encoder, self._inverse, self._forward])
@@ -215,7 +216,7 @@ class ICMRewardModel(CuriosityRewardModel):
         return self._cfg.reverse_scale * inverse + forward, facts
 
 
-def _features(shape: Any, sizes: list[int]) -> nn.Sequential:
+def _features(shape: int | Sequence[int], sizes: list[int]) -> nn.Sequential:
     encoder = build_encoder(shape, sizes)
     # Without an activation at the end, whose zeros would hide errors.
     return nn.Sequential(encoder, nn.Linear(encoder.output_size, encoder.output_size))

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from ding.model.common.encoder import build_encoder
 from ding.reward_model.base_reward_model import BaseRewardModel, Transitions, of_rows
 from ding.utils.errors import ConfigError
+from ding.utils.types import Config, Tree
 
 #: Widths of an image's convolutions where a config has fewer.
 _IMAGE_SIZES = [32, 64, 64]
@@ -25,15 +25,16 @@ class RewardNetwork(nn.Module):
         actions: Width of an action as an input; 0 if actions are none.
     """
 
-    def __init__(self, shape: Any, sizes: Sequence[int], actions: int = 0) -> None:
+    def __init__(self, shape: int | Sequence[int], sizes: Sequence[int], actions: int = 0) -> None:
         super().__init__()
-        is_image, width = not isinstance(shape, int), shape
-        if is_image:
+        is_image = not isinstance(shape, int)
+        if not isinstance(shape, int):
             widths = list(sizes) if len(sizes) >= len(_IMAGE_SIZES) else _IMAGE_SIZES
-            self.encoder: nn.Module = build_encoder(shape, widths)
-            width = self.encoder.output_size
+            encoder = build_encoder(shape, widths)
+            self.encoder: nn.Module = encoder
+            width = encoder.output_size
         else:
-            self.encoder = nn.Identity()
+            self.encoder, width = nn.Identity(), shape
         layers: list[nn.Module] = []
         for size in [sizes[-1]] if is_image else sizes:
             layers += [nn.Linear(width + (0 if layers else actions), size), nn.Tanh()]
@@ -48,7 +49,7 @@ class RewardNetwork(nn.Module):
 class DemonstratedRewardModel(BaseRewardModel):
     """Base class of models that receive demonstrations before the first round."""
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         # Of observations and actions; None takes those of the environment.
         obs_shape=None,
         action_shape=None,
@@ -80,7 +81,7 @@ class DemonstratedRewardModel(BaseRewardModel):
             lengths: Number of transitions of each trajectory.
         """
 
-    def load_expert_data(self, data: Sequence[Mapping[str, Any]]) -> None:
+    def load_expert_data(self, data: Sequence[Mapping[str, Tree]]) -> None:
         """`demonstrate` a list of transitions."""
         self.demonstrate(*of_rows(data))
 

@@ -1,7 +1,6 @@
 """Rewards that an adversary or a maximum-entropy model learns from an expert's steps."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,12 +13,13 @@ from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwor
 from ding.rl_utils.log_prob_utils import log_prob
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.types import Config, Tree
 
 
 class _ComparedSteps(DemonstratedRewardModel):
     """Compares batches of an expert's steps with batches of the policy's newest ones."""
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         hidden_size=64,
         # Batches after each collection.
         update_per_collect=100,
@@ -41,7 +41,7 @@ class _ComparedSteps(DemonstratedRewardModel):
     @abstractmethod
     def _loss(
         self, own: dict[str, Tensor], expert: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Any]]:
+    ) -> tuple[Tensor, dict[str, float]]:
         """The loss of two batches, and what to log."""
 
     def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
@@ -99,7 +99,7 @@ class GailRewardModel(_ComparedSteps):
     ``-log(1 - D)``.
     """
 
-    config: dict[str, Any] = dict(type="gail")
+    config: Config = dict(type="gail")
     entry = "serial_pipeline_gail"
 
     def _reward(self, output: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class GailRewardModel(_ComparedSteps):
 
     def _loss(
         self, own: dict[str, Tensor], expert: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Any]]:
+    ) -> tuple[Tensor, dict[str, float]]:
         of_own, of_expert = self._output(own), self._output(expert)
         # -log(1 - D) of own steps and -log D of the expert's, by the logit of D.
         loss = F.softplus(of_own).mean() + F.softplus(-of_expert).mean()
@@ -124,7 +124,7 @@ class GuidedCostRewardModel(_ComparedSteps):
     they were taken; that of the expert's is 1.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         type="guided_cost",
         update_per_collect=10,
         # Not read: the kind of the actions is the environments', all is logged and saved.
@@ -156,7 +156,7 @@ class GuidedCostRewardModel(_ComparedSteps):
 
     def _loss(
         self, own: dict[str, Tensor], expert: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Any]]:
+    ) -> tuple[Tensor, dict[str, float]]:
         of_own, of_expert = self._output(own), self._output(expert)
         cost = torch.cat([of_own, of_expert])
         log_prob_ = torch.cat([own["prob"], expert["prob"]]).clamp(min=1e-6).log()
@@ -165,7 +165,7 @@ class GuidedCostRewardModel(_ComparedSteps):
         return of_expert.mean() + partition, means
 
 
-def _probability(logit: Any, action: np.ndarray) -> np.ndarray:
+def _probability(logit: Tree, action: np.ndarray) -> np.ndarray:
     """With which probability, or density, actions were drawn, ``[N]``."""
     if isinstance(logit, dict):
         parts = {name: torch.as_tensor(np.asarray(part)) for name, part in logit.items()}

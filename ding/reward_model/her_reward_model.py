@@ -1,6 +1,6 @@
 """Hindsight experience replay (Andrychowicz et al. 2017)."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from ding.data import tree_join, tree_take
 from ding.reward_model.base_reward_model import BaseRewardModel, Trajectories, Transitions
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.types import Config
 
 _STRATEGIES = ("future", "final", "episode")
 
@@ -22,7 +23,7 @@ class HerRewardModel(BaseRewardModel):
     of the paper. It succeeds, and ends its episode, if it achieves that goal.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         her_strategy="future",
         her_replay_k=4,
         # Where an observation holds what is achieved, and the goal: [first, end). By default its
@@ -99,7 +100,7 @@ class HerRewardModel(BaseRewardModel):
         return np.random.randint(starts, ends)
 
 
-def _section(name: str, wanted: Any, default: list[int], size: int) -> slice:
+def _section(name: str, wanted: Sequence[int] | None, default: list[int], size: int) -> slice:
     first, end = default if wanted is None else wanted
     if not 0 <= first < end <= size:
         raise ConfigError(

@@ -1,12 +1,11 @@
 """Primal Wasserstein imitation learning (Dadashi et al. 2021)."""
 
-from typing import Any
-
 import numpy as np
 
 from ding.reward_model.base_reward_model import Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
+from ding.utils.types import Config
 
 #: Weights below it are rounding errors.
 _NO_WEIGHT = 1e-9
@@ -25,7 +24,7 @@ class PWILRewardModel(DemonstratedRewardModel):
     that are divided by the expert's standard deviations. A step that finds no weight is paid 0.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         type="pwil",
         # Scale and steepness of rewards.
         alpha=5.0,

@@ -1,7 +1,5 @@
 """Rewards learned from ranked trajectories: T-REX and D-REX (Brown et al. 2019, 2020)."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,6 +9,7 @@ from ding.reward_model.base_reward_model import Trajectories, Transitions
 from ding.reward_model.demonstrated import DemonstratedRewardModel, RewardNetwork
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.errors import DataError
+from ding.utils.types import Config
 
 
 @REWARD_MODEL_REGISTRY.register("trex")
@@ -22,7 +21,7 @@ class TrexRewardModel(DemonstratedRewardModel):
     snippet begins no earlier. The policy's reward is the sigmoid of the prediction.
     """
 
-    config: dict[str, Any] = dict(
+    config: Config = dict(
         type="trex",
         # Of the reward of an observation; a last size of 1 is the output.
         hidden_size_list=[64, 64],
@@ -128,7 +127,7 @@ class DrexRewardModel(TrexRewardModel):
     No reward is used. The noise is added to the expert itself, not to a clone of it.
     """
 
-    config: dict[str, Any] = dict(type="drex")
+    config: Config = dict(type="drex")
     columns = ("obs", "action", "next_obs", "done", "noise")
 
     def _levels(self, transitions: Transitions, starts: np.ndarray) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Losses of advantage actor-critic (Mnih et al. 2016)."""
 
 from collections import namedtuple
-from typing import Any
 
 from ding.rl_utils.log_prob_utils import log_prob_and_entropy
 from ding.rl_utils.nstep import weighted_mean
@@ -10,7 +9,7 @@ a2c_data = namedtuple("a2c_data", ["logit", "action", "value", "adv", "return_",
 a2c_loss = namedtuple("a2c_loss", ["policy_loss", "value_loss", "entropy_loss"])
 
 
-def a2c_error(data: Any) -> a2c_loss:
+def a2c_error(data: a2c_data) -> a2c_loss:
     """Losses with a categorical policy, or with independent normal distributions.
 
     Args:

@@ -6,7 +6,6 @@ them are shared.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 
@@ -14,8 +13,9 @@ from ding.rl_utils.gae import gae, gae_data
 from ding.torch_utils.data_helper import get_null_data
 from ding.utils.data.collate_fn import STATE_KEYS
 from ding.utils.default_helper import lists_to_dicts
+from ding.utils.types import Tree
 
-Row = dict[str, Any]
+Row = dict[str, Tree]
 
 
 class Adder:
@@ -88,7 +88,7 @@ class Adder:
         cum_reward: bool = False,
         correct_terminate_gamma: bool = True,
         gamma: float = 0.99,
-    ) -> deque[Any]:
+    ) -> deque[Row]:
         """Turn one-step rows into n-step rows.
 
         A window ends with the data or where a row is ``done``, whichever comes first. Its row
@@ -110,7 +110,7 @@ class Adder:
             if rows[index].get("done", False):
                 last = index
             ends[index] = min(index + nstep - 1, last)
-        result: deque[Any] = deque()
+        result: deque[Row] = deque()
         for index, end in enumerate(ends):
             row, final = dict(rows[index]), rows[end]
             rewards = [step["reward"] for step in rows[index : end + 1]]
@@ -168,18 +168,18 @@ get_nstep_return_data = Adder.get_nstep_return_data
 get_train_sample = Adder.get_train_sample
 
 
-def _by_name(rows: list[Row]) -> dict[str, Any]:
+def _by_name(rows: list[Row]) -> Row:
     states = [key for key in STATE_KEYS if key in rows[0]]
     plain = [{k: v for k, v in row.items() if k not in states} for row in rows] if states else rows
     by_name = lists_to_dicts(plain, recursive=True)
     return {**by_name, **{key: [row[key] for row in rows] for key in states}}
 
 
-def _flat(value: Any) -> torch.Tensor:
+def _flat(value: Tree) -> torch.Tensor:
     return torch.as_tensor(value).reshape(-1)
 
 
-def _padded(rewards: Sequence[Any], nstep: int) -> torch.Tensor:
+def _padded(rewards: Sequence[Tree], nstep: int) -> torch.Tensor:
     """The rewards as float32 ``[nstep, *]``, without the dimension of a reward of shape (1,)."""
     stacked = torch.stack([torch.as_tensor(reward, dtype=torch.float32) for reward in rewards])
     if stacked.shape[1:] == (1,):

@@ -2,12 +2,12 @@
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
+from ding.utils.types import Tree
 
 dist_1step_td_data = namedtuple(
     "dist_1step_td_data", ["dist", "next_dist", "act", "next_act", "reward", "done", "weight"]
@@ -23,7 +23,7 @@ qrdqn_nstep_td_data = namedtuple(
 
 
 def dist_1step_td_error(
-    data: Any, gamma: float, v_min: float, v_max: float, n_atom: int
+    data: dist_1step_td_data, gamma: float, v_min: float, v_max: float, n_atom: int
 ) -> torch.Tensor:
     """One-step `dist_nstep_td_error` (Bellemare et al. 2017, algorithm 1).
 
@@ -37,13 +37,13 @@ def dist_1step_td_error(
     Returns:
         The loss, a scalar.
     """
-    data = dist_nstep_td_data(*data)
-    data = data._replace(reward=data.reward.unsqueeze(0))
-    return dist_nstep_td_error(data, gamma, v_min, v_max, n_atom)[0]
+    dist, next_dist, act, next_act, reward, done, weight = data
+    steps = dist_nstep_td_data(dist, next_dist, act, next_act, reward.unsqueeze(0), done, weight)
+    return dist_nstep_td_error(steps, gamma, v_min, v_max, n_atom)[0]
 
 
 def dist_nstep_td_error(
-    data: Any,
+    data: dist_nstep_td_data,
     gamma: float,
     v_min: float,
     v_max: float,
@@ -80,7 +80,7 @@ def dist_nstep_td_error(
 
 
 def qrdqn_nstep_td_error(
-    data: Any,
+    data: qrdqn_nstep_td_data,
     gamma: float,
     nstep: int = 1,
     value_gamma: torch.Tensor | None = None,
@@ -115,7 +115,7 @@ def qrdqn_nstep_td_error(
     return weighted_mean(error, weight), error
 
 
-def shape_fn_dntd(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def shape_fn_dntd(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
     """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error`; the others likewise."""
     dist, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
     return [len(reward), *dist.shape]

@@ -3,9 +3,10 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import torch
+
+from ding.utils.types import Config
 
 
 def get_epsilon_greedy_fn(
@@ -44,7 +45,7 @@ class BaseNoise(ABC):
         super().__init__()
 
     @abstractmethod
-    def __call__(self, shape: tuple[Any, ...], device: str) -> torch.Tensor:
+    def __call__(self, shape: tuple[int, ...], device: str) -> torch.Tensor:
         """Draw noise of the given shape."""
 
 
@@ -66,7 +67,7 @@ class GaussianNoise(BaseNoise):
         self._mu = mu
         self._sigma = sigma
 
-    def __call__(self, shape: tuple[Any, ...], device: str) -> torch.Tensor:
+    def __call__(self, shape: tuple[int, ...], device: str) -> torch.Tensor:
         return torch.randn(shape, device=device) * self._sigma + self._mu
 
 
@@ -98,10 +99,10 @@ class OUNoise(BaseNoise):
 
     def reset(self) -> None:
         """Go back to the start."""
-        self._x: Any = self._x0
+        self._x = self._x0
 
     def __call__(
-        self, shape: tuple[Any, ...], device: str, mu: float | None = None
+        self, shape: tuple[int, ...], device: str, mu: float | None = None
     ) -> torch.Tensor:
         if self._x is None or (isinstance(self._x, torch.Tensor) and self._x.shape != shape):
             self._x = torch.zeros(shape, device=device)
@@ -124,7 +125,7 @@ class OUNoise(BaseNoise):
 _NOISES: dict[str, Callable[..., BaseNoise]] = {"gauss": GaussianNoise, "ou": OUNoise}
 
 
-def create_noise_generator(noise_type: str, noise_kwargs: dict[str, Any]) -> BaseNoise:
+def create_noise_generator(noise_type: str, noise_kwargs: Config) -> BaseNoise:
     """Build noise by name.
 
     Args:

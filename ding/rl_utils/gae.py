@@ -2,17 +2,17 @@
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
 from ding.rl_utils.nstep import scan_back, scan_back_numpy
+from ding.utils.types import Tree
 
 gae_data = namedtuple("gae_data", ["value", "next_value", "reward", "done", "traj_flag"])
 
 
-def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
+def gae(data: gae_data, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     """Generalised advantage estimates (Schulman et al. 2016) of trajectories.
 
     Args:
@@ -48,7 +48,7 @@ def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     return scan_back(reward + gamma * next_value - value, factor)
 
 
-def shape_fn_gae(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def shape_fn_gae(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
     """``[T, B]`` of a call of `gae`."""
     return list((args[0] if args else kwargs["data"])[2].shape)
 

@@ -1,16 +1,20 @@
 """N-step returns over batches and trajectories, and scans backwards in time without a loop."""
 
 from collections import namedtuple
-from typing import Any
 
 import numpy as np
 import torch
+
+from ding.utils.types import Tree
 
 nstep_return_data = namedtuple("nstep_return_data", ["reward", "next_value", "done"])
 
 
 def nstep_return(
-    data: Any, gamma: float | list[Any], nstep: int, value_gamma: torch.Tensor | None = None
+    data: nstep_return_data,
+    gamma: float | list[float],
+    nstep: int,
+    value_gamma: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Discounted rewards plus the discounted next value.
 
@@ -27,7 +31,7 @@ def nstep_return(
     reward, next_value, done = data
     if len(reward) != nstep:
         raise ValueError(f"got {len(reward)} rewards per sample, expected nstep={nstep}")
-    discount: Any = gamma
+    discount: Tree = gamma
     if isinstance(gamma, list | tuple | torch.Tensor):
         discount = torch.as_tensor(gamma, dtype=reward.dtype, device=reward.device)
     total = reward[0]
@@ -97,7 +101,7 @@ def scan_back_numpy(delta: np.ndarray, factor: np.ndarray, longest: int) -> np.n
 def nstep_columns(
     reward: np.ndarray,
     done: np.ndarray,
-    next_obs: Any,
+    next_obs: object,
     lengths: np.ndarray,
     nstep: int,
     gamma: float,

@@ -5,12 +5,12 @@ The old policy's outputs are taken as data: no gradient flows into them.
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 
 from ding.rl_utils.log_prob_utils import log_prob, log_prob_and_entropy
 from ding.rl_utils.nstep import weighted_mean
+from ding.utils.types import Tree
 
 ppo_data = namedtuple(
     "ppo_data",
@@ -48,7 +48,7 @@ ppo_policy_loss = namedtuple("ppo_policy_loss", ["policy_loss", "entropy_loss", 
 ppo_info = namedtuple("ppo_info", ["approx_kl", "clipfrac"])
 
 
-def shape_fn_ppo(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def shape_fn_ppo(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
     """``[B, N]`` of a call of ``ppo_error``, or of the logits ``logit_new`` themselves."""
     given = args[0] if args else kwargs.get("data", kwargs.get("logit_new"))
     return list((given if isinstance(given, torch.Tensor) else given[0]).shape)
@@ -75,7 +75,7 @@ def calculate_kl_div(log_ratio: torch.Tensor, kl_type: str) -> torch.Tensor:
 
 
 def ppo_error(
-    data: Any,
+    data: ppo_data,
     clip_ratio: float = 0.2,
     use_value_clip: bool = True,
     dual_clip: float | None = None,
@@ -114,7 +114,7 @@ ppo_error_continuous = ppo_error
 
 
 def ppo_policy_error(
-    data: Any,
+    data: ppo_policy_data,
     clip_ratio: float = 0.2,
     dual_clip: float | None = None,
     entropy_bonus: bool = True,
@@ -157,7 +157,7 @@ def ppo_policy_error(
 
 
 def ppo_policy_error_continuous(
-    data: Any,
+    data: ppo_policy_data,
     clip_ratio: float = 0.2,
     dual_clip: float | None = None,
     kl_type: str = "k1",
@@ -167,7 +167,7 @@ def ppo_policy_error_continuous(
 
 
 def ppo_value_error(
-    data: Any, clip_ratio: float = 0.2, use_value_clip: bool = True
+    data: ppo_value_data, clip_ratio: float = 0.2, use_value_clip: bool = True
 ) -> torch.Tensor:
     """Half the mean squared value error.
 

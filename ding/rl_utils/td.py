@@ -6,8 +6,7 @@ of weight times error, and the errors ``[B]`` themselves, which serve as priorit
 """
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -24,6 +23,7 @@ from ding.rl_utils.dist_td import (
 )
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, of_action, scan_back, weighted_mean
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
+from ding.utils.types import Tree
 
 __all__ = [
     "dist_1step_td_data",
@@ -74,7 +74,7 @@ Loss = tuple[torch.Tensor, torch.Tensor]
 
 
 def q_1step_td_error(
-    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: q_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
 ) -> torch.Tensor:
     """One-step Q-learning; the weighted mean loss alone.
 
@@ -88,7 +88,7 @@ def q_1step_td_error(
 
 
 def q_v_1step_td_error(
-    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: q_v_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
 ) -> Loss:
     """`q_1step_td_error` with the next state's value ``v`` ``[B]`` in ``q_v_1step_td_data``."""
     q, v, act, reward, done, weight = data
@@ -97,7 +97,7 @@ def q_v_1step_td_error(
 
 
 def v_1step_td_error(
-    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: v_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
 ) -> Loss:
     """One-step error of a value.
 
@@ -111,7 +111,7 @@ def v_1step_td_error(
 
 
 def v_nstep_td_error(
-    data: Any,
+    data: v_nstep_td_data,
     gamma: float,
     nstep: int = 1,
     criterion: nn.Module = nn.MSELoss(reduction="none"),
@@ -128,8 +128,8 @@ def v_nstep_td_error(
 
 
 def q_nstep_td_error(
-    data: Any,
-    gamma: float | list[Any],
+    data: q_nstep_td_data,
+    gamma: float | list[float],
     nstep: int = 1,
     cum_reward: bool = False,
     value_gamma: torch.Tensor | None = None,
@@ -166,13 +166,13 @@ def q_nstep_td_error(
 
 
 def q_nstep_td_error_with_rescale(
-    data: Any,
-    gamma: float | list[Any],
+    data: q_nstep_td_data,
+    gamma: float | list[float],
     nstep: int = 1,
     value_gamma: torch.Tensor | None = None,
     criterion: nn.Module = nn.MSELoss(reduction="none"),
-    trans_fn: Any = value_transform,
-    inv_trans_fn: Any = value_inv_transform,
+    trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_transform,
+    inv_trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_inv_transform,
 ) -> Loss:
     """`q_nstep_td_error` of a network that predicts squashed values (Pohlen et al. 2018).
 
@@ -186,7 +186,7 @@ def q_nstep_td_error_with_rescale(
 
 
 def q_nstep_sql_td_error(
-    data: Any,
+    data: q_nstep_td_data,
     gamma: float,
     alpha: float,
     nstep: int = 1,
@@ -210,7 +210,7 @@ def q_nstep_sql_td_error(
     return loss, error, next_value.detach()
 
 
-def td_lambda_error(data: Any, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
+def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
     """Half the mean squared distance of values from their lambda-returns.
 
     Args:
@@ -256,7 +256,7 @@ def generalized_lambda_returns(
 shape_fn_qntd = shape_fn_qntd_rescale = shape_fn_dntd
 
 
-def shape_fn_td_lambda(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def shape_fn_td_lambda(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
     """``[T, B]`` of a call of `td_lambda_error`."""
     return list((args[0] if args else kwargs["data"])[1].shape)
 
@@ -265,7 +265,7 @@ def _target(
     reward: torch.Tensor,
     next_value: torch.Tensor,
     done: torch.Tensor,
-    gamma: float | list[Any],
+    gamma: float | list[float],
     nstep: int,
     cum_reward: bool,
     value_gamma: torch.Tensor | None,

@@ -2,12 +2,12 @@
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 
 from ding.rl_utils.log_prob_utils import log_prob, log_prob_and_entropy
 from ding.rl_utils.nstep import scan_back, weighted_mean
+from ding.utils.types import Tree
 
 vtrace_data = namedtuple(
     "vtrace_data", ["target_output", "behaviour_output", "action", "value", "reward", "weight"]
@@ -62,7 +62,7 @@ def vtrace_advantage(
 
 
 def vtrace_error_discrete_action(
-    data: Any,
+    data: vtrace_data,
     gamma: float | torch.Tensor = 0.99,
     lambda_: float = 0.95,
     rho_clip_ratio: float = 1.0,
@@ -104,7 +104,7 @@ def vtrace_error_discrete_action(
 vtrace_error_continuous_action = vtrace_error_discrete_action
 
 
-def shape_fn_vtrace_discrete_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+def shape_fn_vtrace_discrete_action(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
     """``[T, B, N]``, or ``[T, B, A]``, of a call of the V-trace errors."""
     output = (args[0] if args else kwargs["data"])[0]
     return list((output["mu"] if isinstance(output, Mapping) else output).shape)
