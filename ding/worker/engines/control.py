@@ -157,9 +157,10 @@ class RunControl:
         return all(ended)
 
     @property
-    def address(self) -> str | None:
-        """Where it reports the run's status, and workers join if they can."""
-        return None if self._server is None else self._server.my_address
+    def address(self) -> str:
+        """Where it reports the run's status once it was started, and workers join if they can."""
+        assert self._server is not None
+        return self._server.my_address
 
     # ------------------------------------------------------------------ for the lives of workers
 
@@ -235,7 +236,7 @@ class _Life:
         self._began, self._deadline = time.monotonic(), 0.0
         self._arrival: Arrival | None = None
         self._has_answered, self._in_order = False, True
-        self._asking, self._dropping = threading.Lock(), threading.Lock()
+        self._asking = threading.Lock()
         self._changed = threading.Condition()  # guards what follows, and is notified of it
         self._joined, self._handle = joined, None
         self._cause = ""  # why it has ended, and whether it is started again
@@ -273,13 +274,14 @@ class _Life:
                 self._joined = None
             if self._handle is handle:
                 self._is_news = True
+            if self._handle is handle or self.is_guest:
                 self._end(cause)
 
     def die(self, cause: str, way: Literal["died", "left", "unbuilt"] = "died") -> str:
         """It has died; returns the cause that was reported first."""
         restarts, name = self._control.restarts, self.spec.name
         with self._changed:
-            if not self._is_dead:
+            if not (self._is_dead or self.is_guest):  # those are not started again
                 self._is_dead = self._is_news = True
                 self._is_unbuilt = way == "unbuilt"
                 self._cause, life = cause or "it has ended", time.monotonic() - self._began
@@ -363,7 +365,7 @@ class _Life:
         control, spec, begun, is_news = self._control, self.spec, time.monotonic(), True
         found = self._workers.find(spec, self.die) if self._is_first else None
         if self._starter is not None:
-            self._starter.ensure(spec.name, control.address or "")
+            self._starter.ensure(spec.name, control.address)
         while found is None and (found := self.take_joined()) is None:
             self._check()
             try:
@@ -442,10 +444,10 @@ class _Life:
 
     def _drop(self) -> None:
         """End what the carrier has started, if it has; again does nothing."""
-        with self._dropping:  # a carrier need not expect two at once
+        with self._changed:  # a carrier need not expect two at once
             handle, self._handle = self._handle, None
-            if handle is not None:
-                self._workers.drop(handle)
+        if handle is not None:
+            self._workers.drop(handle)
 
     # ------------------------------------------------------------------ requests
 

@@ -7,9 +7,10 @@ from functools import partial
 import pytest
 
 from ding.interaction.base import split_http_address
+from ding.interaction.master import SlaveConnection, SlaveConnectionProxy
 from ding.worker.engines.carrier import WorkerSpec, built_elsewhere
 from ding.worker.engines.control import RunControl
-from ding.worker.engines.flask_fs import HttpWorkers
+from ding.worker.engines.flask_fs import HttpWorkers, Remote
 from ding.worker.engines.http_worker import Joiner, ask_for_entry
 from ding.worker.learner.comm import NaiveLearner
 from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
@@ -169,6 +170,30 @@ def test_worker_without_a_name_gets_one_that_no_other_is_to_have():
             assert ask_for_entry((host, port), "collector", None, KEY) == {"name": name}
     finally:
         assert control.close(6.0)
+
+
+@pytest.mark.parametrize("its_end", ["the run's end", "its loss"])
+def test_worker_that_has_gone_again_before_it_has_come_is_no_failure(its_end, monkeypatch, caplog):
+    control, arrivals = RunControl(HttpWorkers({"run_key": KEY}), []), Arrivals()
+    control.start(arrivals)
+    at = "127.0.0.1", 1
+    handle = Remote("c9", at, SlaveConnectionProxy(SlaveConnection(*at)))
+    look_after = control.look_after
+
+    def end_first(life):
+        if its_end == "its loss":
+            life.lose(handle, "it has gone")
+        else:
+            control.closing.set()
+        look_after(life)
+
+    monkeypatch.setattr(control, "look_after", end_first)
+    assert control.adopt("collector", "c9", handle)
+    eventually(lambda: not any(thread.name == "keep-c9" for thread in threading.enumerate()))
+    assert control.close(6.0)
+    assert not arrivals.of("fatal")
+    assert not arrivals.of("came")
+    assert "has failed" not in caplog.text
 
 
 def test_worker_that_joins_again_takes_its_own_place(make_control):
