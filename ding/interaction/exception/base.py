@@ -32,6 +32,20 @@ class ResponseException(Exception):
         self.data: Mapping[str, Any] = data or {}
         super().__init__(f"{message} (code {self.code}, HTTP status {self.status_code})")
 
+    @classmethod
+    def of_code(cls: type[_Base], error_code: IntEnum | int | None) -> type[_Base]:
+        """The class of a peer's code; this one for codes that the peer does not have."""
+        return cls.by_code.get(error_code, cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_error(cls: type[_Base], error: HTTPError) -> _Base:
+        """The exception that says what a peer's error answer means."""
+        try:
+            code = get_values_from_response(error.response)[2]
+        except ValueError:
+            code = None
+        return cls.of_code(code if isinstance(code, int) else None)(error)
+
 
 def exception_of(base: type[_Base], code: IntEnum) -> type[_Base]:
     """The exception of a peer's code; it is named after both, and found by it."""
@@ -40,12 +54,3 @@ def exception_of(base: type[_Base], code: IntEnum) -> type[_Base]:
     made = type(name, (base,), {"__doc__": meaning, "__module__": base.__module__})
     base.by_code[code] = made
     return made
-
-
-def error_code(error: HTTPError) -> int | None:
-    """The error code in the body of an answer, if it has one."""
-    try:
-        code = get_values_from_response(error.response)[2]
-    except ValueError:
-        return None
-    return code if isinstance(code, int) else None

@@ -4,9 +4,7 @@ from enum import IntEnum, unique
 from functools import partial
 from typing import ClassVar
 
-from requests.exceptions import HTTPError
-
-from .base import ResponseException, error_code, exception_of
+from .base import ResponseException, exception_of
 
 
 @unique
@@ -45,14 +43,5 @@ MasterSlaveTokenNotGiven = _of(_Code.SLAVE_TOKEN_NOT_GIVEN)
 MasterSlaveTokenInvalid = _of(_Code.SLAVE_TOKEN_INVALID)
 MasterTaskDataInvalid = _of(_Code.TASK_DATA_INVALID)
 
-
-def get_master_exception_class_by_error_code(
-    error_code: MasterErrorCode,
-) -> type[MasterResponseException]:
-    """The class of a code; `MasterResponseException` for codes that a master does not have."""
-    return MasterResponseException.by_code.get(error_code, MasterResponseException)
-
-
-def get_master_exception_by_error(error: HTTPError) -> MasterResponseException:
-    """The exception that says what a master's error answer means."""
-    return get_master_exception_class_by_error_code(error_code(error))(error)  # type: ignore[arg-type]
+get_master_exception_class_by_error_code = MasterResponseException.of_code
+get_master_exception_by_error = MasterResponseException.of_error

@@ -4,9 +4,7 @@ from enum import IntEnum, unique
 from functools import partial
 from typing import ClassVar
 
-from requests.exceptions import HTTPError
-
-from .base import ResponseException, error_code, exception_of
+from .base import ResponseException, exception_of
 
 
 @unique
@@ -51,14 +49,5 @@ SlaveSlaveDisconnectionRefused = _of(_Code.SLAVE_DISCONNECTION_REFUSED)
 SlaveTaskAlreadyExist = _of(_Code.TASK_ALREADY_EXIST)
 SlaveTaskRefused = _of(_Code.TASK_REFUSED)
 
-
-def get_slave_exception_class_by_error_code(
-    error_code: SlaveErrorCode,
-) -> type[SlaveResponseException]:
-    """The class of a code; `SlaveResponseException` for codes that a slave does not have."""
-    return SlaveResponseException.by_code.get(error_code, SlaveResponseException)
-
-
-def get_slave_exception_by_error(error: HTTPError) -> SlaveResponseException:
-    """The exception that says what a slave's error answer means."""
-    return get_slave_exception_class_by_error_code(error_code(error))(error)  # type: ignore[arg-type]
+get_slave_exception_class_by_error_code = SlaveResponseException.of_code
+get_slave_exception_by_error = SlaveResponseException.of_error
