@@ -164,8 +164,8 @@ class Control(Protocol):
         """Notify all workers that the run is over, and end; whether that was done in time."""
 
     @property
-    def address(self) -> str | None:
-        """Where others find it, if it listens."""
+    def address(self) -> str:
+        """Where others find it, once it was started."""
 
 
 # ---------------------------------------------------------------------- data

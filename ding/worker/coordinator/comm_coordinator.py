@@ -93,13 +93,9 @@ class CommCoordinator:
                     self._logger.warning("%s still works", thread.name)
 
     @property
-    def address(self) -> tuple[str, int] | None:
-        """Host and port where others find the run, if they can."""
-        address = self._control.address
-        if address is None:
-            return None
-        host, port, _, _ = split_http_address(address)
-        return host, port
+    def address(self) -> tuple[str, int]:
+        """Host and port where others find the run, once it was started."""
+        return split_http_address(self._control.address)[:2]
 
     def send_collector_task(self, collector_task: Task) -> bool:
         """Give the task to a collector that is free; whether there is one."""

@@ -166,9 +166,8 @@ class Coordinator(RunEvents, Configurable):
             if saved is not None:
                 self.load_state_dict(saved)
             self._comm.start()
-            if self._comm.address is not None:
-                self._address_file = write_address(self.exp_name, self._comm.address)
-                self.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
+            self._address_file = write_address(self.exp_name, self.address)
+            self.view.log(f"the run's page is http://{joined(*self.address)}/")
             self.notify(RunStarted, config=self._main)
             loop = threading.Thread(target=self._loop, name="coordinator", daemon=True)
             loop.start()
@@ -179,15 +178,8 @@ class Coordinator(RunEvents, Configurable):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port where it listens, once it was started.
-
-        Raises:
-            RunError: The engine that carries the run does not listen.
-        """
-        address = self._comm.address
-        if address is None:
-            raise RunError("this coordinator does not listen anywhere: its engine is not by HTTP")
-        return address
+        """Host and port where it listens, once it was started."""
+        return self._comm.address
 
     @property
     def port(self) -> int:

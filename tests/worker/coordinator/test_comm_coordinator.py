@@ -162,7 +162,7 @@ class Peer:
 class FakeControl:
     """Records which workers were released."""
 
-    address = None
+    address = "127.0.0.1:1"
 
     def __init__(self):
         self.released = []
