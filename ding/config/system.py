@@ -178,6 +178,13 @@ def rank_of(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
     return divmod(int(name.removeprefix("learner")), processes_per_learner(system))
 
 
+def place_in_team(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
+    """The rank of a worker's process within its learner, and the number of processes."""
+    if team_of(name, system) is None:
+        return 0, 1
+    return rank_of(name, system)[1], processes_per_learner(system)
+
+
 def kind_of(name: str) -> str:
     """``learner`` or ``collector``, from a worker's name."""
     return name.rstrip("0123456789")

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import socket
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from ding.utils.console import say
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import KEY_FILE, KEY_VARIABLE, make_run_key, read_run_key
+from ding.utils.system_helper import own_address
 from ding.worker.engines.http_worker import ask_for_entry
 from ding.worker.messages import Kind
 
@@ -271,7 +271,9 @@ def _place(entry: EasyDict, host: str | None, port: int | None) -> None:
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
     system = config.system
     if name and name not in system and kind_of(name) == kind and kind in _FURTHER:
-        system[name] = {**worker_of(config, kind, None), "name": name, "port": "auto"}
+        first = worker_of(config, kind, None)
+        if not first.get("multi_gpu"):  # else it has no rank
+            system[name] = {**first, "name": name, "port": "auto"}
     entry = worker_of(config, kind, name)
     # The coordinator of a run on one machine, or one that chooses its port.
     if system.coordinator.port in (None, "auto", 0):
@@ -308,12 +310,10 @@ def _find_own_address(config: EasyDict) -> None:
 
 def _own_host(host: str, port: int) -> str:
     """The address of this host on the way to another one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((host, int(port)))  # sends nothing: it picks the interface
-        except OSError as error:
-            raise ConfigError(f"the coordinator at {host!r} cannot be reached: {error}") from error
-        return probe.getsockname()[0]
+    try:
+        return own_address(host, int(port))
+    except OSError as error:
+        raise ConfigError(f"the coordinator at {host!r} cannot be reached: {error}") from error
 
 
 # ---------------------------------------------------------------------- workers without a config

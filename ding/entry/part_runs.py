@@ -11,12 +11,11 @@ from ding.config.parts import import_names
 from ding.config.system import (
     DEFAULT_ENGINE,
     kind_of,
+    place_in_team,
     processes_per_learner,
-    rank_of,
     team_of,
     worker_names,
 )
-from ding.config.utils import LOOPBACK
 from ding.entry.part_process import PartHandle, Up, run_part
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopSignal, heard_at_once
@@ -29,7 +28,6 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
-from ding.utils.system_helper import find_free_port
 from ding.worker import Coordinator
 from ding.worker.comm_worker import build_service, make_service
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
@@ -91,27 +89,20 @@ def run_coordinator(
     return ending
 
 
-def run_worker(
-    handle: PartHandle,
-    config: EasyDict,
-    name: str,
-    key: str | None,
-    environ: Mapping[str, str] | None = None,
-) -> Ending:
+def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None) -> Ending:
     """Build and run a learner or collector, in this process, until it has to end.
 
     Args:
         config: ``main`` and ``system``.
         name: Such as ``learner0``.
         key: The run's key.
-        environ: Set in the environment, such as by `rank_environ`.
 
     Returns:
         How it ended; `RELEASED` if the coordinator let it go.
     """
     entry = config.system[name]
     entry.run_key = key
-    spec = worker_spec(config, name, environ or {})
+    spec = worker_spec(config, name)
     spec.settle_process()
     worker = make_service(spec.kind, entry)
     handle.on_stop(lambda status, reason: worker.close())
@@ -126,23 +117,6 @@ def run_worker(
         asked = Ending("failed", str(failed))
         say(f"{name}: {failed}", to_stderr=True)
     return asked or RELEASED
-
-
-def rank_environ(name: str, system: Mapping[str, Any], port: int) -> dict[str, str]:
-    """What ``torch.distributed`` needs to know of a learner's process on this machine.
-
-    Args:
-        system: The compiled config's ``system``.
-        port: Where the learner's processes meet.
-    """
-    rank = str(rank_of(name, system)[1])
-    return {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": str(processes_per_learner(system)),
-        "MASTER_ADDR": LOOPBACK,
-        "MASTER_PORT": str(port),
-    }
 
 
 def output_path(exp_name: str, name: str) -> str:
@@ -202,25 +176,17 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
             f"{system.engine.type!r} has no learners of several processes, {DEFAULT_ENGINE!r} and "
             "'ray' have"
         )
-    ports: dict[str, int] = {}
-    specs = []
-    for name in filter(system.__contains__, worker_names(main, system)):
-        team, environ = team_of(name, system), {}
-        if team is not None:
-            # Where they meet; that the host which they will be on has it free is likely.
-            port = ports.setdefault(team, find_free_port(LOOPBACK))
-            environ = rank_environ(name, system, port)
-        specs.append(worker_spec(config, name, environ, output_path(main.exp_name, name)))
-    return specs
+    return [
+        worker_spec(config, name, output_path(main.exp_name, name))
+        for name in worker_names(main, system)
+        if name in system
+    ]
 
 
-def worker_spec(
-    config: EasyDict, name: str, environ: Mapping[str, str], output: str | None = None
-) -> WorkerSpec:
+def worker_spec(config: EasyDict, name: str, output: str | None = None) -> WorkerSpec:
     """What a worker of a compiled config is made of.
 
     Args:
-        environ: What has to be in its environment.
         output: File for what its process prints.
     """
     system = config.system
@@ -230,10 +196,10 @@ def worker_spec(
         build_service,
         system[name],
         env_seeds(config.main.seed, name, 1)[0],
-        environ,
         output,
         system.get("logs", {}),
         team_of(name, system),
+        place_in_team(name, system),
     )
 
 

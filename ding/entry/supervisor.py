@@ -8,8 +8,8 @@ from functools import partial
 
 from easydict import EasyDict
 
-from ding.config.system import kind_of, rank_of, team_of, worker_names
-from ding.config.utils import LOOPBACK, OPEN_PORTS, reachable
+from ding.config.system import kind_of, rank_of, worker_names
+from ding.config.utils import OPEN_PORTS, reachable
 from ding.entry.part_process import (
     Died,
     Ensure,
@@ -19,7 +19,7 @@ from ding.entry.part_process import (
     Up,
     WorkerStarted,
 )
-from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
+from ding.entry.part_runs import output_path, run_coordinator, run_worker
 from ding.entry.run.folder import recorded_ending
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.interaction.base.network import split_http_address
@@ -28,7 +28,6 @@ from ding.utils.console import say
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.processes import Restarts
-from ding.utils.system_helper import ReservedPort
 from ding.worker.engines.carrier import ProcessEnd
 
 _COORDINATOR = "coordinator"
@@ -56,7 +55,6 @@ class Supervisor:
         self._started: float | None = None  # the coordinator was, by the monotonic clock
         #: When the coordinator has to be up, if it is being started, or is to be started again.
         self._due: float | None = None
-        self._group_ports: dict[str, ReservedPort] = {}
         self._cause: Ending | None = None  # why the run is ended from here
         self._verdict: Ending | None = None  # the coordinator's
         self._coordinator_end = "hung"
@@ -79,8 +77,6 @@ class Supervisor:
             self._cause, self._verdict = signalled.ending, None
         finally:
             self._processes.close()
-            for reserved in self._group_ports.values():
-                reserved.close()
         return self._conclusion()
 
     @property
@@ -104,13 +100,7 @@ class Supervisor:
         if entry.port in OPEN_PORTS:  # to others the coordinator connects
             host = reachable(self._config.system.coordinator.host)
             entry.coordinator = [host, split_http_address(address)[1]]
-        environ, team = {}, team_of(name, self._config.system)
-        if team is not None:  # where to find the others that train with it
-            if team not in self._group_ports:
-                self._group_ports[team] = ReservedPort(LOOPBACK)
-            environ = rank_environ(name, self._config.system, self._group_ports[team].port)
-        given = dict(config=self._config, name=name, key=self._key, environ=environ)
-        main = partial(run_worker, **given)
+        main = partial(run_worker, config=self._config, name=name, key=self._key)
         self._processes.start(name, main)
         self._name_processes([name])
 
@@ -237,14 +227,11 @@ def run_ranks(
         for offset, one in enumerate(names):
             system[one].port = port + offset
     processes = Processes({one: output_path(exp_name, one) for one in names})
-    meeting = ReservedPort(LOOPBACK)
-    with StopSignal() as stop, contextlib.closing(meeting), contextlib.closing(processes):
+    with StopSignal() as stop, contextlib.closing(processes):
         stop.patient = True
         try:
             for one in names:
-                environ = rank_environ(one, system, meeting.port)
-                main = partial(run_worker, config=config, name=one, key=key, environ=environ)
-                processes.start(one, main)
+                processes.start(one, partial(run_worker, config=config, name=one, key=key))
             deaths: dict[str, Died] = {}
             while stop.number is None and not deaths:
                 events = processes.wait(math.inf)

@@ -208,9 +208,9 @@ GROUP_REDUCTION = 20.0
 
 # The aggregator is between the coordinator and the team and has to answer before its timeout.
 AGGREGATOR_STEP = 6.0
-AGGREGATOR_START = 30.0
+AGGREGATOR_START = 34.0
 #: Wait for missing learners when a task starts.
-AGGREGATOR_GATHER = 25.0
+AGGREGATOR_GATHER = 18.0
 AGGREGATOR_CLOSE = 15.0
 #: Ending the other learners' tasks after a failure, and looking for its root cause.
 TEAM_ABORT = 16.0

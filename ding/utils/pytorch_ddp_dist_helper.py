@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from easydict import EasyDict
 
+from ding.utils.system_helper import interface_to
+
 if TYPE_CHECKING:
     import torch
     from torch.distributed import ProcessGroup, Work
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_LOOPBACK_INTERFACE = "lo"
 _pending: dict[str, "Work"] = {}
 
 
@@ -182,32 +182,33 @@ def dist_init(
     # torchrun serves a store there itself.
     if store is None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         store = tcp_store(address, number, rank, world_size, timeout)
-    if address in _LOOPBACK and _LOOPBACK_INTERFACE in (name for _, name in socket.if_nameindex()):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK_INTERFACE)
+    # By itself gloo takes the address of the host's name, which may be a loopback one.
+    if interface := interface_to(address):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout, store=store)
     return dist.get_rank(), dist.get_world_size()
 
 
 def tcp_store(
-    host: str, port: int, rank: int, world_size: int, timeout: datetime.timedelta
+    host: str,
+    port: int,
+    rank: int,
+    world_size: int,
+    timeout: datetime.timedelta,
+    listener: socket.socket | None = None,
 ) -> "torch.distributed.TCPStore":
     """A store in which processes meet; process 0 serves it at `host` alone.
 
     By itself ``torch.distributed`` listens on every interface, whatever the host.
+
+    Args:
+        listener: Where process 0 listens already, from `listen_at`.
     """
     from torch.distributed import TCPStore
 
     listen_fd: int | None = None
     if rank == 0:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            listener = socket.create_server((host, port), family=family, backlog=2048)
-        except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:
-                raise
-            # The others reach this one under an address that is not its own.
-            listener = socket.create_server(("", port), family=family, backlog=2048)
-        listen_fd = listener.detach()
+        listen_fd = (listener or listen_at(host, port)).detach()
     return TCPStore(
         host,
         port,
@@ -217,6 +218,18 @@ def tcp_store(
         wait_for_workers=False,
         master_listen_fd=listen_fd,
     )
+
+
+def listen_at(host: str, port: int = 0) -> socket.socket:
+    """Listen at an address of this host; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise
+        # The others reach this one under an address that is not its own.
+        return socket.create_server(("", port), family=family, backlog=2048)
 
 
 def launched_as() -> tuple[int, int]:

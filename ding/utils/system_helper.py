@@ -1,6 +1,7 @@
 """The process, its host, and threads that do not lose errors."""
 
 import contextlib
+import fcntl
 import logging
 import os
 import secrets
@@ -18,6 +19,8 @@ MAX_CAUSE = 300
 _CGROUP = "/sys/fs/cgroup"
 _SMALL = 64 << 20
 _FOUND_NUM = 100
+#: Linux: asks for the address of an interface, with a buffer of that size.
+_SIOCGIFADDR, _IFREQ = 0x8915, 40
 _found: deque[int] = deque(maxlen=_FOUND_NUM)
 _found_lock = threading.Lock()
 _logger = logging.getLogger(__name__)
@@ -25,12 +28,34 @@ _logger = logging.getLogger(__name__)
 
 def get_ip() -> str:
     """The address by which other hosts reach this one; the loopback address without a network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("10.255.255.255", 1))  # sends nothing: UDP only picks the interface
-            return probe.getsockname()[0]
-        except OSError:
-            return NO_NETWORK
+    try:
+        return own_address("10.255.255.255")
+    except OSError:
+        return NO_NETWORK
+
+
+def own_address(host: str, port: int = 9) -> str:
+    """The address of this host on the way to another one.
+
+    Raises:
+        OSError: There is no way to it.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, port))  # sends nothing: UDP only picks the interface
+        return probe.getsockname()[0]
+
+
+def interface_to(host: str) -> str | None:
+    """Name of the network interface on the way to a host; ``None`` if it cannot be found."""
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        own = socket.inet_aton(own_address(host))
+        for _, name in socket.if_nameindex():
+            request = name.encode().ljust(_IFREQ, b"\0")
+            with contextlib.suppress(OSError):  # it has no address
+                if fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24] == own:
+                    return name
+    return None
 
 
 def get_pid() -> int:
@@ -126,50 +151,22 @@ class PropagatingThread(threading.Thread):
         return self.ret
 
 
-class ReservedPort:
-    """A free TCP port that no other program is given until it is closed.
-
-    A server may listen on it meanwhile, as long as that allows addresses to be used again, as
-    servers do.
-
-    Args:
-        host: An address of this machine.
-
-    Attributes:
-        port: The port.
-    """
-
-    def __init__(self, host: str) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((host, 0))
-        except OSError:
-            self._socket.close()
-            raise
-        self.port: int = self._socket.getsockname()[1]
-
-    def close(self) -> None:
-        """Let others have it."""
-        self._socket.close()
-
-
 def find_free_port(host: str) -> int:
     """A free TCP port at `host`, an address of this machine.
 
     The ports found last are not returned again, as their callers may not listen yet. Other
-    programs may take it all the same: `ReservedPort` keeps them from it.
+    programs may take it all the same.
     """
-    held: list[ReservedPort] = []
-    try:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as held:  # so that each try finds another one
+        tries = 0
         while True:
-            held.append(ReservedPort(host))
-            port = held[-1].port
+            probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, 0))
+            port: int = probe.getsockname()[1]
+            tries += 1
             with _found_lock:
-                if port not in _found or len(held) > _FOUND_NUM:
+                if port not in _found or tries > _FOUND_NUM:
                     _found.append(port)
                     return port
-    finally:
-        for one in held:
-            one.close()

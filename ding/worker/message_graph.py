@@ -19,6 +19,7 @@ from ding.worker.engines.carrier import EndWorker
 from ding.worker.messages import (
     CloseTask,
     DemandRequest,
+    OpenMeeting,
     Request,
     ResourceRequest,
     SamplesRequest,
@@ -94,7 +95,7 @@ GRAPH = (
         (ResourceRequest, StartTask, DemandRequest, TrainRequest, CloseTask),
     ),
     Arrow("Control", "BaseCommCollector", (ResourceRequest, EndWorker)),
-    Arrow("Control", "BaseCommLearner", (ResourceRequest, EndWorker)),
+    Arrow("Control", "BaseCommLearner", (ResourceRequest, OpenMeeting, EndWorker)),
     # What it is answered goes to the coordinator and into the buffers.
     Arrow("Core", "Coordinator", methods(RunEvents)),
     Arrow(

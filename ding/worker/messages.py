@@ -1,9 +1,9 @@
 """The messages of a parallel run: what a coordinator requests of its workers, and what they answer.
 
 A collector has four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
-learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Workers ask nothing,
-they report in their answers. How messages travel is the carrier's matter (`ding.worker.seams`);
-over HTTP they are the JSON objects that DI-engine's workers know.
+learner six (`OpenMeeting`, `DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Workers
+ask nothing, they report in their answers. How messages travel is the carrier's matter
+(`ding.worker.seams`); over HTTP they are the JSON objects that DI-engine's workers know.
 """
 
 from collections.abc import Mapping
@@ -148,6 +148,29 @@ class SamplesRequest(Request[SamplesAnswer]):
 
 
 # ---------------------------------------------------------------------- learners
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the processes of one learner meet for a task.
+
+    Attributes:
+        host: Address of rank 0 that the others reach.
+        name: Used for one meeting only.
+        learners: Names of all processes, in the order of their ranks.
+        rank: The rank of the process that is sent this.
+    """
+
+    host: str
+    port: Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
+    name: str
+    learners: tuple[str, ...] = ()
+    rank: Count = 0
+
+
+@dataclass(frozen=True)
+class OpenMeeting(Request[Meeting]):
+    """Listen for the other processes of your learner: in the next task, you are their rank 0."""
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,6 @@ class FakeWorker(_Part):
         assert entry.run_key
         self.kind = "learner" if entry.name.startswith("learner") else "collector"
         self._http = HttpWorker(self, entry, self.coordinator_lost)
-        if entry.get("multi_gpu"):
-            self.say(f"RANK={os.environ.get('RANK')} WORLD_SIZE={os.environ.get('WORLD_SIZE')}")
         self.say(f"coordinator={entry.coordinator[1]}")
 
     def obey(self, order: str) -> None:

@@ -37,25 +37,11 @@ from ding.utils import (
     node_to_host,
 )
 from ding.utils.errors import ConfigError, DataError, UnknownTypeError
-from ding.utils.system_helper import ReservedPort
 
 
 def test_ports_that_were_found_are_not_found_again():
     ports = [find_free_port("127.0.0.1") for _ in range(50)]
     assert len(set(ports)) == 50
-
-
-def test_a_reserved_port_is_for_one_server_alone():
-    reserved = ReservedPort("127.0.0.1")
-    try:
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind(("127.0.0.1", reserved.port))
-        with socket.create_server(("127.0.0.1", reserved.port)) as server:
-            assert server.getsockname()[1] == reserved.port
-    finally:
-        reserved.close()
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", reserved.port))
 
 
 def test_easy_timer_times_its_block():

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
-from ding.utils.json_fields import from_json
+from ding.utils.json_fields import from_json, to_json
 from ding.utils.system_helper import ReportingThread
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
@@ -23,6 +22,7 @@ from ding.worker.messages import (
     DemandRequest,
     Json,
     Kind,
+    OpenMeeting,
     Request,
     ResourceRequest,
     Resources,
@@ -155,9 +155,12 @@ class LearnerTeam(CommWorker):
         self._task_id, self._buffer_id = (None if id_ is None else str(id_) for id_ in given)
         self._left = 0
         self._require_all(durations.AGGREGATOR_GATHER)
-        # Two tries of a task must not meet in each other's group.
-        start = StartTask("learner", {**info, "meeting": random_token()})
-        self._ask_all(start, durations.AGGREGATOR_START)
+        [place] = self._ask({self.names[0]: OpenMeeting()}, durations.AGGREGATOR_STEP)
+        starts = {}
+        for rank, name in enumerate(self.names):
+            meeting = dataclasses.replace(place, learners=tuple(self.names), rank=rank)
+            starts[name] = StartTask("learner", {**info, "meeting": to_json(meeting)})
+        self._ask(starts, durations.AGGREGATOR_START)
 
     def _require_all(self, timeout: float) -> None:
         if missing := self.wait(timeout):

@@ -85,11 +85,10 @@ class WorkerSpec:
         build: Makes its service, where it lives; a function at the top of a module.
         entry: The worker's part of the compiled config.
         seed: Seed of its random numbers; it differs between workers, but not between runs.
-        environ: What has to be in its environment.
         output: File for what its process prints and logs; ``None``: where that goes anyway.
         logs: What it logs; see `ding.utils.log_helper.set_logs`.
-        team: Name of the learner that it is one process of, if that consists of several. They have
-            to be on one host.
+        team: Name of the learner that it is one process of, if that consists of several.
+        place_in_team: The rank of its process within its learner, and the number of processes.
         folder: The run's folder, if the coordinator's process writes it: what the worker writes
             there goes along with its answers.
     """
@@ -99,16 +98,11 @@ class WorkerSpec:
     build: Callable[["WorkerSpec", "Stores"], WorkerService]
     entry: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    environ: Mapping[str, str] = field(default_factory=dict)
     output: str | None = None
     logs: Mapping[str, bool] = field(default_factory=dict)
     team: str | None = None
+    place_in_team: tuple[int, int] = (0, 1)
     folder: str | None = None
-
-    @property
-    def place_in_team(self) -> tuple[int, int]:
-        """The rank of its process within its learner, and the number of processes."""
-        return int(self.environ.get("RANK", 0)), int(self.environ.get("WORLD_SIZE", 1))
 
     def settle_process(self) -> None:
         """Prepare the process that the worker is going to live in, before it is built."""
@@ -117,7 +111,6 @@ class WorkerSpec:
         if self.output is not None:
             redirect_output(self.output)
         set_logs(self.logs)
-        os.environ.update(self.environ)
         set_pkg_seed(self.seed, use_cuda=False)
         if self.kind == "collector" and hasattr(os, "nice"):
             os.nice(COLLECTOR_NICENESS)

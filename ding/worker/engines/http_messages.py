@@ -7,6 +7,7 @@
     {kind}_start_task       task_info                   {message, ...}
     {kind}_close_task                                   the report: {task_id, ...}
     collector_data_task     wait?, quota?, gather?      [chunk, ..., progress], or one of them
+    learner_open_meeting                                {host, port, name}, for ranks other than 0
     learner_get_data_task   wait?                       {task_id, batch_size, cur_learner_iter, ...}
     learner_learn_task      data, wait?                 {task_id, info}
 
@@ -30,6 +31,8 @@ from ding.worker.messages import (
     DemandRequest,
     Json,
     Kind,
+    Meeting,
+    OpenMeeting,
     Request,
     ResourceRequest,
     Resources,
@@ -60,6 +63,7 @@ _REQUESTS: Mapping[Kind, Mapping[str, type[Request[Any]]]] = {
     },
     "learner": {
         "resource": ResourceRequest,
+        "learner_open_meeting": OpenMeeting,
         "learner_start_task": StartTask,
         "learner_get_data_task": DemandRequest,
         "learner_learn_task": TrainRequest,
@@ -188,6 +192,8 @@ def _answer(request: Request[Answer], body: object) -> object:
                 tuple(from_json(ChunkReport, item) for item in items if "data_id" in item),
                 from_json(CollectProgress, progress[-1]) if progress else None,
             )
+        case OpenMeeting():
+            return from_json(Meeting, body)
         case DemandRequest():
             return from_json(Demand, body)
         case TrainRequest():

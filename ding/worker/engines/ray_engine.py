@@ -264,11 +264,11 @@ class RayCarrier(Carrier[RayHandle]):
         if worker.team is None or not bundle:  # without any, there is one node
             return {**own, "label_selector": living}
         rank, size = worker.place_in_team
-        with self._lock:  # all processes of a learner on one node
+        with self._lock:  # all processes of a learner, on one node if that has room
             group = self._teams.get(worker.team)
             if group is None:
                 group = self._teams[worker.team] = placement_group(
-                    [bundle] * size, strategy="STRICT_PACK", bundle_label_selector=[living] * size
+                    [bundle] * size, strategy="PACK", bundle_label_selector=[living] * size
                 )
         return {**own, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
 

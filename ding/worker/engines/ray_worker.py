@@ -23,7 +23,7 @@ import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -159,6 +159,8 @@ class RayWorker:
         self._spec = spec
         context = ray.get_runtime_context()
         self._life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
+        # Other processes of its learner may be on other nodes.
+        spec = replace(spec, entry={**spec.entry, "host": self._life.host})
         artifacts = FolderArtifacts(spec.folder or "")
         try:
             self._worker = Worker.over(spec, Stores(self._store, self._store, artifacts))

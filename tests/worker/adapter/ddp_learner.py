@@ -1,6 +1,6 @@
 """A learner process of several: prints its address, serves until its input ends.
 
-python ddp_learner.py FOLDER RANK, with the variables of torch.distributed in the environment.
+python ddp_learner.py FOLDER RANK
 """
 
 import os
@@ -17,7 +17,7 @@ def main(folder, rank):
     cfg = dict(
         type="flask_fs",
         name=f"learner{rank}",
-        host="127.0.0.1",
+        host=f"127.0.0.{int(rank) + 1}",
         port=int(os.environ.get("TEST_PORT", "0")),
         path_data=os.path.join(folder, "data"),
         path_policy=os.path.join(folder, "policy"),

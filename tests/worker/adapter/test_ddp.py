@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -40,20 +39,11 @@ pytestmark = [
 ]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class LearnerProcess:
-    def __init__(self, folder, rank, port, size=2, seed=0, listen=0):
+    def __init__(self, folder, rank, seed=0, listen=0, **environ):
         env = dict(
             os.environ,
-            RANK=str(rank),
-            WORLD_SIZE=str(size),
-            MASTER_ADDR="127.0.0.1",
-            MASTER_PORT=str(port),
+            **environ,
             OMP_NUM_THREADS="1",
             PYTHONPATH=str(ROOT),
             TEST_SEED=str(seed),
@@ -98,11 +88,10 @@ class Team:
         self.folder = str(folder)
         self.data = SharedFolder(os.path.join(self.folder, "data"))
         SharedFolder(os.path.join(self.folder, "policy"))
-        self.port = free_port()
         self.processes = {}
 
     def process(self, rank, **kwargs):
-        self.processes[rank] = LearnerProcess(self.folder, rank, self.port, **kwargs)
+        self.processes[rank] = LearnerProcess(self.folder, rank, **kwargs)
         return self.processes[rank]
 
 

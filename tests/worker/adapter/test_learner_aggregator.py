@@ -24,6 +24,8 @@ class Recorder(NaiveLearner):
     def _process_task(self, task):
         self.seen.append(dict(task))
         change = self.answers.get(task["name"])
+        if task["name"] == "learner_open_meeting":
+            return {"host": "127.0.0.1", "port": 1, "name": "here"}
         answer = super()._process_task(task) if change is None else change(task)
         own = {"resource": {"ours": True}, "learner_get_data_task": {"batch_num": 4}}
         return {**own.get(task["name"], {}), **answer} if isinstance(answer, dict) else answer

@@ -5,8 +5,17 @@ import threading
 import pytest
 
 from ding.interaction import TaskFail
+from ding.utils.json_fields import from_json
 from ding.worker.adapter.learner_team import LearnerTeam
-from ding.worker.messages import CloseTask, DemandRequest, ResourceRequest, Resources
+from ding.worker.messages import (
+    CloseTask,
+    DemandRequest,
+    Meeting,
+    OpenMeeting,
+    ResourceRequest,
+    Resources,
+    StartTask,
+)
 from ding.worker.seams import Arrival, WorkerFailed, WorkerLost
 
 pytestmark = pytest.mark.timeout(60)
@@ -23,7 +32,7 @@ class Peer:
 
     def ask(self, request, timeout):
         with self.lock:
-            self.asked.append(type(request))
+            self.asked.append(request)
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
         self.began.set()
@@ -73,6 +82,20 @@ def test_a_request_under_way_at_the_end_fails_with_its_cause():
     assert failure.message == "LearnerLost: learner0: it is gone"
 
 
+def test_each_is_sent_its_rank_and_where_rank_0_listens():
+    peers = [Peer(Meeting("10.0.0.1", 4711, "once")), Peer(None), Peer(None)]
+    team = team_of(*peers)
+    team.handle(StartTask("learner", {"task_id": "t"}))
+    team.close()
+    assert [type(request) for request in peers[0].asked] == [OpenMeeting, StartTask]
+    for rank, peer in enumerate(peers):
+        info = peer.asked[-1].info
+        assert info["task_id"] == "t"
+        at = from_json(Meeting, info["meeting"])
+        names = ("learner0", "learner1", "learner2")
+        assert at == Meeting("10.0.0.1", 4711, "once", names, rank)
+
+
 def test_the_others_end_their_tasks_after_the_request_under_way():
     gate = threading.Event()
     slow = Peer(Resources(), gate)
@@ -81,6 +104,6 @@ def test_the_others_end_their_tasks_after_the_request_under_way():
         team.handle(DemandRequest())
     gate.set()
     assert team.wait(30) == []
-    assert slow.asked == [DemandRequest, CloseTask]
+    assert slow.asked == [DemandRequest(), CloseTask("learner")]
     assert slow.most_under_way == 1
     team.close()

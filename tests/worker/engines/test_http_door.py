@@ -1,5 +1,6 @@
 """Workers join over HTTP, answer requests, are released, and join again."""
 
+import queue
 import threading
 from contextlib import ExitStack
 from functools import partial
@@ -140,6 +141,14 @@ def test_the_processes_of_a_learner_join_and_come_as_one():
             arrival = arrivals.next()
             assert (arrival.name, arrival.where) == ("both", "2 processes")
             assert arrival.peer.ask(ResourceRequest(), 5).cpu == 2
+            stray = stack.enter_context(OwnLearner("127.0.0.1", 0, key=KEY))
+            refusals = queue.Queue()
+            address = partial(getattr, stray, "my_address")
+            joiner = Joiner((host, port), "learner", "learner2", address, KEY, None, refusals.put)
+            stack.callback(joiner.close)
+            joiner.start()
+            expected = "the learners of this run are learner0, learner1; it has no learner2"
+            assert expected in refusals.get(timeout=10)
             assert control.awaited() == []
             assert control.close(6.0)
     finally:

@@ -13,14 +13,16 @@ from easydict import EasyDict
 
 from ding.data import Columns
 from ding.envs.running_statistics import merged
-from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE, GLOBAL_HOST, LOCAL_HOST
 from ding.policy import create_policy
 from ding.torch_utils.model_helper import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
 from ding.utils.errors import ConfigError, DingError
+from ding.utils.system_helper import own_address
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
+from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.policy_publisher import (
     PUBLISHED,
     SendLearnInfoHook,
@@ -29,7 +31,6 @@ from ding.worker.learner.comm.policy_publisher import (
 )
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import (
-    LearnerGroup,
     LearnerTaskInfo,
     LearnInfo,
     TrainingTask,
@@ -40,6 +41,7 @@ from ding.worker.messages import (
     DemandRequest,
     Json,
     Kind,
+    OpenMeeting,
     Request,
     Resources,
     Task,
@@ -52,6 +54,8 @@ from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
+#: Hosts of a config that do not name an address for others.
+_UNNAMED = (None, "", "localhost", LOCAL_HOST, GLOBAL_HOST)
 
 
 class BaseCommLearner(CommWorker):
@@ -63,8 +67,8 @@ class BaseCommLearner(CommWorker):
     Args:
         cfg: As `CommWorker` takes it; ``send_policy_freq``; ``prefetch``, batches that wait ready;
             ``iteration_timeout`` and ``heartbeat_tolerance`` in seconds; ``multi_gpu``: whether
-            this is one of several processes that train together (the environment says which, and
-            each task forms a new group).
+            this is one of several processes that train together (each task says which, and forms
+            a new group).
     """
 
     kind: Kind = "learner"
@@ -74,8 +78,8 @@ class BaseCommLearner(CommWorker):
         self._learner_uid = get_task_uid()
         self._timer = EasyTimer()  # for subclasses
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
-        self._group = LearnerGroup() if self._multi_gpu else None
-        self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
+        self._group = LearnerGroup()
+        self._rank, self._world_size = 0, 1  # in the task
         self._lock = threading.Lock()
         self._task: TrainingTask | None = None  # the one that the coordinator works with
         self._last_task: TrainingTask | None = None  # perhaps still at its end
@@ -185,6 +189,8 @@ class BaseCommLearner(CommWorker):
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
         match request:
+            case OpenMeeting():
+                return self._group.open(self._own_host())
             case DemandRequest():
                 return self._demand(request)
             case TrainRequest():
@@ -200,15 +206,16 @@ class BaseCommLearner(CommWorker):
         self._leave_task()
         if self._last_task is not None:
             self._give_up_if_hung(self._last_task)  # its state has to be saved
-        leave_group = None if self._group is None else self._group.leave
         try:
+            info = LearnerTaskInfo.of(given)
+            self._rank, self._world_size = self._place(info)
             task = TrainingTask(
-                LearnerTaskInfo.of(given),
+                info,
                 self._name,
                 self._cfg,
                 self.send_policy,
                 self._is_in_touch,
-                leave_group if self._world_size > 1 else None,
+                self._group.leave if self._world_size > 1 else None,
             )
             with self._lock:
                 self._task = self._last_task = task
@@ -221,6 +228,17 @@ class BaseCommLearner(CommWorker):
         except DingError as error:
             raise ErrorReport.of(error).task_fail() from error
 
+    def _place(self, info: LearnerTaskInfo) -> tuple[int, int]:
+        """The rank in a task, and the number of processes that train together."""
+        if not self._multi_gpu:
+            return 0, 1
+        if info.meeting is None:
+            raise ConfigError(
+                f"{self._name} is one of several processes that train together, but its "
+                "coordinator has no others for it: both need the same learner_gpu_num"
+            )
+        return info.meeting.rank, len(info.meeting.learners)
+
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
         self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
@@ -232,8 +250,8 @@ class BaseCommLearner(CommWorker):
             self._rank == 0,
             lambda: None if task.replay is None else task.replay.state_dict(),
         )
-        if self._group is not None:
-            self._group.meet(info.meeting or str(info.task_id))
+        if info.meeting is not None and self._multi_gpu:
+            self._group.meet(info.meeting)
         learner = self._create_learner(vars(info), self._batches(task))
         learner.send_policy = task.send_policy  # type: ignore[attr-defined]
         for hook in self.hooks4call:
@@ -347,10 +365,16 @@ class BaseCommLearner(CommWorker):
     def _finish(self) -> None:
         if self._last_task is not None:
             self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
-        if self._group is not None:
-            self._group.close()
+        self._group.close()
         for replay in self.replays.values():
             replay.close()
+
+    def _own_host(self) -> str:
+        """The address at which others reach this host."""
+        host, coordinator = self._cfg.get("host"), self._cfg.get("coordinator")
+        if host not in _UNNAMED:
+            return str(host)
+        return own_address(coordinator[0] or LOCAL_HOST) if coordinator else LOCAL_HOST
 
     def _is_in_touch(self) -> bool:
         """Whether the coordinator probably still uses this learner, and not another one."""

@@ -7,22 +7,20 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any, cast
 
 import torch
 
-from ding.utils import dist_finalize, dist_init, durations, launched_as
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
-from ding.utils.pytorch_ddp_dist_helper import tcp_store
 from ding.utils.usage import reported_usage
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
+from ding.worker.messages import Json, Meeting, Task, TaskReport, TrainAnswer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay
 from ding.worker.seams import State
 
@@ -45,7 +43,7 @@ class LearnerTaskInfo:
         policy_id: Name under which the weights are published.
         learner_cfg: With ``exp_name``.
         state_path: Where the learner's state is kept; ``None``: nowhere.
-        meeting: Name of the meeting of processes that train together.
+        meeting: Where the processes meet that train together; ``None``: it trains alone.
     """
 
     task_id: str | None
@@ -57,7 +55,7 @@ class LearnerTaskInfo:
         default_factory=dict, metadata=called("replay_buffer_cfg")
     )
     state_path: str | None = None
-    meeting: str | None = None
+    meeting: Meeting | None = None
 
     @classmethod
     def of(cls, task: Task) -> "LearnerTaskInfo":
@@ -78,55 +76,6 @@ class LearnerTaskInfo:
         home, path = os.path.realpath(self.exp_name), os.path.realpath(self.state_path)
         is_below = path.startswith(home + os.sep)
         return os.path.relpath(path, home) if is_below else self.state_path
-
-
-class LearnerGroup:
-    """The process group of the learners that train one policy together; made for each task.
-
-    A group in which one process failed cannot be repaired; a new one may include a restarted
-    process. ``launched_as`` is rank and number of processes, from the environment.
-    """
-
-    def __init__(self) -> None:
-        self.launched_as = launched_as()
-        self._server: Any = None
-
-    def meet(self, name: str) -> None:
-        """Wait for the other ranks under a name that is used once.
-
-        Raises:
-            RuntimeError: They have not come in time.
-        """
-        from torch.distributed import PrefixStore
-
-        dist_finalize()
-        rank, size = self.launched_as
-        if size > 1:
-            store = PrefixStore(name, self._store())
-            store.set(f"here_{rank}", "")
-            everybody = [f"here_{other}" for other in range(size)]
-            store.wait(everybody, timedelta(seconds=durations.GROUP_MEET))
-            dist_init(timeout=timedelta(seconds=durations.GROUP_REDUCTION), store=store)
-
-    @staticmethod
-    def leave() -> None:
-        """Leave the group; ranks that wait for this one get an error."""
-        dist_finalize()
-
-    def close(self) -> None:
-        self.leave()
-        self._server = None
-
-    def _store(self) -> Any:
-        if self._server is not None:
-            return self._server
-        rank, size = self.launched_as
-        host = os.environ.get("MASTER_ADDR", "127.0.0.1")
-        port = int(os.environ.get("MASTER_PORT", "10314"))
-        store = tcp_store(host, port, rank, size, timedelta(seconds=durations.GROUP_MEET))
-        if rank == 0:
-            self._server = store  # it serves the others in later tasks as well
-        return store
 
 
 class TrainingTask:

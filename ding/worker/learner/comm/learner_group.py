@@ -1,0 +1,113 @@
+"""The processes of one learner: where they meet, and the group that they train in."""
+
+import os
+import socket
+from datetime import timedelta
+from typing import Any
+
+from ding.interaction.base import random_token
+from ding.interaction.slave import TaskFail
+from ding.utils import dist_finalize, dist_init, durations
+from ding.utils.errors import ConfigError
+from ding.utils.pytorch_ddp_dist_helper import listen_at, tcp_store
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import Meeting
+
+
+class LearnerGroup:
+    """A ``torch.distributed`` group of processes on any hosts, formed again for each task.
+
+    A group in which one process failed cannot be repaired; a new one may include a restarted
+    process. Each method raises a `TaskFail` that names what was expected.
+    """
+
+    def __init__(self) -> None:
+        self._listener: socket.socket | None = None
+        self._store: Any = None  # rank 0's serves the others
+
+    def open(self, host: str) -> Meeting:
+        """As rank 0, listen for the others at an address of this host."""
+        self._close_listener()
+        try:
+            self._listener = listen_at(host)
+        except OSError as error:
+            raise _failure(f"cannot listen for the others at {host}: {error}") from error
+        return Meeting(host, self._listener.getsockname()[1], random_token())
+
+    def meet(self, meeting: Meeting) -> None:
+        """Wait for the other ranks, and form a group with them."""
+        _check_environment(meeting)
+        dist_finalize()
+        host, port, rank, size = meeting.host, meeting.port, meeting.rank, len(meeting.learners)
+        self._store = self._reach_store(meeting)
+        self._wait_for_others(meeting)
+        limit = timedelta(seconds=durations.GROUP_REDUCTION)
+        dist_init("nccl", host, str(port), rank, size, limit, self._store)
+
+    @staticmethod
+    def leave() -> None:
+        """Leave the group; ranks that wait for this one get an error."""
+        dist_finalize()
+
+    def close(self) -> None:
+        self.leave()
+        self._close_listener()
+        self._store = None
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _reach_store(self, meeting: Meeting) -> Any:
+        from torch.distributed import PrefixStore
+
+        listener, self._listener = self._listener, None
+        rank, limit = meeting.rank, timedelta(seconds=durations.GROUP_MEET)
+        if rank == 0 and listener is None:
+            raise _failure("rank 0 was given a task before it was asked to listen for the others")
+        at = (meeting.host, meeting.port)
+        try:
+            store = tcp_store(*at, rank, len(meeting.learners), limit, listener)
+        except RuntimeError as error:
+            cause = str(error).partition("\n")[0]
+            raise _failure(
+                f"cannot reach {meeting.learners[0]} (rank 0) at {at[0]}:{at[1]} within "
+                f"{durations.GROUP_MEET:g} s; this host needs a way to that address ({cause})"
+            ) from error
+        return PrefixStore(meeting.name, store)
+
+    def _wait_for_others(self, meeting: Meeting) -> None:
+        from torch.distributed import DistStoreError
+
+        store, keys = self._store, [f"here_{name}" for name in meeting.learners]
+        store.set(keys[meeting.rank], "")
+        try:
+            store.wait(keys, timedelta(seconds=durations.GROUP_MEET))
+        except DistStoreError as error:
+            missing = [
+                f"{name} (rank {rank})"
+                for rank, name in enumerate(meeting.learners)
+                if not store.check([keys[rank]])
+            ]
+            raise _failure(
+                f"of {len(keys)} processes that train together, {', '.join(missing)} did not come "
+                f"to {meeting.host}:{meeting.port} within {durations.GROUP_MEET:g} s",
+                of_group=True,
+            ) from error
+
+
+def _check_environment(meeting: Meeting) -> None:
+    """Compare with what a launcher such as ``torchrun`` has set."""
+    for variable, expected in (("RANK", meeting.rank), ("WORLD_SIZE", len(meeting.learners))):
+        given = os.environ.get(variable, str(expected))
+        if given != str(expected):
+            raise ConfigError(
+                f"{variable}={given} in the environment, expected {expected}: in its run, "
+                f"{meeting.learners[meeting.rank]} is rank {meeting.rank} of "
+                f"{', '.join(meeting.learners)}"
+            )
+
+
+def _failure(cause: str, of_group: bool = False) -> TaskFail:
+    return ErrorReport("MeetingFailed", cause, of_group=of_group).task_fail()
