@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.config.check import Notes, Problems, at, check_ranges, is_int, is_number, put
+from ding.config.check import Notes, Problems, check_ranges, is_int, is_number
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.schema import OLD_NAMES, TWINS
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
+from ding.utils.settings import Settings, SettingsDict, at, has, put
 
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")
@@ -27,11 +27,11 @@ def twins_of(path: str) -> list[str]:
     return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
 
 
-def settle_copies(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
+def settle_copies(cfg: EasyDict, user: Settings, notes: Notes) -> None:
     """Give what the merged config keeps twice the value that the user wrote, in place."""
     for first, second in TWINS:
         # What only some policies have, such as `action_space`, is not forced upon others.
-        known = first.startswith("env.") or _has(cfg, first)
+        known = first.startswith("env.") or has(cfg, first)
         if not known or not isinstance(at(cfg, second.rpartition(".")[0]), dict):
             continue
         if second == "policy.model.action_space" and at(cfg, second) not in _SPACES:
@@ -39,19 +39,19 @@ def settle_copies(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
         wanted, copy = at(user, first), at(user, second)
         if wanted is None and copy is not None:
             put(cfg, first, copy)
-        elif at(cfg, first) is not None and (_has(cfg, second) or second.startswith(_ALWAYS)):
+        elif at(cfg, first) is not None and (has(cfg, second) or second.startswith(_ALWAYS)):
             put(cfg, second, at(cfg, first))
             if wanted is not None and copy is not None and wanted != copy:
                 notes.adapt(f"{first}={wanted!r} counts, not {second}={copy!r}")
 
 
-def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
+def take_old_names(user: EasyDict, defaults: Settings) -> None:
     """Let keys of older configs set what has another name now, in place."""
     policy, known = user.policy, defaults["policy"]
     for old, new in OLD_NAMES:
         value = at(user, old)
-        renamed = _has(defaults, new) and not _has(defaults, old)
-        if value is not None and renamed and not _has(user, new):
+        renamed = has(defaults, new) and not has(defaults, old)
+        if value is not None and renamed and not has(user, new):
             put(user, new, value)
     own_words = policy.get("action_space"), at(policy, "model.action_space")
     is_older = "action_space" in known and "continuous" not in known and own_words == (None, None)
@@ -59,18 +59,13 @@ def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
         policy.action_space = "continuous" if policy.continuous else "discrete"
 
 
-def without_copies(main: dict[str, Any]) -> dict[str, Any]:
+def without_copies(main: SettingsDict) -> SettingsDict:
     """A compiled config with each setting only where users set it, changed in place."""
     for first, second in TWINS:
         section, _, key = second.rpartition(".")
-        if _has(main, second) and _has(main, first) and at(main, second) == at(main, first):
+        if has(main, second) and has(main, first) and at(main, second) == at(main, first):
             del at(main, section)[key]
     return main
-
-
-def _has(cfg: Any, path: str) -> bool:
-    section, _, key = path.rpartition(".")
-    return key in (at(cfg, section) or {})
 
 
 def adapt(cfg: EasyDict, notes: Notes) -> None:
@@ -146,9 +141,7 @@ def _counts_of(kind: str) -> tuple[str, str]:
 _COLLECTORS = {"solo": ("zergling",), "one_vs_one": ("marine", "zergling")}
 
 
-def find_contradictions(
-    cfg: Mapping[str, Any], complete: bool, problems: Problems, parallel: bool
-) -> None:
+def find_contradictions(cfg: Settings, complete: bool, problems: Problems, parallel: bool) -> None:
     """Report values of a completed config that cannot be.
 
     Args:
@@ -170,7 +163,7 @@ def find_contradictions(
         )
 
 
-def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
+def _check_parallel(cfg: Settings, problems: Problems) -> None:
     policy = cfg.get("policy", {})
     if policy.get("on_policy"):
         type_ = str(policy.get("type")).removesuffix("_command")
@@ -190,7 +183,7 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
         )
 
 
-def _check_parallel_rewards(cfg: Mapping[str, Any], problems: Problems) -> None:
+def _check_parallel_rewards(cfg: Settings, problems: Problems) -> None:
     type_ = at(cfg, "reward_model.type")
     policy = cfg.get("policy", {})
     if type_ == "her":
@@ -210,7 +203,7 @@ def _check_parallel_rewards(cfg: Mapping[str, Any], problems: Problems) -> None:
         )
 
 
-def _check_values(cfg: Mapping[str, Any], problems: Problems) -> None:
+def _check_values(cfg: Settings, problems: Problems) -> None:
     goal = at(cfg, "env.stop_value")
     goals = goal if isinstance(goal, list | tuple | np.ndarray) and len(goal) else [goal]
     if goal is not None and not all(is_number(one) for one in goals):
@@ -239,5 +232,5 @@ def _check_values(cfg: Mapping[str, Any], problems: Problems) -> None:
             )
 
 
-def _are_sizes(*values: Any) -> bool:
+def _are_sizes(*values: object) -> bool:
     return all(is_int(value) and value >= 1 for value in values)

@@ -3,13 +3,14 @@
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import UnionType
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.config.schema import RANGES, SCHEMA
 from ding.utils.errors import ConfigError
+from ding.utils.settings import Settings, SettingsDict, at
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
 _TELLING = 4  # letters from which a slip in a key shows which one was meant, in any section
@@ -42,7 +43,7 @@ class Notes:
     unknown: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
     adapted: list[str] = field(default_factory=list)
-    changed: dict[str, dict[str, tuple[Any, Any]]] = field(default_factory=dict)
+    changed: dict[str, dict[str, tuple[object, object]]] = field(default_factory=dict)
 
     def ignore_sections(self) -> None:
         """Report sections that scripts read, and no run of this package, with the reason."""
@@ -74,7 +75,7 @@ class Notes:
         return "\n".join(lines)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SettingsDict:
         """The same for ``run.json``; only what there is."""
         facts = dict(unknown_keys=self.unknown, unused_keys=self.unused, adapted=self.adapted)
         return {name: value for name, value in facts.items() if value}
@@ -114,7 +115,7 @@ class KeyChecker:
 
     def __init__(
         self,
-        known: Mapping[str, Any],
+        known: Settings,
         open_paths: Collection[str],
         problems: Problems,
         notes: Notes,
@@ -132,11 +133,11 @@ class KeyChecker:
         self._places: dict[str, list[str]] = {}
         self._index(known, "")
 
-    def check(self, user: Any) -> None:
+    def check(self, user: SettingsDict) -> None:
         """Check a whole config; floats such as ``1e5`` in place of integers become integers."""
         self._check(user, self._known, "")
 
-    def _check(self, user: Any, known: Mapping[str, Any], path: str) -> None:
+    def _check(self, user: SettingsDict, known: Settings, path: str) -> None:
         for key in list(user):
             where = f"{path}.{key}" if path else str(key)
             if not isinstance(key, str):
@@ -154,7 +155,7 @@ class KeyChecker:
                 fraction = is_int(known[key]) and where not in self._counts
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
-    def _check_value(self, value: Any, default: Any, where: str) -> None:
+    def _check_value(self, value: Any, default: object, where: str) -> None:
         words, types = _kind(default)
         is_bool = isinstance(value, bool | np.bool_)  # True is an integer to Python
         is_wrong = not isinstance(value, types) or is_bool != isinstance(default, bool)
@@ -168,7 +169,7 @@ class KeyChecker:
                     self._problems.add(f"{where}[{index}] must be an integer, got {_show(item)}")
 
     def _report_unknown(
-        self, key: str, path: str, where: str, known: Mapping[str, Any], user: Mapping[str, Any]
+        self, key: str, path: str, where: str, known: Settings, user: Settings
     ) -> None:
         prefix, strict = f"{path}." if path else "", self._strict
         if not isinstance(strict, bool):
@@ -190,7 +191,7 @@ class KeyChecker:
             there = ", ".join(sorted(known)) or "none"
             self._problems.add(f"unknown key {where}: known keys there: {there}")
 
-    def _nearest(self, key: str, prefix: str, known: Mapping[str, Any]) -> str:
+    def _nearest(self, key: str, prefix: str, known: Settings) -> str:
         """The key of another place with this name, or one edit away, or else the sibling most like
         it; may be empty."""
         places = [] if key in _ANYWHERE else self._places.get(key, [])
@@ -203,7 +204,7 @@ class KeyChecker:
             return prefix + near[0]
         return " or ".join(places[:3])
 
-    def _index(self, known: Mapping[str, Any], path: str) -> None:
+    def _index(self, known: Settings, path: str) -> None:
         for key, value in known.items():
             where = f"{path}.{key}" if path else key
             self._places.setdefault(key, []).append(where)
@@ -225,16 +226,17 @@ def one_edit_apart(first: str, second: str) -> bool:
     )
 
 
-def is_int(value: Any) -> bool:
+def is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     return is_int(value) or isinstance(value, float | np.floating)
 
 
+_Types: TypeAlias = type | UnionType
 #: Kinds of defaults: names, and the types that a value of each may have; the first match counts.
-_KINDS: tuple[tuple[Any, str, Any], ...] = (
+_KINDS: tuple[tuple[_Types, str, _Types], ...] = (
     (bool, "True or False", bool | np.bool_),
     (int | np.integer, "an integer", int | np.integer),
     (float, "a number", int | float | np.integer | np.floating),
@@ -243,38 +245,23 @@ _KINDS: tuple[tuple[Any, str, Any], ...] = (
 )
 
 
-def _kind(default: Any) -> tuple[str, Any]:
+def _kind(default: object) -> tuple[str, _Types]:
     """What may replace ``default``: the name of the kind, and its types."""
     found = ((words, types) for kind, words, types in _KINDS if isinstance(default, kind))
     return next(found, ("", object))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def at(config: Any, path: str) -> Any:
-    """The value at a dotted path, ``None`` if it or a section on the way is missing."""
-    for key in path.split("."):
-        config = config.get(key) if isinstance(config, Mapping) else None
-    return config
-
-
-def put(config: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a dotted path; sections that are missing are made."""
-    *way, last = path.split(".")
-    for key in way:
-        config = config.setdefault(key, EasyDict())
-    config[last] = value
-
-
-def require(config: Mapping[str, Any], path: str, what: str, problems: Problems) -> None:
+def require(config: Settings, path: str, what: str, problems: Problems) -> None:
     """Report a key that has no default and is missing."""
     if at(config, path) is None:
         problems.add(f"missing key {path}: {what}")
 
 
-def check_ranges(config: Mapping[str, Any], problems: Problems) -> None:
+def check_ranges(config: Settings, problems: Problems) -> None:
     """Report numbers that are out of the range that the schema has for their key."""
     for key in SCHEMA:
         section, _, name = key.path.rpartition(".")

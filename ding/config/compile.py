@@ -2,21 +2,22 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from easydict import EasyDict
 
-from ding.config.check import Notes, at
+from ding.config.check import Notes
 from ding.config.complete import Request, complete, read
 from ding.config.defaults import layered
-from ding.config.parts import default_config
+from ding.config.parts import Part, default_config
 from ding.config.save import save_run_config
 from ding.utils import broadcast_object_list, get_rank, get_world_size
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import is_locked
 from ding.utils.run_log import never_began
+from ding.utils.settings import EnvSetting, Settings, at
 from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 
 _logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ else:
 
 
 def compile_config(
-    cfg: Mapping[str, Any],
+    cfg: Settings,
     env_manager: type | None = None,
     policy: type | None = None,
     learner: type = BaseLearner,
@@ -46,7 +47,7 @@ def compile_config(
     world_model: type | None = None,
     seed: int = 0,
     auto: bool = False,
-    create_cfg: Mapping[str, Any] | None = None,
+    create_cfg: Settings | None = None,
     save_cfg: bool = True,
     save_path: str = "total_config.py",
     renew_dir: bool = True,
@@ -105,7 +106,7 @@ def compile_config(
         (64, 0.001)
     """
     notes = Notes()
-    given: dict[str, Any] = {"env": env, "reward_model": reward_model}
+    given: dict[str, Part] = {"env": env, "reward_model": reward_model}
     if not auto:
         if policy is None and not at(create_cfg or {}, "policy.type"):
             raise ConfigError(
@@ -135,10 +136,10 @@ def compile_config(
 
 
 def compile_run_config(
-    main_config: Mapping[str, Any],
-    create_config: Mapping[str, Any],
+    main_config: Settings,
+    create_config: Settings,
     seed: int = 0,
-    env_setting: Sequence[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     notes: Notes | None = None,
     **options: Any,
 ) -> EasyDict:

@@ -5,26 +5,26 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Notes, at
+from ding.config.check import Notes
 from ding.config.compile import CompiledConfig, new_folder
 from ding.config.complete import Request, Strict, complete, copied, read, unshared
 from ding.config.save import save_run_config
 from ding.config.system import complete_system, kind_of, settle_engine
-from ding.config.utils import fill_tables, set_host_port, set_system_cfg
+from ding.config.utils import Hosts, fill_tables, set_host_port, set_system_cfg
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.settings import Settings, SettingsDict, at
 
 _logger = logging.getLogger(__name__)
 
 
 def compile_config_parallel(
-    cfg: Mapping[str, Any],
-    create_cfg: Mapping[str, Any],
-    system_cfg: Mapping[str, Any],
+    cfg: Settings,
+    create_cfg: Settings,
+    system_cfg: Settings,
     seed: int = 0,
     save_cfg: bool = True,
     save_path: str = "total_config.py",
@@ -77,8 +77,8 @@ def compile_config_parallel(
 def place_parts(
     config: EasyDict,
     platform: str,
-    hosts: tuple[Any, Any, Any],
-    ports: tuple[Any, Any, Any],
+    hosts: tuple[Hosts, Hosts, Hosts],
+    ports: tuple[int | None, int | None, int | None],
     joining: bool = False,
 ) -> None:
     """Give the parts of a completed config their hosts and ports, in place.
@@ -106,9 +106,9 @@ def place_parts(
 
 
 def compile_joining(
-    cfg: Mapping[str, Any],
-    create_cfg: Mapping[str, Any],
-    system_cfg: Mapping[str, Any],
+    cfg: Settings,
+    create_cfg: Settings,
+    system_cfg: Settings,
     seed: int = 0,
     notes: Notes | None = None,
     strict: Strict = False,
@@ -131,9 +131,9 @@ def compile_joining(
 
 
 def complete_parallel(
-    cfg: Mapping[str, Any],
-    create_cfg: Mapping[str, Any],
-    system_cfg: Mapping[str, Any],
+    cfg: Settings,
+    create_cfg: Settings,
+    system_cfg: Settings,
     seed: int = 0,
     notes: Notes | None = None,
     strict: Strict = False,
@@ -157,7 +157,7 @@ def complete_parallel(
     return config
 
 
-def move_folders(system: dict[str, Any], old: str, new: str) -> None:
+def move_folders(system: SettingsDict, old: str, new: str) -> None:
     """Keep the shared folders in the run's folder when that gets another name."""
     before, now = os.path.abspath(old), os.path.abspath(new)
     for key in ("path_data", "path_policy"):
@@ -169,16 +169,14 @@ def move_folders(system: dict[str, Any], old: str, new: str) -> None:
 _PARALLEL_ONLY = ("collector", "commander", "comm_learner", "comm_collector", "league")
 
 
-def is_parallel(create: Any) -> bool:
+def is_parallel(create: object) -> bool:
     """Whether a ``create_config`` names parts of parallel mode."""
     return isinstance(create, Mapping) and (
         "comm_collector" in create or at(create, "collector.type") in PARALLEL_COLLECTOR_REGISTRY
     )
 
 
-def serial_form(
-    main: Mapping[str, Any], create: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def serial_form(main: Settings, create: Settings) -> tuple[SettingsDict, SettingsDict]:
     """The configs of a parallel run for a serial one, or for evaluating what it trained.
 
     Parts and settings that only parallel mode has are left out.

@@ -6,7 +6,7 @@ changes nothing that it is given. What each one changed is recorded (`Notes.chan
 """
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.adapt import adapt, find_contradictions, settle_copies, take_old_names
-from ding.config.check import KeyChecker, Notes, Problems, at, put, require
+from ding.config.check import KeyChecker, Notes, Problems, require
 from ding.config.defaults import (
     defaults_of,
     known_keys,
@@ -23,10 +23,19 @@ from ding.config.defaults import (
     settle_model,
     share_buffer_keys,
 )
-from ding.config.parts import Parts, add_origins, default_config, find_parts, is_ours, name_parts
+from ding.config.parts import (
+    Part,
+    Parts,
+    add_origins,
+    default_config,
+    find_parts,
+    is_ours,
+    name_parts,
+)
 from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
+from ding.utils.settings import EnvSetting, at, leaves, put
 
 #: Whether unknown keys are errors: all, or those at or under these paths.
 Strict = bool | Collection[str]
@@ -62,7 +71,7 @@ class Request:
     notes: Notes
     seed: int = 0
     strict: Strict = False
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Part] = field(default_factory=dict)
     names_given: bool = False
     further: Mapping[str, type | None] = field(default_factory=dict)
     parallel: bool = False
@@ -70,7 +79,7 @@ class Request:
     runs: bool = True
     collects: bool = True
     on_policy: bool | None = None
-    env_setting: Sequence[Any] | None = None
+    env_setting: EnvSetting | None = None
     own_model: bool = False
 
 
@@ -104,30 +113,30 @@ def complete(draft: Draft, request: Request) -> Draft:
     return draft
 
 
-def read(main: Any, create: Any, request: Request) -> Draft:
+def read(main: object, create: object, request: Request) -> Draft:
     """Copies of what the user wrote, if these are dicts with known sections."""
-    cfg, create = copied(main, "main_config"), copied(create, "create_config")
-    types, settings = at(cfg, "policy.type"), at(create, "policy") or {}
+    cfg, named = copied(main, "main_config"), copied(create, "create_config")
+    types, settings = at(cfg, "policy.type"), at(named, "policy") or {}
     if types and "type" not in settings and _SETTINGS.intersection(settings):
         raise ConfigError(
             "main_config and create_config are swapped: the settings of the policy are in "
             "create_config, its type is in main_config"
         )
     if request.env_setting is not None:
-        create.pop("env", None)
+        named.pop("env", None)
     component = {"type": "", "import_names": None}
     known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
     # A component's own keys may be next to its type.
     sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
     problems = Problems()
     checker = KeyChecker(known, sections, problems, request.notes, request.strict)
-    checker.check({"create_config": create})
+    checker.check({"create_config": named})
     problems.raise_if_any()
     if request.command:
-        type_ = at(create, "policy.type")
+        type_ = at(named, "policy.type")
         if isinstance(type_, str) and not type_.endswith("_command"):
-            create.policy.type = f"{type_}_command"
-    return Draft(cfg, create, cfg)
+            named.policy.type = f"{type_}_command"
+    return Draft(cfg, named, cfg)
 
 
 def name_types(draft: Draft, request: Request) -> Draft:
@@ -261,7 +270,7 @@ STEPS: tuple[Callable[[Draft, Request], Draft], ...] = (
 _SETTINGS = {"model", "learn", "collect", "eval", "other"}
 
 
-def copied(cfg: Any, name: str) -> EasyDict:
+def copied(cfg: object, name: str) -> EasyDict:
     """A deep copy of a part of a config.
 
     Raises:
@@ -315,11 +324,10 @@ def unshared(value: Any) -> Any:
     return [unshared(item) for item in value] if type(value) is list else value
 
 
-def _changes(before: Draft, after: Draft) -> dict[str, tuple[Any, Any]]:
+def _changes(before: Draft, after: Draft) -> dict[str, tuple[object, object]]:
     """Old and new value of each key that a step changed; ``None`` for a key that is absent."""
     old, new = (
-        {**_leaves(draft.cfg), **_leaves(draft.create, "create_config")}
-        for draft in (before, after)
+        dict(leaves({**draft.cfg, "create_config": draft.create})) for draft in (before, after)
     )
     return {
         path: (old.get(path), new.get(path))
@@ -328,17 +336,7 @@ def _changes(before: Draft, after: Draft) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def _leaves(value: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not value:
-        return {path: value}
-    leaves: dict[str, Any] = {}
-    for key, item in value.items():
-        if path or key != "create_config":
-            leaves.update(_leaves(item, f"{path}.{key}" if path else key))
-    return leaves
-
-
-def _same(one: Any, two: Any) -> bool:
+def _same(one: object, two: object) -> bool:
     if isinstance(one, list) and isinstance(two, list):
         return len(one) == len(two) and all(map(_same, one, two))
     plain = isinstance(one, bool | int | float | str | dict)

@@ -2,15 +2,16 @@
 
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from easydict import EasyDict
+from gymnasium import Space
 
-from ding.config.check import Notes, Problems, at, put, require
+from ding.config.check import Notes, Problems, require
 from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.config.schema import examples
 from ding.envs import create_env_manager, get_vec_env_setting
@@ -28,12 +29,15 @@ from ding.policy.fit import (
 from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.settings import EnvSetting, Settings, SettingsDict, at, put
 from ding.worker import BaseSerialCommander
 
+#: What makes a network; ``None`` if that is not known.
+ModelClass: TypeAlias = Callable[..., object] | None
 _POLICY_SECTIONS = ("learn", "collect", "eval", "other")
 
 
-def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
+def defaults_of(parts: Parts, create: Settings) -> EasyDict:
     """All keys of these parts with their defaults.
 
     Of two values for a key, the later of these wins: a component's own default, the policy's or
@@ -78,15 +82,15 @@ def share_buffer_keys(user: EasyDict, parts: Parts) -> None:
         section[name] = layered(shared, section.get(name) or {})
 
 
-def layered(*layers: Mapping[str, Any]) -> EasyDict:
+def layered(*layers: Settings) -> EasyDict:
     """All layers merged, later over earlier."""
-    merged: dict[str, Any] = {}
+    merged: SettingsDict = {}
     for layer in layers:
         merged = deep_merge_dicts(merged, dict(layer))
     return EasyDict(merged)
 
 
-def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
+def known_keys(defaults: Settings, model_cls: ModelClass) -> SettingsDict:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), examples())
     known["policy"]["model"] = {
@@ -106,7 +110,7 @@ def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
     return known
 
 
-def open_paths(parts: Parts, model_cls: Any) -> set[str]:
+def open_paths(parts: Parts, model_cls: ModelClass) -> set[str]:
     """Sections of which not all keys can be known: those of classes from elsewhere."""
     paths = {"policy.learn.learner.hook"}
     for name, (_, place) in parts.components.items():
@@ -120,7 +124,7 @@ def open_paths(parts: Parts, model_cls: Any) -> set[str]:
     return paths
 
 
-def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
+def model_class(parts: Parts, user: Settings) -> ModelClass:
     """What makes the network of a policy; ``None`` if that cannot be known beforehand."""
     own = at(user, "policy.model")
     if isinstance(own, Mapping) and own.get("type"):
@@ -142,7 +146,7 @@ def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
     return MODEL_REGISTRY.get(name)
 
 
-def _parameters(model_cls: Any) -> Mapping[str, inspect.Parameter]:
+def _parameters(model_cls: ModelClass) -> Mapping[str, inspect.Parameter]:
     return {} if model_cls is None else inspect.signature(model_cls).parameters
 
 
@@ -160,7 +164,7 @@ def settle_model(
     cfg: EasyDict,
     user: EasyDict,
     parts: Parts,
-    env_setting: Sequence[Any] | None,
+    env_setting: EnvSetting | None,
     problems: Problems | None,
     notes: Notes,
     parallel: bool = False,
@@ -232,7 +236,7 @@ def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Not
         notes.adapt(line)
 
 
-def _missing(cfg: Mapping[str, Any], network: Any) -> list[str]:
+def _missing(cfg: Settings, network: ModelClass) -> list[str]:
     """Arguments that a network has no default for, and the config no value."""
     required = [
         name
@@ -249,14 +253,14 @@ def _missing(cfg: Mapping[str, Any], network: Any) -> list[str]:
 class Seen:
     """What one environment shows, as a launched env manager has it."""
 
-    observation_space: Any
-    action_space: Any
-    ready_obs: Mapping[int, Any]
+    observation_space: Space[object]
+    action_space: Space[object]
+    ready_obs: Mapping[int, object]
 
 
-def _look(cfg: EasyDict, env_setting: Sequence[Any] | None) -> Seen:
+def _look(cfg: EasyDict, env_setting: EnvSetting | None) -> Seen:
     """Make and reset one environment, as a collector does."""
-    setting: Sequence[Any] = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    setting: EnvSetting = env_setting or get_vec_env_setting(cfg.env, eval_=False)
     make, configs, _ = setting
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
     try:
@@ -276,7 +280,7 @@ def _obs_fault(seen: Seen, space: str) -> str | None:
     return obs_fault(obs, seen.observation_space)
 
 
-def note_first_action(cfg: EasyDict, env: Any) -> bool:
+def note_first_action(cfg: EasyDict, env: object) -> bool:
     """Write into ``cfg`` what environments add to choices, for who loads the policy; if anything.
 
     Args:
@@ -290,7 +294,7 @@ def note_first_action(cfg: EasyDict, env: Any) -> bool:
 
 
 def _fill(
-    cfg: EasyDict, user: EasyDict, parts: Parts, network: Any, seen: Seen, notes: Notes
+    cfg: EasyDict, user: EasyDict, parts: Parts, network: ModelClass, seen: Seen, notes: Notes
 ) -> None:
     """Write what an environment shows into ``cfg``."""
     players = 1
@@ -300,7 +304,7 @@ def _fill(
     declared, actions = seen.observation_space, seen.action_space
     observations = shown(declared, obs)
     if observations is not declared:
-        returned: Any = f"an array of {list(np.shape(obs))}"
+        returned: object = f"an array of {list(np.shape(obs))}"
         if isinstance(obs, Mapping):
             returned = {name: list(np.shape(part)) for name, part in obs.items()}
         notes.adapt(
@@ -317,7 +321,7 @@ def _fill(
             notes.adapt(
                 f"the environment declares actions as {actions}: taken as {choices} choices"
             )
-    parameters = inspect.signature(network).parameters
+    parameters = _parameters(network)
     if "global_obs_shape" in shapes and "global_obs_shape" not in parameters:
         # A team's network that takes no shape of the state by itself takes both at once.
         shapes["obs_shape"] = {

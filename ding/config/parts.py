@@ -6,11 +6,11 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from easydict import EasyDict
 
-from ding.config.check import Notes, Problems, at
+from ding.config.check import Notes, Problems
 from ding.utils import (
     BUFFER_REGISTRY,
     COMM_COLLECTOR_REGISTRY,
@@ -30,6 +30,7 @@ from ding.utils import (
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.import_helper import CONFIG_MODULE
 from ding.utils.registry import Registry
+from ding.utils.settings import Settings, at
 
 #: Section of ``create_config`` to registry, and where the compiled config keeps the component.
 COMPONENTS: dict[str, tuple[Registry, str]] = {
@@ -66,6 +67,10 @@ _PARALLEL_DEFAULT_TYPES = {
 }
 
 
+#: A class, or several by name; ``None`` to do without one.
+Part: TypeAlias = type | Mapping[str, type] | None
+
+
 @dataclass
 class Parts:
     """Classes by role; ``None`` for those that a config does without.
@@ -97,7 +102,7 @@ class Parts:
 def find_parts(
     create: EasyDict,
     user: EasyDict,
-    given: Mapping[str, Any],
+    given: Mapping[str, Part],
     parallel: bool = False,
     notes: Notes | None = None,
 ) -> Parts:
@@ -117,11 +122,12 @@ def find_parts(
             given is no class.
         UnknownTypeError: A type that no registry knows.
     """
-    problems, parts = Problems(), Parts(parallel=parallel, **given)
+    problems, parts = Problems(), Parts(parallel=parallel)
+    vars(parts).update(given)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
-        is_dict = name == "replay_buffer" and isinstance(part, Mapping) and part
-        for one in part.values() if is_dict else (part,):
+        classes = isinstance(part, Mapping) and name == "replay_buffer" and part.values()
+        for one in classes or (part,):
             if one is not None and not isinstance(one, type):
                 problems.add(f"{name} must be a class, got {type(one).__name__} {one!r}")
     for name in parts.components:
@@ -163,7 +169,7 @@ def find_parts(
     return parts
 
 
-def _wanted(user: EasyDict, policy: Any, key: str) -> Any:
+def _wanted(user: EasyDict, policy: object, key: str) -> Any:
     written = at(user, f"policy.{key}")
     return at(default_config(policy), key) if written is None else written
 
@@ -181,7 +187,7 @@ def _count_episodes(create: EasyDict, user: EasyDict, notes: Notes) -> None:
         )
 
 
-def _prioritise(create: EasyDict, priority: Any, notes: Notes) -> None:
+def _prioritise(create: EasyDict, priority: object, notes: Notes) -> None:
     """Take the buffer that draws by priority if that is what the policy is to learn from."""
     kind = at(create, "replay_buffer.type")
     if priority and kind in ("naive", "elastic"):
@@ -192,14 +198,14 @@ def _prioritise(create: EasyDict, priority: Any, notes: Notes) -> None:
         )
 
 
-def _named_sections(section: Mapping[str, Any]) -> list[str]:
+def _named_sections(section: Settings) -> list[str]:
     """Names of the buffers that ``create_config.replay_buffer`` gives a type each."""
     if section.get("type"):
         return []
     return [key for key, one in section.items() if isinstance(one, Mapping) and one.get("type")]
 
 
-def name_parts(create: EasyDict, given: Mapping[str, Any]) -> None:
+def name_parts(create: EasyDict, given: Mapping[str, Part]) -> None:
     """Write the types of classes into a ``create_config``, in place."""
     for name, part in given.items():
         if name == "reward_model":  # scripts build it themselves
@@ -213,20 +219,20 @@ def name_parts(create: EasyDict, given: Mapping[str, Any]) -> None:
             section.type = _type_of(registry, part)
 
 
-def _type_of(registry: Registry, part: Any) -> str:
+def _type_of(registry: Registry, part: object) -> str:
     # A class that is not registered cannot be found by its name later, and the error will say so.
     types = (key for key, value in registry.items() if value is part)
     return next(types, getattr(part, "__name__", ""))
 
 
-def is_ours(part: Callable[..., Any] | Mapping[str, type] | None) -> bool:
+def is_ours(part: Callable[..., object] | Mapping[str, type] | None) -> bool:
     """Whether all the keys of a class, or of several, are known: it is of this package."""
     if isinstance(part, Mapping):
         return all(is_ours(one) for one in part.values())
     return part is not None and part.__module__.split(".")[0] == "ding"
 
 
-def default_config(cls: Any) -> EasyDict:
+def default_config(cls: object) -> EasyDict:
     """A class's defaults; empty if it has none."""
     return cls.default_config() if hasattr(cls, "default_config") else EasyDict()
 
@@ -253,7 +259,7 @@ def _settle_type(
         )
 
 
-def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
+def _lookup(name: str, create: Settings, parts: Parts) -> Any:
     section, registry = at(create, name), parts.components[name.split(".")[0]][0]
     where = f"create_config.{name}.import_names"
     try:
@@ -269,9 +275,8 @@ def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
     return registry.get(section["type"])  # raises with the reason for one that is left out
 
 
-def _is_built_in(registry: Registry, section: Mapping[str, Any]) -> bool:
-    type_: Any = section.get("type")
-    return type_ in registry and is_ours(registry.get(type_))
+def _is_built_in(registry: Registry, section: Settings) -> bool:
+    return section.get("type") in registry and is_ours(registry.get(section["type"]))
 
 
 def _replace_env(create: EasyDict, notes: Notes) -> None:
@@ -298,7 +303,7 @@ def _replace_env(create: EasyDict, notes: Notes) -> None:
     section.import_names = []
 
 
-def import_names(modules: Any, where: str) -> None:
+def import_names(modules: list[str], where: str) -> None:
     """Import modules that a config names.
 
     Raises:
@@ -310,7 +315,7 @@ def import_names(modules: Any, where: str) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _no_dizoo(name: str, section: Mapping[str, Any], where: str) -> str:
+def _no_dizoo(name: str, section: Settings, where: str) -> str:
     message = f"{where}={list(section['import_names'])}: 'dizoo' is not part of this package"
     if name != "env":
         return f"{message}; leave import_names out if {section['type']!r} is a built-in type"
@@ -346,7 +351,7 @@ def add_origins(create: EasyDict, user: EasyDict, parts: Parts) -> None:
             section.import_names = [module]
 
 
-def origin(part: Any) -> str | None:
+def origin(part: object) -> str | None:
     """What to import for a class or function: a module, or a config file.
 
     ``None`` if nothing has to be imported, or a script is running that cannot be.
@@ -364,7 +369,7 @@ def origin(part: Any) -> str | None:
     return None
 
 
-def entry_point(env_id: Any) -> Any:
+def entry_point(env_id: object) -> str | Callable[..., object] | None:
     """What makes environments of an id that gymnasium knows: text, or the class or function."""
     spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(env_id)
     return getattr(spec, "entry_point", None)
@@ -380,7 +385,7 @@ def _registrant(env_id: str) -> str | None:
     return None if entry is None else origin(entry)
 
 
-def search_path(create: Mapping[str, Any]) -> list[str]:
+def search_path(create: Settings) -> list[str]:
     """Folders of modules in ``import_names`` that are neither installed nor of this package."""
     folders: dict[str, None] = {}
     sections = (section for section in create.values() if isinstance(section, Mapping))

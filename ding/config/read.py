@@ -11,6 +11,7 @@ from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import run_config_file
+from ding.utils.settings import SettingsDict
 
 
 class Config:
@@ -24,7 +25,7 @@ class Config:
 
     def __init__(
         self,
-        cfg_dict: dict[str, Any] | None = None,
+        cfg_dict: SettingsDict | None = None,
         cfg_text: str | None = None,
         filename: str | None = None,
     ) -> None:
@@ -69,7 +70,7 @@ class Config:
         return Config(values, text, filename)
 
     @property
-    def cfg_dict(self) -> dict[str, Any]:
+    def cfg_dict(self) -> SettingsDict:
         """The config as a nested dict."""
         return self._cfg_dict
 
@@ -121,7 +122,7 @@ def read_config_yaml(path: str) -> EasyDict:
     return EasyDict(loaded)
 
 
-def read_config_directly(path: str) -> dict[str, Any]:
+def read_config_directly(path: str) -> SettingsDict:
     """All values that a ``.py`` or ``.yaml`` config file defines, by name.
 
     Raises:
@@ -135,7 +136,7 @@ def read_config_directly(path: str) -> dict[str, Any]:
     raise ConfigError(f"config file {path!r} must end in .py, .yaml or .yml")
 
 
-def read_config(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_config(path: str) -> tuple[SettingsDict, SettingsDict]:
     """Read ``main_config`` and ``create_config`` from a config file.
 
     Args:
@@ -157,7 +158,7 @@ def read_config(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return main_and_create(path, read_config_directly(path))
 
 
-def read_config_with_system(path: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def read_config_with_system(path: str) -> tuple[SettingsDict, SettingsDict, SettingsDict]:
     """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
 
     The last may be missing, as in the config of a serial run: all of it has defaults.
@@ -170,7 +171,7 @@ def read_config_with_system(path: str) -> tuple[dict[str, Any], dict[str, Any], 
     return main, create, names.get("system_config", {})
 
 
-def main_and_create(path: str, names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def main_and_create(path: str, names: SettingsDict) -> tuple[SettingsDict, SettingsDict]:
     """The two dicts among what a config file defines; a `ConfigError` if one is missing."""
     missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:

@@ -13,17 +13,17 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.adapt import without_copies
-from ding.config.check import at
 from ding.config.parts import PARALLEL_COMPONENTS, entry_point, search_path
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
+from ding.utils.settings import SettingsDict, at
 
 
 def save_config(
-    config_: dict[str, Any], path: str, type_: str = "py", save_formatted: bool = False
+    config_: SettingsDict, path: str, type_: str = "py", save_formatted: bool = False
 ) -> None:
     """Save a config.
 
@@ -48,7 +48,7 @@ def save_config(
         raise ConfigError(f"type_ must be 'py' or 'yaml', got {type_!r}")
 
 
-def save_config_yaml(config_: dict[str, Any], path: str) -> None:
+def save_config_yaml(config_: SettingsDict, path: str) -> None:
     """Save as YAML; tuples become lists.
 
     Raises:
@@ -64,20 +64,20 @@ def save_config_yaml(config_: dict[str, Any], path: str) -> None:
     _save_text(path, text)
 
 
-def save_config_py(config_: dict[str, Any], path: str) -> None:
+def save_config_py(config_: SettingsDict, path: str) -> None:
     """Save as a Python file that defines ``exp_config``."""
     source = Source(search_path(at(config_, "main.create_config") or {}))
     body = source.of(config_, "exp_config")
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
 
-def save_config_formatted(config_: dict[str, Any], path: str = "formatted_total_config.py") -> None:
+def save_config_formatted(config_: SettingsDict, path: str = "formatted_total_config.py") -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
     The script is a config file like any other, and starts a new run when it is executed.
     """
     is_parallel = {"main", "system"} <= set(config_)
-    main: dict[str, Any] = config_["main"] if is_parallel else config_
+    main: SettingsDict = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
     source = Source(search_path(create))
     for name, (registry, _) in PARALLEL_COMPONENTS.items():
@@ -194,12 +194,12 @@ class Source:
         """Make the file refuse to run, since something is missing in it."""
         self._lost.append(what)
 
-    def of(self, value: Any, path: str) -> str:
+    def of(self, value: object, path: str) -> str:
         """The ``repr`` of the value at a path; a mapping has a line for each key."""
         readable = self._readable(plain(value), path)
         return pprint.pformat(readable, width=100, compact=True, sort_dicts=False)
 
-    def _readable(self, value: Any, path: str) -> Any:
+    def _readable(self, value: object, path: str) -> object:
         """A value with names in place of what has no ``repr`` that can be read again."""
         if isinstance(value, dict):
             return {key: self._readable(item, f"{path}.{key}") for key, item in value.items()}
@@ -246,22 +246,22 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _importable(value: Any) -> str | None:
+def _importable(value: type | types.FunctionType | types.BuiltinFunctionType) -> str | None:
     """The dotted name under which another process finds a class or function."""
     module, name = value.__module__, value.__qualname__
     if module is None or module in ("__main__", "ding_config") or "<" in name:
         return None
-    found: Any = sys.modules.get(module)
+    found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return f"{module}.{name}" if found is value else None
 
 
-def _named(value: Any) -> str:
+def _named(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _is_of_a_script(part: Any) -> bool:
+def _is_of_a_script(part: object) -> bool:
     """Whether no other process can import a class or function: it is of the script that runs."""
     return getattr(part, "__module__", None) == "__main__"

@@ -13,7 +13,8 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from ding.utils.settings import SettingsDict
 
 #: Ranges that a number may have, by what messages and docs call them.
 RANGES: dict[str, Callable[[float], bool]] = {
@@ -47,7 +48,7 @@ class Key:
 
     path: str
     meaning: str
-    like: Any = None
+    like: object = None
     known: bool = True
     unit: str = ""
     range: str = ""
@@ -58,7 +59,7 @@ class Key:
     silent: bool = False
 
 
-def _rows(section: str, rows: dict[str, Any]) -> Iterator[Key]:
+def _rows(section: str, rows: SettingsDict) -> Iterator[Key]:
     """The keys of a section of ``keys.json``."""
     prefix = f"{section}." if section else ""
     rows.pop("_note", None)
@@ -67,10 +68,10 @@ def _rows(section: str, rows: dict[str, Any]) -> Iterator[Key]:
         yield Key(f"{prefix}import_names", "Modules to import, which register the type.", [])
         yield Key(f"{prefix}cfg_type", "Name of the section's form; written, and not read.", "")
     for name, row in rows.items():
-        facts: dict[str, Any] = row
+        facts: SettingsDict = row
         if isinstance(row, str):
             facts = {"meaning": row, "known": False}
-        several: dict[str, Any] = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old")}
+        several: SettingsDict = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old")}
         yield Key(f"{prefix}{name}", **{**facts, **several})
 
 
@@ -78,7 +79,7 @@ def _read() -> tuple[Key, ...]:
     # Not YAML: its thousands of short-lived objects have the garbage collector go through all that
     # torch holds, 0.1 s at each start.
     with open(Path(__file__).with_name("keys.json"), encoding="utf-8") as file:
-        sections: dict[str, dict[str, Any]] = json.load(file)
+        sections: dict[str, SettingsDict] = json.load(file)
     return tuple(key for section, rows in sections.items() for key in _rows(section, rows))
 
 
@@ -101,9 +102,9 @@ CREATE_SECTIONS = (
 )
 
 
-def examples() -> dict[str, Any]:
+def examples() -> SettingsDict:
     """The keys that every main config may hold, nested, each with an example of its value."""
-    tree: dict[str, Any] = {}
+    tree: SettingsDict = {}
     for key in SCHEMA:
         if not key.known:
             continue

@@ -3,11 +3,10 @@
 import copy
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import KeyChecker, Notes, Problems, at, check_ranges
+from ding.config.check import KeyChecker, Notes, Problems, check_ranges
 from ding.config.parts import default_config, import_names
 from ding.config.schema import COUNTS
 from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
@@ -18,19 +17,20 @@ from ding.utils import (
     deep_merge_dicts,
 )
 from ding.utils.errors import ConfigError
+from ding.utils.settings import Settings, SettingsDict, at
 from ding.worker import Coordinator
 
 DEFAULT_ENGINE = "flask_fs"
 _COMM = {"comm_collector": COMM_COLLECTOR_REGISTRY, "comm_learner": COMM_LEARNER_REGISTRY}
 _WHERE = "system_config.engine"
 #: What holds for the coordinator, with defaults.
-COORDINATOR_DEFAULTS: dict[str, Any] = {
+COORDINATOR_DEFAULTS: SettingsDict = {
     **Coordinator.default_config(),
     "host": None,
     "port": "auto",
 }
 COORDINATOR_DEFAULTS.pop("cfg_type")
-SYSTEM_DEFAULTS: dict[str, Any] = {
+SYSTEM_DEFAULTS: SettingsDict = {
     "coordinator": COORDINATOR_DEFAULTS,
     # What carries messages, samples and weights: its type, and what that knows.
     "engine": {"type": DEFAULT_ENGINE, "import_names": []},
@@ -49,7 +49,7 @@ _GONE = {
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
-_WORKER_KEYS: dict[str, Any] = {
+_WORKER_KEYS: SettingsDict = {
     "type": "",
     "import_names": [],
     "host": None,
@@ -72,8 +72,8 @@ _TYPES = {
 
 
 def complete_system(
-    system: Mapping[str, Any],
-    main: Mapping[str, Any],
+    system: Settings,
+    main: Settings,
     notes: Notes,
     strict: bool | Collection[str] = False,
 ) -> EasyDict:
@@ -95,7 +95,7 @@ def complete_system(
     known["coordinator"] = {**dict.fromkeys(_GONE, ""), **known["coordinator"]}
     section = system.get("engine") or {}
     import_names(section.get("import_names", []), f"{_WHERE}.import_names")
-    kind: Any = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
+    kind = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
     engine = known["engine"] = {**SYSTEM_DEFAULTS["engine"], **default_config(kind)}
     engine.pop("cfg_type", None)
     user = EasyDict(copy.deepcopy(dict(system)))
@@ -123,7 +123,7 @@ def complete_system(
     return merged
 
 
-def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: Problems) -> None:
+def _check_values(system: Settings, main: Settings, problems: Problems) -> None:
     coordinator = system["coordinator"]
     check_ranges({"system_config": system}, problems)
     span, tolerance = coordinator["heartbeat_span"], coordinator["heartbeat_tolerance"]
@@ -150,13 +150,13 @@ def _check_values(system: Mapping[str, Any], main: Mapping[str, Any], problems: 
         problems.add(str(err))
 
 
-def processes_per_learner(system: Mapping[str, Any]) -> int:
+def processes_per_learner(system: Settings) -> int:
     """How many processes a learner has; 0 GPUs are one, too."""
     number = at(system, "learner_gpu_num")
     return max(1, number) if isinstance(number, int) else 1
 
 
-def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str]:
+def worker_names(main: Settings, system: Settings) -> list[str]:
     """Names of all workers, ``learner0``, ``collector0``, ...: one for each learner's process."""
     gpu_num = processes_per_learner(system)
     learners = at(main, "policy.learn.learner.learner_num") or 1
@@ -165,7 +165,7 @@ def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str
     return names + [f"collector{i}" for i in range(collectors)]
 
 
-def team_of(name: str, system: Mapping[str, Any]) -> str | None:
+def team_of(name: str, system: Settings) -> str | None:
     """What a learner of several processes is called as one, from the name of a process."""
     per_learner = processes_per_learner(system)
     if kind_of(name) != "learner" or per_learner == 1:
@@ -173,7 +173,7 @@ def team_of(name: str, system: Mapping[str, Any]) -> str | None:
     return f"learner_aggregator{rank_of(name, system)[0]}"
 
 
-def rank_of(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
+def rank_of(name: str, system: Settings) -> tuple[int, int]:
     """Which learner a process belongs to, and its rank there."""
     return divmod(int(name.removeprefix("learner")), processes_per_learner(system))
 
@@ -190,9 +190,7 @@ def kind_of(name: str) -> str:
     return name.rstrip("0123456789")
 
 
-def worker_entry(
-    name: str, cfg: Mapping[str, Any], system: Mapping[str, Any], create: Mapping[str, Any]
-) -> EasyDict:
+def worker_entry(name: str, cfg: Settings, system: Settings, create: Settings) -> EasyDict:
     """What a worker's process needs to know, but for addresses."""
     kind = kind_of(name)
     comm = create["comm_collector" if kind == "collector" else "comm_learner"]
@@ -216,7 +214,7 @@ def worker_entry(
     return entry
 
 
-def user_part(system: Mapping[str, Any], exp_name: str) -> dict[str, Any]:
+def user_part(system: Settings, exp_name: str) -> SettingsDict:
     """What a ``system_config`` for another run takes of a compiled one: no addresses, and no
     folders that follow from ``exp_name``."""
     own = {os.path.join(exp_name, folder) for folder in _FOLDERS.values()}
@@ -253,12 +251,12 @@ def settle_engine(system: EasyDict, create: EasyDict) -> None:
         raise ConfigError(f"{_WHERE} must be a dict with 'type', or a name, got {given!r}")
 
 
-def has_own_engine(system: Mapping[str, Any]) -> bool:
+def has_own_engine(system: Settings) -> bool:
     """Whether a compiled ``system`` names another engine than the default one."""
     return bool(at(system, "engine.type") not in (None, DEFAULT_ENGINE))
 
 
-def choose_engine(system: dict[str, Any], type_: str | None, address: str | None) -> set[str]:
+def choose_engine(system: SettingsDict, type_: str | None, address: str | None) -> set[str]:
     """Set an engine, or its address, in a user's system config, in place.
 
     Of another engine's section the modules to import are kept alone.

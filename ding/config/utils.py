@@ -4,7 +4,7 @@ these names from here."""
 import itertools
 import socket
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from easydict import EasyDict
 
@@ -13,6 +13,7 @@ from ding.config.system import kind_of, worker_entry, worker_names
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError
 from ding.utils.script_helper import DEFAULT_K8S_COORDINATOR_PORT
+from ding.utils.settings import SettingsDict
 
 __all__ = [
     "parallel_test_create_config",
@@ -106,7 +107,7 @@ def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
 
 
 def parallel_transform(
-    cfg: dict[str, Any],
+    cfg: SettingsDict,
     coordinator_host: str | None = None,
     learner_host: list[str] | None = None,
     collector_host: list[str] | None = None,

@@ -4,7 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -23,13 +23,22 @@ from ding.entry.components import (
     players,
     seed_envs,
 )
-from ding.policy import create_policy
+from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
 from ding.utils import read_file, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, DataError
-from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_serial_evaluator
+from ding.utils.settings import EnvSetting
+from ding.worker import (
+    EpisodeSerialCollector,
+    ISerialEvaluator,
+    SampleSerialCollector,
+    create_serial_evaluator,
+)
+from ding.worker.collector.steps import Envs, Samples, State
 
+Actor = TypeVar("Actor", SampleSerialCollector, EpisodeSerialCollector, ISerialEvaluator)
+Collector = TypeVar("Collector", SampleSerialCollector, EpisodeSerialCollector)
 #: Key of the discount factor in rows of episodes, and what it is where they lack it.
 _GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
 
@@ -37,9 +46,9 @@ _GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
 def eval(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict[str, Any] | None = None,
+    state_dict: State | None = None,
     load_path: str | None = None,
     replay_path: str | None = None,
 ) -> float:
@@ -80,9 +89,9 @@ def eval(
 def evaluate(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict[str, Any] | None = None,
+    state_dict: State | None = None,
     load_path: str | None = None,
     replay_path: str | None = None,
     strict: Strict = False,
@@ -90,7 +99,7 @@ def evaluate(
     """The return of each episode of an `eval`; in battles those of the first player."""
     cfg = _compile(input_cfg, seed, env_setting, model, strict)
 
-    def build(env: Any, policy: Any, **log: Any) -> Any:
+    def build(env: Envs, policy: Policy, **log: object) -> ISerialEvaluator:
         own = cfg.policy.eval.evaluator
         return create_serial_evaluator(own, env=env, policy=players(cfg, policy, env)[1], **log)
 
@@ -105,9 +114,9 @@ def collect_demo_data(
     seed: int,
     collect_count: int,
     expert_data_path: str | None = None,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict[str, Any] | None = None,
+    state_dict: State | None = None,
     state_dict_path: str | None = None,
 ) -> None:
     """Save training samples that a policy collects: as a list of rows, or as HDF5 for a path that
@@ -158,9 +167,9 @@ def collect_episodic_demo_data(
     seed: int,
     collect_count: int,
     expert_data_path: str,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
-    state_dict: dict[str, Any] | None = None,
+    state_dict: State | None = None,
     state_dict_path: str | None = None,
 ) -> None:
     """Save whole episodes that a policy plays, each a list of its transitions.
@@ -228,17 +237,15 @@ def episode_to_transitions_filter(
     _save_transitions(good, expert_data_path, nstep, gamma)
 
 
-def _read_episodes(path: str) -> list[list[dict[str, Any]]]:
+def _read_episodes(path: str) -> list[Samples]:
     episodes = read_file(path)
     if not isinstance(episodes, list) or not all(isinstance(one, list) for one in episodes):
         raise DataError(f"{path} must hold a list of episodes, each a list of transitions")
     return episodes
 
 
-def _save_transitions(
-    episodes: list[list[dict[str, Any]]], path: str, nstep: int, gamma: float | None
-) -> None:
-    rows: list[dict[str, Any]] = []
+def _save_transitions(episodes: list[Samples], path: str, nstep: int, gamma: float | None) -> None:
+    rows: Samples = []
     for episode in episodes:
         stored = episode[0].get(_GAMMA, _DEFAULT_GAMMA) if episode else _DEFAULT_GAMMA
         plain = [{name: row[name] for name in row if name != _GAMMA} for row in episode]
@@ -249,7 +256,7 @@ def _save_transitions(
 def _compile(
     input_cfg: InputConfig,
     seed: int,
-    env_setting: list[Any] | None,
+    env_setting: EnvSetting | None,
     model: torch.nn.Module | None,
     strict: Strict = False,
 ) -> EasyDict:
@@ -261,13 +268,13 @@ def _compile(
 @contextlib.contextmanager
 def _acting(
     cfg: EasyDict,
-    env_setting: list[Any] | None,
+    env_setting: EnvSetting | None,
     model: torch.nn.Module | None,
-    weights: tuple[dict[str, Any] | None, str | None],
+    weights: tuple[State | None, str | None],
     role: str,
-    build: Callable[..., Any],
+    build: Callable[..., Actor],
     replay_path: str | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Actor]:
     """A collector or an evaluator of the policy with its weights, which leaves no files.
 
     Args:
@@ -303,7 +310,7 @@ def _acting(
         yield part
 
 
-def _collector_of(kind: Any, cfg: EasyDict) -> Callable[..., Any]:
+def _collector_of(kind: type[Collector], cfg: EasyDict) -> Callable[..., Collector]:
     own = EasyDict({**kind.default_config(), **cfg.policy.collect.collector})
     return lambda env, policy, **log: kind(own, env, policy.collect_mode, **log)
 
@@ -314,8 +321,8 @@ def _exploration(cfg: EasyDict) -> dict[str, float]:
 
 
 def _find_weights(
-    cfg: EasyDict, model: Any, state_dict: dict[str, Any] | None, load_path: str | None
-) -> dict[str, Any] | None:
+    cfg: EasyDict, model: torch.nn.Module | None, state_dict: State | None, load_path: str | None
+) -> State | None:
     """The state to load; ``None`` if the given model has the weights."""
     if state_dict is not None:
         return state_dict
@@ -334,7 +341,7 @@ def _find_weights(
     return None
 
 
-def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:
+def _save(path: str, data: Samples | list[Samples], what: str, data_type: str = "naive") -> None:
     if data_type == "naive" and not isinstance(data, Columns):
         data = to_device(data, "cpu")
     offline_data_save_type(data, path, data_type)
@@ -344,5 +351,5 @@ def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:
 class _NoWriter:
     """Takes all that a ``SummaryWriter`` takes, and drops it."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args, **kwargs: None

@@ -5,7 +5,7 @@ import difflib
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -27,6 +27,10 @@ from ding.entry.cli_options import (
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, DingError, EnvError, RunError
+
+if TYPE_CHECKING:
+    from ding.plot import Axis
+    from ding.worker.messages import Kind
 
 _EXAMPLES = """
 \b
@@ -81,7 +85,7 @@ def _scales(
 class _Group(Sectioned, click.Group):
     """Prints errors without a traceback, and accepts ``--exp_name`` as ``--exp-name``."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         try:
             with StopSignal() as stop:
                 result = super().invoke(ctx)
@@ -113,7 +117,9 @@ class _Group(Sectioned, click.Group):
         ctx.meta[_ARGS] = list(args)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             name = args[0]
             near = difflib.get_close_matches(name, self.commands, n=1)
@@ -157,7 +163,7 @@ class _Group(Sectioned, click.Group):
     __version__, "-v", "--version", prog_name="ding", message="%(prog)s %(version)s"
 )
 @click.pass_context
-def main(ctx: click.Context, query: str | None, **options: Any) -> None:
+def main(ctx: click.Context, query: str | None, **options: object) -> None:
     """Train and evaluate reinforcement-learning policies.
 
     Options of parallel runs: ding parallel -h and ding dist -h.
@@ -177,7 +183,7 @@ def main(ctx: click.Context, query: str | None, **options: Any) -> None:
                 )
 
 
-def _start(ctx: click.Context, **options: Any) -> None:
+def _start(ctx: click.Context, **options: object) -> None:
     """Run with options, some of which the command may not have."""
     options = {**DEFAULTS, **options, "args": ctx.meta[_ARGS]}
     ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or options["debug"]
@@ -204,7 +210,7 @@ _OF_NEW_RUNS = (
 @click.argument("policy", required=False)
 @run_options(*_COMMON, without=("config", "mode", "env_id", "policy", "replay_path"))
 @click.pass_context
-def train(ctx: click.Context, env_id: str, policy: str | None, **options: Any) -> None:
+def train(ctx: click.Context, env_id: str, policy: str | None, **options: object) -> None:
     """Train in an environment without a config file.
 
     ENV is an id of gymnasium, or a type of ding -q env. POLICY is a type of ding -q policy; by
@@ -238,7 +244,7 @@ def init(
     without=_OF_NEW_RUNS,
 )
 @click.pass_context
-def resume(ctx: click.Context, run: str, **options: Any) -> None:
+def resume(ctx: click.Context, run: str, **options: object) -> None:
     """Continue the run in the folder RUN.
 
     In its mode, after Ctrl-C, a limit or a crash, from its newest state.
@@ -260,7 +266,7 @@ def resume(ctx: click.Context, run: str, **options: Any) -> None:
     without=("mode", "env_id", "policy", "replay_path", "load_path"),
 )
 @click.pass_context
-def parallel(ctx: click.Context, **options: Any) -> None:
+def parallel(ctx: click.Context, **options: object) -> None:
     """Train with several processes: ding -m parallel.
 
     A coordinator, learners and collectors; the config file may hold a system_config.
@@ -277,7 +283,7 @@ _NOT_OF_DIST = (
 @main.command(cls=Sectioned, rare=RARE)
 @run_options(without=_NOT_OF_DIST)
 @click.pass_context
-def dist(ctx: click.Context, **options: Any) -> None:
+def dist(ctx: click.Context, **options: object) -> None:
     """Run one part of a parallel run: ding -m dist.
 
     The parts are started by hand, on any host. First -M config writes the config of all parts,
@@ -332,7 +338,7 @@ def status(exp: str, as_json: bool) -> None:
 @click.option("--name", help="Such as collector7. [default: one that no worker of the run has]")
 @click.option("--run", "folder", default=".", type=click.Path(exists=True, file_okay=False),
               help="The run's folder, for its key, if that is not in DING_RUN_KEY.")  # fmt: skip
-def worker(address: str, kind: Any, name: str | None, folder: str) -> None:
+def worker(address: str, kind: "Kind", name: str | None, folder: str) -> None:
     """Add a worker to a parallel run, on any host with its folder."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
@@ -378,7 +384,7 @@ def board(folder: str, host: str, port: int, write: bool) -> None:
 def plot(
     runs: tuple[str, ...],
     output: str | None,
-    x: Any,
+    x: "Axis",
     groups: int,
     compare: bool,
     scales: dict[str, tuple[float, float]],
@@ -439,7 +445,7 @@ def plot(
 @click.option("--train-iter", type=Count(), help="Updates after which a run stops.")
 @click.option("--env-step", type=Count(), help="Environment steps after which a run stops.")
 @click.pass_context
-def sweep(ctx: click.Context, **options: Any) -> None:
+def sweep(ctx: click.Context, **options: object) -> None:
     """Look for the settings of a config that return most."""
     source = ctx.get_parameter_source
     default = click.core.ParameterSource.DEFAULT
@@ -485,7 +491,7 @@ def _list_types(name: str) -> None:
     if name == "env":
         rows = [("type", "needs", "module", "what")]
     for key in types:
-        cls: Any = registries[name].get(key)
+        cls = registries[name].get(key)
         if name == "env":
             simulator = getattr(cls, "needs", None)  # the extra of this package that it needs
             needs = "" if simulator is None else f"ding[{simulator.extra}]"

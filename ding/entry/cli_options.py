@@ -4,10 +4,12 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import click
+
+from ding.utils.settings import Settings, SettingsDict
 
 _SERIAL = (
     *("serial", "serial_onpolicy", "serial_offline", "serial_bc"),
@@ -22,13 +24,21 @@ MODULES = (
     *("learner_aggregator", "spawn_learner"),
 )
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class _Option(Protocol):
+    """A decorator that adds an option to a command."""
+
+    def __call__(self, command: _Command, /) -> _Command: ...
+
+
 _PORT = click.IntRange(0, 65535)
 #: So that a slip does not start a million runs.
 MAX_SEEDS = 1000
 
 # Alone it means true; a value may follow.
-_SWITCH: dict[str, Any] = {
+_SWITCH: SettingsDict = {
     "is_flag": False,
     "flag_value": True,
     "type": click.BOOL,
@@ -63,7 +73,7 @@ class Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.
 
     name = "number"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             number = float(value)
         except ValueError:
@@ -81,10 +91,15 @@ class File(click.Path):
         super().__init__(exists=True, dir_okay=False)
         self._patterns = patterns
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
         folder, name = os.path.split(value)
         if os.path.isdir(value):
-            wanted = [os.path.join(glob.escape(value), one) for one in self._patterns]
+            wanted = [os.path.join(glob.escape(os.fspath(value)), one) for one in self._patterns]
             inside = sorted(found for one in wanted for found in glob.glob(one))
             such = f", such as {inside[0]}" if inside else ""
             self.fail(f"{value!r} is a folder; give a file{such}", param, ctx)
@@ -97,7 +112,7 @@ class File(click.Path):
 
 
 #: The sections of options, as ``ding -h`` and the commands list them, each with its options.
-SECTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
+SECTIONS: dict[str, tuple[_Option, ...]] = {
     "What to run": (
         click.option(
             *("-c", "--config"),
@@ -239,7 +254,7 @@ class Sectioned(click.Command):
             formatter.write_dl([record for record in others if record is not None])
 
 
-def _made(options: Iterable[Callable[..., Any]]) -> click.Command:
+def _made(options: Iterable[_Option]) -> click.Command:
     @click.command()
     def command() -> None: ...
 
@@ -294,7 +309,7 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
 )
 
 
-def check_usage(options: Mapping[str, Any]) -> None:
+def check_usage(options: Settings) -> None:
     """Refuse what has no meaning in the mode, and what does not go together.
 
     Raises:

@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from easydict import EasyDict
 
 from ding.config import read_config_directly
 from ding.config.adapt import twins_of
-from ding.config.check import Notes, at
+from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.complete import DEFAULT_EXP_NAME, Strict
 from ding.config.parts import default_config, find_parts
@@ -45,9 +45,10 @@ from ding.entry.serial_entry_reward_model import (
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
+from ding.utils.settings import Settings, SettingsDict, at
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
-_Configs = list[dict[str, Any]]
+_Configs = list[SettingsDict]
 _IMITATIONS = (GailPipeline, GuidedCostPipeline, TrexPipeline)
 _PIPELINES: dict[str, type[SerialPipeline]] = {
     **{f"{one.mode}_onpolicy": one for one in _IMITATIONS},
@@ -63,7 +64,7 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
 }
 
 
-def run(options: Mapping[str, Any]) -> int:
+def run(options: Settings) -> int:
     """Do what the options of `ding.entry.cli.main` say; returns the exit status."""
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
     mode, configs = _find_configs(mode, config, options["env_id"], options["policy"])
@@ -173,7 +174,7 @@ def rename(configs: _Configs, exp_name: str) -> None:
     main["exp_name"] = exp_name
 
 
-def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
+def _suiting_mode(main: Settings, create: Settings) -> str:
     """The mode that the policy wants."""
     # Copies: types that are missing are filled in.
     parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), {"env": None})
@@ -273,7 +274,7 @@ def _evaluate(
     return 0
 
 
-def run_dist(options: Mapping[str, Any]) -> int:
+def run_dist(options: Settings) -> int:
     """`run` for ``-m dist``: one part of a parallel run, or the config of all."""
     if options["module"] != "config":
         _launch(options["module"], options)
@@ -299,7 +300,7 @@ def run_dist(options: Mapping[str, Any]) -> int:
     return 0
 
 
-def _launch(module: str, options: Mapping[str, Any]) -> None:
+def _launch(module: str, options: Settings) -> None:
     logs = options["disable_flask_log"], options["enable_total_log"]
     seed = options["seeds"][0] if options["seeds"] else None
     config = dist_entry.read_part(options["config"], seed, *logs)
@@ -309,7 +310,7 @@ def _launch(module: str, options: Mapping[str, Any]) -> None:
     dist_entry.launch(module, config, options["module_name"], *place)
 
 
-def apply_overrides(configs: Sequence[dict[str, Any]], settings: Iterable[str]) -> set[str]:
+def apply_overrides(configs: Sequence[SettingsDict], settings: Iterable[str]) -> set[str]:
     """Write settings into the configs, in place, and remove other places of the same setting.
 
     Args:
@@ -338,7 +339,7 @@ def apply_overrides(configs: Sequence[dict[str, Any]], settings: Iterable[str]) 
             keys = keys[1:]
         in_other = keys[0] in named and len(keys) > 1
         root, inner = (named[keys[0]], keys[1:]) if in_other else (configs[0], keys)
-        section: Any = root
+        section: object = root
         for depth, key in enumerate(inner):
             if not isinstance(section, dict):
                 where = ".".join(inner[:depth])

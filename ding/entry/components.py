@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from easydict import EasyDict
 from gymnasium import spaces
+from tensorboardX import SummaryWriter
 
 from ding.config import read_config
 from ding.config.compile import compile_run_config
@@ -23,6 +24,7 @@ from ding.policy.own_state import OwnState
 from ding.reward_model import BaseRewardModel, create_reward_model
 from ding.utils import ENV_REGISTRY, REWARD_MODEL_REGISTRY, get_world_size, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, mismatch
+from ding.utils.settings import EnvSetting, Settings
 from ding.worker import (
     BaseLearner,
     BaseSerialCommander,
@@ -33,13 +35,14 @@ from ding.worker import (
     create_serial_collector,
     create_serial_evaluator,
 )
+from ding.worker.collector.steps import Envs, Mode, Result, State
 
 #: Pipelines that learn from a data set.
 OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")
 
 #: Options of each parameter group, by the optimiser's name in the policy.
-Options = dict[str, list[dict[str, Any]]]
-InputConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]
+Options = dict[str, list[State]]
+InputConfig: TypeAlias = str | os.PathLike[str] | Sequence[Settings]
 
 _logger = logging.getLogger(__name__)
 
@@ -63,8 +66,8 @@ class Components:
     policy: Policy
     learner: BaseLearner
     collector: Any
-    collector_env: Any
-    collector_policy: Any
+    collector_env: Envs
+    collector_policy: Mode
     evaluator: ISerialEvaluator
     replay_buffer: IBuffer | None
     commander: BaseSerialCommander
@@ -72,7 +75,7 @@ class Components:
     reward_model: BaseRewardModel | None = None
     given: tuple[str, ...] = ()
     mode: str = "serial"
-    own_states: dict[str, tuple[Any, OwnState]] = field(default_factory=dict)
+    own_states: dict[str, tuple[object, OwnState]] = field(default_factory=dict)
 
     def close(self) -> None:
         """Close everything that holds processes, files or threads, even if one cannot be."""
@@ -84,14 +87,14 @@ class Components:
 def load_config(
     input_cfg: InputConfig,
     seed: int,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     command: bool = True,
     **options: Any,
 ) -> EasyDict:
     """Read and compile a config; see `ding.config.compile.compile_run_config`."""
-    main: Mapping[str, Any]
-    create: Mapping[str, Any]
+    main: Settings
+    create: Settings
     if isinstance(input_cfg, str | os.PathLike):
         main, create = read_config(os.fspath(input_cfg))
     elif isinstance(input_cfg, tuple | list) and len(input_cfg) == 2:
@@ -107,12 +110,12 @@ def load_config(
     return compile_run_config(main, create, seed, **options)
 
 
-def seed_envs(manager: Any, seed: int, role: str, dynamic_seed: bool | None = True) -> None:
+def seed_envs(manager: Envs, seed: int, role: str, dynamic_seed: bool | None = True) -> None:
     """Seed an env manager with the streams that belong to its role in the run of `seed`."""
     manager.seed(env_seeds(seed, role, manager.env_num), dynamic_seed=dynamic_seed)
 
 
-def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: bool) -> Any:
+def make_env_manager(cfg: EasyDict, env_setting: EnvSetting | None, evaluate: bool) -> Envs:
     """The env manager of collectors or evaluators.
 
     Args:
@@ -130,8 +133,8 @@ def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: boo
 
 def build_components(
     cfg: EasyDict,
-    writer: Any,
-    env_setting: list[Any] | None = None,
+    writer: SummaryWriter,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     dynamic_seed: bool | None = True,
     mode: str | None = None,
@@ -192,7 +195,7 @@ def build_components(
 
 
 def _reward_model(
-    cfg: EasyDict, policy: Any, collector: Any, env: Any, writer: Any
+    cfg: EasyDict, policy: Policy, collector: Any, env: Envs, writer: SummaryWriter
 ) -> BaseRewardModel:
     """The reward model of a run; the collector gives it all that it collects."""
     kind, type_ = cfg.policy.collect.collector.type, cfg.reward_model.get("type")
@@ -224,7 +227,7 @@ def _reward_model(
     return model
 
 
-def load_weights(mode: Any, state: dict[str, Any], source: str, whose: str = "this policy") -> None:
+def load_weights(mode: Mode, state: State, source: str, whose: str = "this policy") -> None:
     """Load saved weights into one of a policy's modes; a `CheckpointError` if they do not fit."""
     try:
         mode.load_state_dict(state)
@@ -235,23 +238,23 @@ def load_weights(mode: Any, state: dict[str, Any], source: str, whose: str = "th
         ) from error
 
 
-def _close_later(stack: contextlib.ExitStack, part: Any) -> None:
+def _close_later(stack: contextlib.ExitStack, part: object) -> None:
     # Parts that users wrote need not have anything to close.
     if hasattr(part, "close"):
         stack.callback(part.close)
 
 
-def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
+def players(cfg: EasyDict, policy: Policy, env: Envs) -> tuple[Mode, Mode]:
     """Modes that collect and that are evaluated: in battles lists, with one for each player."""
-    collect_policy: Any = policy.collect_mode
-    eval_policy: Any = policy.eval_mode
+    collect_policy: Mode | list[Mode] = policy.collect_mode
+    eval_policy: Mode | list[Mode] = policy.eval_mode
     count = cfg.env.get("player_num", 2)
     if cfg.policy.collect.collector.type.endswith("_1v1"):
         collect_policy = [policy.collect_mode] * count
     if cfg.policy.eval.evaluator.type == "battle_interaction":
         opponent = cfg.policy.eval.evaluator.get("opponent", "random")
         if opponent == "self":
-            other: Any = policy.eval_mode
+            other: Mode = policy.eval_mode
         elif opponent == "random":
             other = PolicyFactory.get_random_policy(
                 policy.eval_mode, _opponent_space(env.action_space)
@@ -264,7 +267,7 @@ def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
     return collect_policy, eval_policy
 
 
-def episode_returns(info: Any) -> list[float]:
+def episode_returns(info: Result) -> list[float]:
     """Returns of the episodes of an evaluation; in battles those of the first player."""
     if isinstance(info, Mapping):
         return [float(value) for value in info.get("eval_episode_return", ())]
@@ -272,7 +275,7 @@ def episode_returns(info: Any) -> list[float]:
     return [float(episode["eval_episode_return"]) for episode in info[0]] if battles else []
 
 
-def _opponent_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
+def _opponent_space(space: spaces.Space[object]) -> spaces.Space[object]:
     """The second player's part of an action space of all players; any other space as it is."""
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
         return spaces.MultiDiscrete(space.nvec[1], start=space.start[1])
@@ -283,7 +286,7 @@ def _opponent_space(space: spaces.Space[Any]) -> spaces.Space[Any]:
     return space[1] if isinstance(space, spaces.Tuple) else space
 
 
-def optimizer_options(policy: Any) -> Options:
+def optimizer_options(policy: object) -> Options:
     """The options of a policy's optimisers: all of their groups but the parameters."""
     return {
         name: [
@@ -294,7 +297,7 @@ def optimizer_options(policy: Any) -> Options:
     }
 
 
-def keep_configured(policy: Any, built: Options, built_before: Options) -> None:
+def keep_configured(policy: object, built: Options, built_before: Options) -> None:
     """After a state was loaded, use the options that the config has changed since.
 
     Args:
@@ -314,18 +317,18 @@ def keep_configured(policy: Any, built: Options, built_before: Options) -> None:
                 group[key] = value * (loaded / before[key]) if moved else value
 
 
-def has_schedule(policy: Any) -> bool:
+def has_schedule(policy: object) -> bool:
     """Whether a policy changes its learning rate during training."""
     parts = getattr(policy, "__dict__", {}).values()
     return any(isinstance(part, torch.optim.lr_scheduler.LRScheduler) for part in parts)
 
 
-def _optimizers(policy: Any) -> dict[str, torch.optim.Optimizer]:
+def _optimizers(policy: object) -> dict[str, torch.optim.Optimizer]:
     found = getattr(policy, "__dict__", {})
     return {name: v for name, v in found.items() if isinstance(v, torch.optim.Optimizer)}
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)

@@ -4,11 +4,12 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from easydict import EasyDict
+from tensorboardX import SummaryWriter
+from torch import Tensor
 
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
@@ -29,12 +30,14 @@ from ding.policy import create_policy
 from ding.policy.common_utils import sample_columns
 from ding.utils import read_file
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.settings import EnvSetting, Settings
 from ding.worker import SampleSerialCollector
+from ding.worker.collector.steps import Mode, Tree
 
 #: Steps of an expert where the config does not set `policy.expert_random_collect_size`.
 DEFAULT_COUNT = 5000
 #: Turns columns of trajectories and their lengths into training samples.
-Cut = Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
+Cut = Callable[[dict[str, Tree], np.ndarray], dict[str, Tree]]
 
 
 class ExpertPipeline(SerialPipeline):
@@ -47,7 +50,7 @@ class ExpertPipeline(SerialPipeline):
     """
 
     columns: tuple[str, ...] = ()
-    expert: Any = None
+    expert: Columns | Mode = None
     _is_given = False
 
     def find_expert(
@@ -57,7 +60,9 @@ class ExpertPipeline(SerialPipeline):
         self._is_given = expert_cfg is not None or model is not None
         self.expert = self.found(expert_cfg, model)
 
-    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+    def found(
+        self, expert_cfg: InputConfig | None, model: torch.nn.Module | None
+    ) -> Columns | Mode:
         """The transitions of ``policy.collect.data_path``, or the policy of ``model_path``."""
         if self.columns and (file := self.cfg.policy.collect.get("data_path")):
             return read_transitions(file, "policy.collect.data_path", self.cfg, self.columns)
@@ -79,12 +84,12 @@ class ExpertPipeline(SerialPipeline):
 
     def play(
         self,
-        expert: Any,
-        mode: Any,
+        expert: Mode,
+        mode: Mode,
         count: int,
         cut: Cut | None = None,
         noise: float = 0.0,
-        writer: Any = None,
+        writer: SummaryWriter | None = None,
     ) -> Columns:
         """Training samples of what an expert does in the run's environments.
 
@@ -125,10 +130,10 @@ def load_expert(
     key: str,
     expert_cfg: InputConfig | None,
     seed: int,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     usual_cfg: InputConfig | None = None,
-) -> Any:
+) -> Mode:
     """An expert policy with its weights, ready to evaluate.
 
     Args:
@@ -160,7 +165,7 @@ def load_expert(
                 "config is not known: pass expert_cfg"
             )
     compiled = load_config(expert_cfg, seed, env_setting, model, command=False, collects=False)
-    expert: Any = create_policy(compiled.policy, model=model, enable_field=["eval"])
+    expert = create_policy(compiled.policy, model=model, enable_field=["eval"])
     if expert.eval_mode.batched is None:
         raise ConfigError(
             f"{type(expert).__name__} acts in one environment at a time; demonstrations need an "
@@ -171,9 +176,7 @@ def load_expert(
     return expert
 
 
-def read_transitions(
-    path: str, key: str, cfg: Mapping[str, Any], required: Sequence[str]
-) -> Columns:
+def read_transitions(path: str, key: str, cfg: Settings, required: Sequence[str]) -> Columns:
     """Demonstrations of a file: the columns ``required``, checked against the policy's config.
 
     Args:
@@ -208,10 +211,10 @@ def as_samples(data: Columns, cut: Cut) -> Columns:
     return sample_columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
 
 
-def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
+def _played_by(expert: Mode, policy: Mode, cut: Cut | None, noise: float) -> Mode:
     """A collect mode that makes the samples of ``policy`` from what the expert does."""
 
-    def disturbed(action: Any, output: Any) -> Any:
+    def disturbed(action: Tensor, output: Mapping[str, Tensor]) -> Mode:
         # Some are replaced by other choices, or uniformly in [-1, 1].
         if not noise:
             return action
@@ -222,7 +225,7 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
         replaced = torch.rand(len(action)) < noise
         return torch.where(replaced.view(-1, *[1] * (action.dim() - 1)), other, action)
 
-    def act(obs: Any, env_ids: Any = None) -> dict[str, Any]:
+    def act(obs: Tree, env_ids: Sequence[int] | None = None) -> dict[str, Tree]:
         ids = {"env_ids": env_ids}
         outputs = {}
         if policy.batched.transition_outputs:
@@ -232,13 +235,13 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
         done = expert.batched.forward(obs, **its)
         return {**outputs, "action": disturbed(done["action"], done)}
 
-    def act_rows(data: Mapping[int, Any]) -> dict[int, Any]:
+    def act_rows(data: Mapping[int, Tree]) -> dict[int, dict[str, Tree]]:
         outputs = policy.forward(data, eps=0.0)
         return {
             i: {**outputs[i], "action": one["action"]} for i, one in expert.forward(data).items()
         }
 
-    def reset(data_id: Any = None) -> None:
+    def reset(data_id: list[int] | None = None) -> None:
         policy.reset(data_id)
         expert.reset(data_id)
 
@@ -254,7 +257,7 @@ def _played_by(expert: Any, policy: Any, cut: Cut | None, noise: float) -> Any:
     return mode
 
 
-def bare(mode: Any) -> Any:
+def bare(mode: Mode) -> Mode:
     """A collect mode whose transitions hold nothing of the policy's own."""
     found = mode._replace()
     if mode.batched is not None:

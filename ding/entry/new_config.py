@@ -3,12 +3,12 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ding.config.schema import SCHEMA
 from ding.entry.quick_config import pipeline_of, quick_config, source_of
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
+from ding.utils.settings import Settings
 
 _WIDTH = 100
 
@@ -57,7 +57,7 @@ def write_new_config(path: str, env_id: str | None, policy: str | None) -> str:
 
 
 def _entries(
-    section: Mapping[str, Any], path: str, depth: int, meanings: Mapping[str, str]
+    section: Settings, path: str, depth: int, meanings: Mapping[str, str]
 ) -> Iterator[str]:
     indent = "    " * depth
     for name, value in section.items():

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from easydict import EasyDict
 
-from ding.config.check import Notes, at
+from ding.config.check import Notes
 from ding.config.compile_parallel import compile_joining
 from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
@@ -30,6 +30,7 @@ from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import make_run_key, read_run_key
+from ding.utils.settings import at
 from ding.utils.system_helper import ReportingThread
 
 ParallelConfig: TypeAlias = str | os.PathLike[str] | Sequence[Mapping[str, Any]]

@@ -6,7 +6,6 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import at
 from ding.config.parts import import_names
 from ding.config.system import (
     DEFAULT_ENGINE,
@@ -28,6 +27,7 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
+from ding.utils.settings import at
 from ding.worker import Coordinator
 from ding.worker.comm_worker import build_service, make_service
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec

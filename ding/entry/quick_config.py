@@ -15,9 +15,9 @@ from typing import Any
 
 import gymnasium
 from gymnasium import spaces
+from gymnasium.spaces import Space
 
 import ding
-from ding.config.check import at
 from ding.config.parts import default_config
 from ding.config.read import read_config_directly
 from ding.config.save import plain
@@ -34,6 +34,7 @@ from ding.envs.env._make import (
 from ding.policy.fit import KINDS, action_space_of, check_kind, model_shapes, policies_for
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY, REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.settings import SettingsDict, at
 
 _PACKAGE = Path(ding.__file__).resolve().parent
 #: Wheels have the configs inside of the package, the repository next to it.
@@ -58,8 +59,8 @@ class Shipped:
     """A config of the package: what the names of the files and their contents determine."""
 
     name: str
-    main: dict[str, Any]
-    create: dict[str, Any]
+    main: SettingsDict
+    create: SettingsDict
 
     @property
     def policy(self) -> str:
@@ -127,7 +128,7 @@ def pipeline_of(policy: str) -> str:
 
 def quick_config(
     env_id: str | None, policy: str | None = None, any_source: bool = False
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[SettingsDict, SettingsDict]:
     """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
 
     Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
@@ -216,7 +217,7 @@ def _closest(
     # A class that only adds demonstrations has the settings of its base.
     same = same or [one for one in every if POLICY_REGISTRY.get(one.policy) in cls.__mro__]
 
-    def likeness(one: Shipped) -> tuple[Any, ...]:
+    def likeness(one: Shipped) -> tuple[float, ...]:
         return (
             one.kind == kind,
             one.is_of(env_id),
@@ -230,7 +231,7 @@ def _closest(
 
 def _in_own_env(
     env_type: str, policy: str | None, of_env: list[Shipped]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[SettingsDict, SettingsDict]:
     """A config for an environment of this package that gymnasium cannot make."""
     example = of_env[0]
     policy = policy or example.policy
@@ -251,7 +252,7 @@ def _in_own_env(
     return main, copy.deepcopy(create)
 
 
-def _in_gymnasium(env_id: str, policy: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _in_gymnasium(env_id: str, policy: str | None) -> tuple[SettingsDict, SettingsDict]:
     env, create_env, observations, actions = _look_at(env_id)
     kind = action_space_of(actions)
     if kind is None:
@@ -285,7 +286,7 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[dict[str, Any], dict
     if policy == "sqil_sac":  # uses SAC's configs
         section["collect"]["model_path"] = "exp/expert/ckpt/ckpt_best.pth.tar"
     if not is_own:
-        sized = ALE if len(observations.shape) == 3 else simulator
+        sized = ALE if len(observations.shape or ()) == 3 else simulator
         _make_general(section, sized)
         if not is_like and sized in (ALE, MUJOCO):
             example = _example(policy, sized)
@@ -313,12 +314,12 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[dict[str, Any], dict
     return {"env": copy.deepcopy(env), "policy": section}, create
 
 
-def _look_at(env_id: str) -> tuple[dict[str, Any], dict[str, Any], Any, Any]:
+def _look_at(env_id: str) -> tuple[SettingsDict, SettingsDict, Space[object], Space[object]]:
     """The environment's own keys, its type's section, and its spaces as policies see them."""
     simulator = simulator_of(env_id)
-    types: dict[Any, str] = {ALE: "atari", MUJOCO: "mujoco", MINIGRID: "minigrid"}
+    types: dict[Simulator | None, str] = {ALE: "atari", MUJOCO: "mujoco", MINIGRID: "minigrid"}
     type_ = types.get(simulator, "gymnasium")
-    env: dict[str, Any] = {"env_id": env_id}
+    env: SettingsDict = {"env_id": env_id}
     if type_ == "gymnasium":
         bare = make_gymnasium(env_id)
         space = bare.observation_space
@@ -340,7 +341,7 @@ def _look_at(env_id: str) -> tuple[dict[str, Any], dict[str, Any], Any, Any]:
         made.close()
 
 
-def _make_general(section: dict[str, Any], simulator: Simulator | None) -> None:
+def _make_general(section: SettingsDict, simulator: Simulator | None) -> None:
     """Replace, in place, a horizon and bounds of returns, which are a task's own."""
     for path in _DISCOUNTS:
         place, _, name = path.rpartition(".")
@@ -363,7 +364,7 @@ def _example(policy: str, simulator: Simulator) -> Shipped:
     )
 
 
-def _take_sizes(section: dict[str, Any], theirs: dict[str, Any]) -> None:
+def _take_sizes(section: SettingsDict, theirs: SettingsDict) -> None:
     """Take sizes and rates of another policy's config, as far as this one has these keys."""
     model = section["model"]
     buffer = at(section, "other.replay_buffer.replay_buffer_size")
@@ -379,7 +380,7 @@ def _take_sizes(section: dict[str, Any], theirs: dict[str, Any]) -> None:
             section["learn"][key] = min(section["learn"][key], rate)
 
 
-def _take(section: dict[str, Any], theirs: dict[str, Any]) -> None:
+def _take(section: SettingsDict, theirs: SettingsDict) -> None:
     """Replace values by those of another config that has the same keys."""
     for key in [key for key in section if key in theirs and key not in _TASKS_OWN]:
         if isinstance(section[key], dict) and isinstance(theirs[key], dict):

@@ -2,7 +2,6 @@
 
 import contextlib
 from numbers import Real
-from typing import Any
 
 import torch
 
@@ -23,13 +22,15 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
+from ding.utils.settings import EnvSetting
 from ding.worker import BaseLearner
+from ding.worker.collector.steps import Samples, State
 
 
 def serial_pipeline(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
@@ -75,7 +76,7 @@ def serial_pipeline(
 def serial_pipeline_onpolicy(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
@@ -123,7 +124,7 @@ class SerialPipeline:
         self,
         input_cfg: InputConfig,
         seed: int,
-        env_setting: list[Any] | None = None,
+        env_setting: EnvSetting | None = None,
         model: torch.nn.Module | None = None,
         strict: Strict = False,
     ) -> None:
@@ -268,7 +269,7 @@ def on_policy_round(parts: Components, run: SerialRun) -> None:
     run.learn(players_data(data))
 
 
-def priority_info(learner: BaseLearner) -> dict[str, Any]:
+def priority_info(learner: BaseLearner) -> State:
     """The new priorities of the batch that was learned from, as buffers take them."""
     info = learner.priority_info
     if "priority" not in info:
@@ -279,7 +280,7 @@ def priority_info(learner: BaseLearner) -> dict[str, Any]:
     return info
 
 
-def players_data(data: Any) -> Any:
+def players_data(data: Samples | tuple[list[Samples], object]) -> Samples:
     """The samples of all players of a battle as one batch; those of one policy unchanged."""
     if not isinstance(data, tuple):
         return data

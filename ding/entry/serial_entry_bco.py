@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from ding.config.complete import Strict
 from ding.data import Columns
+from ding.data.arrays import Column
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, bare
 from ding.entry.run.serial import SerialRun
@@ -23,13 +24,15 @@ from ding.reward_model.base_reward_model import (
 from ding.utils import deep_merge_dicts
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
+from ding.utils.settings import EnvSetting, SettingsDict
+from ding.worker.collector.steps import Tree
 
 
 def serial_pipeline_bco(
     input_cfg: InputConfig,
     expert_cfg: InputConfig | None = None,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     expert_model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
@@ -77,13 +80,13 @@ class ObservationPipeline(ExpertPipeline):
 
     def outfit(self, parts: Components) -> None:
         super().outfit(parts)
-        policy: Any = parts.policy
+        policy = parts.policy
         shapes = shapes_of(parts.collector_env)
         writer = parts.learner.tb_logger
         parts.reward_model = InverseDynamics(self.cfg.bco, shapes, policy._device, writer)
         parts.collector.on_trajectories = parts.reward_model.collected
 
-        def observations(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        def observations(columns: dict[str, Tree], lengths: np.ndarray) -> dict[str, Tree]:
             return {name: columns[name] for name in self.columns}
 
         if isinstance(self.expert, Columns):
@@ -104,8 +107,9 @@ class ObservationPipeline(ExpertPipeline):
     def round(self, parts: Components, run: SerialRun) -> None:
         """Collect, train the inverse dynamics, and clone what it makes of the observations."""
         run.collect(parts.commander.step())
-        known: Any = self._demonstrations.columns
-        model: Any = parts.reward_model
+        known = self._demonstrations.columns
+        model = parts.reward_model
+        assert isinstance(model, InverseDynamics)
         labelled = Columns({"obs": known["obs"], "action": model.label(**known)})
         learn = self.cfg.policy.learn
         for _ in range(learn.get("train_epoch") or 1):
@@ -120,7 +124,7 @@ class InverseDynamics(BaseRewardModel):
     It changes no reward; `label` gives the actions of an expert whose observations are known.
     """
 
-    config: dict[str, Any] = dict(
+    config: SettingsDict = dict(
         learn=dict(
             idm_batch_size=64,
             idm_learning_rate=1e-3,
@@ -172,12 +176,12 @@ class InverseDynamics(BaseRewardModel):
             return F.cross_entropy(predicted, wanted.long().reshape(-1))
         return F.mse_loss(torch.tanh(predicted), wanted.reshape(predicted.shape))
 
-    def _predict(self, obs: Any, next_obs: Any) -> torch.Tensor:
+    def _predict(self, obs: Column, next_obs: Column) -> torch.Tensor:
         seen = torch.cat([self._tensor(obs), self._tensor(next_obs)], 1)
         found: torch.Tensor = self._network(seen)
         return found
 
-    def label(self, obs: Any, next_obs: Any) -> np.ndarray:
+    def label(self, obs: Column, next_obs: Column) -> np.ndarray:
         """The likeliest actions: int64 ``[N, 1]``, or float32 ``[N, A]`` in (-1, 1)."""
         with torch.no_grad():
             predicted = self._predict(obs, next_obs)
@@ -189,5 +193,5 @@ class InverseDynamics(BaseRewardModel):
 class _Unkept:
     """Takes samples that only the model of the dynamics learns from."""
 
-    def push(self, data: Any, cur_collector_envstep: int = -1) -> None:
+    def push(self, data: object, cur_collector_envstep: int = -1) -> None:
         pass

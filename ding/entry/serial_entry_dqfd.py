@@ -16,7 +16,9 @@ from ding.entry.serial_entry import SerialPipeline
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
+from ding.utils.settings import EnvSetting
 from ding.worker import create_buffer
+from ding.worker.collector.steps import Mode, Tree
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
 
@@ -25,7 +27,7 @@ def serial_pipeline_dqfd(
     input_cfg: InputConfig,
     expert_cfg: InputConfig | None = None,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     expert_model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
@@ -62,7 +64,7 @@ def serial_pipeline_sqil(
     input_cfg: InputConfig,
     expert_cfg: InputConfig | None = None,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     expert_model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
@@ -105,7 +107,9 @@ class DemonstrationPipeline(ExpertPipeline):
                 "is used"
             )
 
-    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+    def found(
+        self, expert_cfg: InputConfig | None, model: torch.nn.Module | None
+    ) -> Columns | Mode:
         self.check()
         return super().found(expert_cfg, model)
 
@@ -156,7 +160,7 @@ class DemonstrationPipeline(ExpertPipeline):
 
     def demonstrations(self, parts: Components) -> Columns:
         """The expert's samples."""
-        policy: Any = parts.policy
+        policy = parts.policy
         writer = parts.learner.tb_logger
         samples = self.play(self.expert, policy.collect_mode, self.count, writer=writer)
         return samples.with_columns(is_expert=torch.ones(len(samples)))
@@ -200,14 +204,14 @@ class SQILPipeline(DemonstrationPipeline):
         SerialPipeline.prepare(self, parts)
 
     def demonstrations(self, parts: Components) -> Columns:
-        collect_mode: Any = parts.policy.collect_mode  # type: ignore[attr-defined]
+        collect_mode: Mode = parts.policy.collect_mode
         if collect_mode.batched is None:
             raise ConfigError(
                 f"{type(parts.policy).__name__} makes its samples row by row; SQIL needs a policy "
                 "with _get_train_columns"
             )
 
-        def rewarded(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        def rewarded(columns: dict[str, Tree], lengths: np.ndarray) -> dict[str, Tree]:
             # Before several steps become one sample: steps after an episode's end have no reward.
             ones = np.ones(int(lengths.sum()), np.float32)
             return collect_mode.batched.get_train_columns({**columns, "reward": ones}, lengths)
@@ -222,8 +226,11 @@ class _UnrewardedBuffer(DemonstrationBuffer):
     """Own experience is kept with rewards of 0."""
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
-        rows: Any = data if isinstance(data, list) else [data]
+        rows: Items = data if isinstance(data, list) else [data]
         samples = rows if isinstance(rows, Columns) else Columns.from_rows(rows)
-        reward: Any = samples.column("reward")
-        zeros = torch.zeros_like if isinstance(reward, torch.Tensor) else np.zeros_like
-        super().push(samples.with_columns(reward=zeros(reward)), cur_collector_envstep)
+        reward = samples.column("reward")
+        if isinstance(reward, torch.Tensor):
+            zeros = samples.with_columns(reward=torch.zeros_like(reward))
+        else:
+            zeros = samples.with_columns(reward=np.zeros_like(np.asarray(reward)))
+        super().push(zeros, cur_collector_envstep)

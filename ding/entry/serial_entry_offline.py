@@ -1,13 +1,13 @@
 """Training from a data set, in one process."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
+from easydict import EasyDict
 
-from ding.config.check import Notes, at
+from ding.config.check import Notes
 from ding.config.complete import Strict
 from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
@@ -28,12 +28,14 @@ from ding.policy.common_utils import nstep_train_columns
 from ding.utils import get_rank, get_world_size
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.settings import EnvSetting, Settings, at
+from ding.worker.collector.steps import Samples
 
 
 def serial_pipeline_offline(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     strict: Strict = False,
@@ -78,7 +80,7 @@ def serial_pipeline_bc(
     data_path: str | None = None,
     model: torch.nn.Module | None = None,
     max_iter: int | None = int(1e6),
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> tuple[Policy, bool]:
@@ -103,7 +105,7 @@ def serial_pipeline_bc(
 def serial_pipeline_dt(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     strict: Strict = False,
@@ -121,6 +123,10 @@ def serial_pipeline_dt(
     """
     pipeline = TrajectoryPipeline(input_cfg, seed, env_setting, model, strict)
     return pipeline.train(max_train_iter, callbacks=callbacks)[0]
+
+
+#: Transitions as columns or rows, or pieces of trajectories.
+DataSet = Samples | TrajectoryPieces
 
 
 class OfflinePipeline(SerialPipeline):
@@ -157,7 +163,7 @@ class OfflinePipeline(SerialPipeline):
         most = min((limit for limit in limits if limit is not None), default=None)
         return super().train(most, max_env_step, dynamic_seed, callbacks)
 
-    def samples(self) -> Any:
+    def samples(self) -> DataSet:
         """The data set as samples; what is found in it may be written into the config."""
         return load_samples(self.cfg, self.notes)
 
@@ -179,6 +185,7 @@ class OfflinePipeline(SerialPipeline):
         assert isinstance(drawn, Columns)
         facts = drawn.columns
         batch = self._batches.take(np.asarray(facts.pop("sample")))
+        assert isinstance(batch, Columns)  # as `train` has checked
         run.learn(batch.with_columns(**facts))
         buffer.update(priority_info(parts.learner))
 
@@ -216,7 +223,7 @@ class TrajectoryPipeline(OfflinePipeline):
 _TRANSITION = ("obs", "action", "reward", "next_obs", "done")
 
 
-def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
+def load_samples(cfg: EasyDict, notes: Notes) -> Samples:
     """The data set of a config as samples: columns where they have one shape, otherwise rows.
 
     Args:
@@ -259,14 +266,14 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
     return data
 
 
-def _source(cfg: Mapping[str, Any]) -> str:
+def _source(cfg: Settings) -> str:
     key = path_key(cfg)
     if key is None:
         return "the data set"
     return f"the data set {at(cfg, key)!r} ({key})"
 
 
-def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
+def _normalised(data: Columns, cfg: EasyDict, notes: Notes, source: str) -> Columns:
     """Normalise the data and the environments in the same way, if the config asks for it."""
     given = (cfg.env.get("norm_obs") or {}).get("offline_stats") or {}
     if not given.get("use_offline_stats") and not cfg.policy.collect.get("normalize_states"):
@@ -335,7 +342,7 @@ class Batches:
         ConfigError: A batch size that is none.
     """
 
-    def __init__(self, samples: Any, batch_size: int, seed: int, several: bool = False) -> None:
+    def __init__(self, samples: DataSet, batch_size: int, seed: int, several: bool = False) -> None:
         if not isinstance(batch_size, int) or batch_size < 1:
             raise ConfigError(f"policy.learn.batch_size is {batch_size!r}; expected a number > 0")
         if not len(samples):
@@ -352,7 +359,7 @@ class Batches:
         share = math.ceil(len(self.samples) / self._ranks)
         return math.ceil(share / self._batch_size)
 
-    def __getitem__(self, number: int) -> Any:
+    def __getitem__(self, number: int) -> Samples:
         """A batch: columns where the samples have one shape, otherwise rows."""
         epoch, at = divmod(number, len(self))
         if epoch != self._epoch:
@@ -363,7 +370,7 @@ class Batches:
             self._epoch = epoch
         return self.take(self._order[at * self._batch_size : (at + 1) * self._batch_size])
 
-    def take(self, index: np.ndarray) -> Any:
+    def take(self, index: np.ndarray) -> Samples:
         """Samples by their numbers."""
         if isinstance(self.samples, Columns | TrajectoryPieces):
             return self.samples.take(index)

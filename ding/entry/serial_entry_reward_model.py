@@ -21,6 +21,8 @@ from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
+from ding.utils.settings import EnvSetting
+from ding.worker.collector.steps import Mode, Tree
 
 #: Name of the file of demonstrations where configs name a folder.
 _FILE = "demonstrations.pkl"
@@ -29,7 +31,7 @@ _FILE = "demonstrations.pkl"
 def serial_pipeline_reward_model_offpolicy(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
@@ -47,7 +49,7 @@ def serial_pipeline_reward_model_offpolicy(
 def serial_pipeline_reward_model_onpolicy(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
@@ -70,7 +72,7 @@ def serial_pipeline_gail(
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
     collect_data: bool = True,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
@@ -102,7 +104,7 @@ def serial_pipeline_gail(
 def serial_pipeline_guided_cost(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     expert_model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
@@ -123,7 +125,7 @@ def serial_pipeline_guided_cost(
 def serial_pipeline_trex(
     input_cfg: InputConfig,
     seed: int = 0,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
@@ -210,9 +212,11 @@ class RewardModelPipeline(ExpertPipeline):
             return path or None
         return os.path.join(path, _FILE)
 
-    def found(self, expert_cfg: InputConfig | None, model: torch.nn.Module | None) -> Any:
+    def found(
+        self, expert_cfg: InputConfig | None, model: torch.nn.Module | None
+    ) -> Columns | Mode:
         path, file = self._expert_path, self.data_path
-        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+        kind = self._kind
         is_saved = bool(kind.ranks and file and os.path.exists(file))
         if not is_saved and self.plays and (path or model is not None):
             return self.ranked() if kind.ranks else self._load_expert(path, expert_cfg, model)
@@ -224,6 +228,11 @@ class RewardModelPipeline(ExpertPipeline):
         return read_transitions(file, "reward_model.data_path", self.cfg, kind.columns)
 
     @property
+    def _kind(self) -> Any:
+        """The reward model's class; of users' ones whatever makes it."""
+        return REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
+
+    @property
     def _expert_path(self) -> str | None:
         path = self.cfg.reward_model.get("expert_model_path")
         return path or self.cfg.policy.collect.get("model_path")
@@ -233,13 +242,12 @@ class RewardModelPipeline(ExpertPipeline):
         path: str | None,
         expert_cfg: InputConfig | None = None,
         model: torch.nn.Module | None = None,
-    ) -> Any:
+    ) -> Mode:
         key, seed, usual = "reward_model.expert_model_path", self.cfg.seed, self._input_cfg
         return load_expert(path, key, expert_cfg, seed, self.env_setting, model, usual)
 
     def outfit(self, parts: Components) -> None:
-        kind: Any = REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
-        if isinstance(kind, type) and issubclass(kind, DemonstratedRewardModel):
+        if isinstance(self._kind, type) and issubclass(self._kind, DemonstratedRewardModel):
             super().outfit(parts)
 
     def prepare(self, parts: Components) -> None:
@@ -249,14 +257,15 @@ class RewardModelPipeline(ExpertPipeline):
                 data = self._transitions(data, parts.policy, self.cfg.reward_model.collect_count)
                 if self.data_path:
                     _save(data, self.data_path)
-            model: Any = parts.reward_model
+            model = parts.reward_model
+            assert isinstance(model, DemonstratedRewardModel)
             model.demonstrate(*in_trajectories(data))
         super().prepare(parts)
 
-    def _transitions(self, expert: Any, policy: Any, count: int, noise: float = 0.0) -> Columns:
+    def _transitions(self, expert: Mode, policy: Policy, count: int, noise: float = 0.0) -> Columns:
         """Transitions of an expert that plays with a share of random actions."""
 
-        def transitions(columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        def transitions(columns: dict[str, Tree], lengths: np.ndarray) -> dict[str, Tree]:
             found = {name: columns[name] for name in ("obs", "action", "next_obs", "done")}
             shares = np.full((len(columns["reward"]), 1), noise, np.float32)
             return {**found, "reward": columns["reward"][:, None], "noise": shares}

@@ -12,10 +12,10 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -23,13 +23,14 @@ import numpy as np
 from ding.board.run_list import Curve, Run
 from ding.entry.cli_runs import check_settings
 from ding.entry.seed_runs import Commands
-from ding.entry.sweep_space import Space, read_space
+from ding.entry.sweep_space import Space, Value, read_space
 from ding.plot import return_points
 from ding.utils.console import table
 from ding.utils.errors import ConfigError, DingError, RunError
 from ding.utils.lock_helper import FcntlContext
 from ding.utils.processes import process_identity, still_runs
 from ding.utils.seed_statistics import final_return, interquartile_mean
+from ding.utils.settings import Settings
 
 if TYPE_CHECKING:
     import optuna
@@ -79,7 +80,7 @@ class Plan:
     env_step: int | None = None
 
 
-def run_sweep(options: Mapping[str, Any]) -> str:
+def run_sweep(options: Settings) -> str:
     """Do what the options of ``ding sweep`` say; returns the report.
 
     Every choice and both ends of every range are tried in the config before the first trial.
@@ -210,7 +211,7 @@ class _Study:
                 for values in self.space.grid():
                     self._enqueue(values, skip_if_exists=True)
 
-    def claim(self) -> "tuple[optuna.trial.Trial, dict[str, Any]] | None":
+    def claim(self) -> "tuple[optuna.trial.Trial, dict[str, Value]] | None":
         """The next trial, ``None`` if there are enough."""
         with self._locked():
             self._fail_dead()
@@ -301,7 +302,7 @@ class _Study:
             params = self._study.get_trials(deepcopy=False)[number].params
             self._study.enqueue_trial(params, skip_if_exists=False)
 
-    def _enqueue(self, values: dict[str, Any], skip_if_exists: bool) -> None:
+    def _enqueue(self, values: dict[str, Value], skip_if_exists: bool) -> None:
         stored = {key: self.space[key].stored(value) for key, value in values.items()}
         self._study.enqueue_trial(stored, skip_if_exists=skip_if_exists)
 
@@ -316,7 +317,7 @@ class _Trial:
     """The runs of one trial."""
 
     trial: "optuna.trial.Trial"
-    values: dict[str, Any]
+    values: dict[str, Value]
     study: _Study
     #: For each seed so far, its returns at the points where trials are compared.
     reached: list[list[float]] = field(default_factory=list)
@@ -409,7 +410,7 @@ class _Watch:
             self.hopeless = self.hopeless or self._trial.should_prune()
 
 
-def settings_of(values: dict[str, Any]) -> list[str]:
+def settings_of(values: dict[str, Value]) -> list[str]:
     """Options of the command line that set values of a config."""
     return [word for key, value in values.items() for word in ("--set", f"{key}={value!r}")]
 
@@ -518,7 +519,7 @@ def _settled(
     return space, plan
 
 
-def list_of(value: Any) -> Any:
+def list_of(value: object) -> object:
     """A sequence as JSON returns it."""
     return list(value) if isinstance(value, tuple) else value
 
@@ -561,5 +562,5 @@ def _short(keys: Iterable[str]) -> list[str]:
     return [name if last.count(name) == 1 else key for name, key in zip(last, keys, strict=True)]
 
 
-def _value(value: Any) -> str:
+def _value(value: Value) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,9 +4,9 @@ import difflib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
@@ -16,6 +16,8 @@ from ding.utils.errors import ConfigError
 if TYPE_CHECKING:
     import optuna
 
+#: A key's value, as YAML and JSON have it.
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 #: What an entry may hold; a dict without any of them is a section of the config.
 _WORDS = ("low", "high", "log", "step", "choices", "when")
 #: Keys that the sweep sets, and the option to use.
@@ -34,12 +36,12 @@ class Entry:
         when: The entry counts only if each of these keys has one of these values.
     """
 
-    choices: tuple[Any, ...] = ()
+    choices: tuple[Value, ...] = ()
     low: float = 0
     high: float = 0
     log: bool = False
     step: float | None = None
-    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    when: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -56,7 +58,7 @@ class Entry:
             return distributions.IntDistribution(low, high, self.log, step)
         return distributions.FloatDistribution(self.low, self.high, self.log, self.step)
 
-    def suggest(self, trial: "optuna.trial.Trial", key: str) -> Any:
+    def suggest(self, trial: "optuna.trial.Trial", key: str) -> Value:
         if self.choices:
             names = [json.dumps(value) for value in self.choices]
             return json.loads(trial.suggest_categorical(key, names))
@@ -65,19 +67,19 @@ class Entry:
             return trial.suggest_int(key, low, high, log=self.log, step=step)
         return trial.suggest_float(key, self.low, self.high, log=self.log, step=self.step)
 
-    def stored(self, value: Any) -> Any:
+    def stored(self, value: Value) -> Value:
         """A value as Optuna stores it."""
         return json.dumps(value) if self.choices else value
 
-    def value(self, stored: Any) -> Any:
+    def value(self, stored: Value) -> Value:
         """A value that Optuna has stored."""
-        return json.loads(stored) if self.choices else stored
+        return json.loads(str(stored)) if self.choices else stored
 
-    def ends(self) -> tuple[Any, ...]:
+    def ends(self) -> tuple[Value, ...]:
         """All choices, or the ends of the range."""
         return self.choices or (self.low, self.high)
 
-    def grid(self) -> tuple[Any, ...]:
+    def grid(self) -> tuple[Value, ...]:
         """All values; empty if there are any number of them."""
         if self.choices:
             return self.choices
@@ -95,7 +97,7 @@ class Space(dict[str, Entry]):
         source: The YAML file's content, as JSON can store it.
     """
 
-    def __init__(self, source: Any, path: str) -> None:
+    def __init__(self, source: object, path: str) -> None:
         """
         Args:
             path: Of the file, for errors.
@@ -118,28 +120,28 @@ class Space(dict[str, Entry]):
         super().__init__(_ordered(entries, path))
         self.source = source
 
-    def is_active(self, key: str, values: Mapping[str, Any]) -> bool:
+    def is_active(self, key: str, values: Mapping[str, Value]) -> bool:
         """Whether an entry counts, given the values of those before it."""
         return all(
             other in values and values[other] in wanted for other, wanted in self[key].when.items()
         )
 
-    def suggest(self, trial: "optuna.trial.Trial") -> dict[str, Any]:
+    def suggest(self, trial: "optuna.trial.Trial") -> dict[str, Value]:
         """A value for each entry that counts."""
-        values: dict[str, Any] = {}
+        values: dict[str, Value] = {}
         for key, entry in self.items():
             if self.is_active(key, values):
                 values[key] = entry.suggest(trial, key)
         return values
 
-    def examples(self) -> Iterator[dict[str, Any]]:
+    def examples(self) -> Iterator[dict[str, Value]]:
         """Values with which each choice and each end of a range occurs at least once."""
         open_values = {key: list(entry.ends()) for key, entry in self.items()}
         while any(open_values.values()):
             wanted = next(key for key, values in reversed(open_values.items()) if values)
-            values: dict[str, Any] = {}
+            values: dict[str, Value] = {}
             self._require(wanted, open_values[wanted][0], values)
-            chosen: dict[str, Any] = {}
+            chosen: dict[str, Value] = {}
             for key, entry in self.items():
                 if self.is_active(key, chosen):
                     left = open_values[key]
@@ -150,12 +152,12 @@ class Space(dict[str, Entry]):
                 raise ConfigError(f"{wanted}: no values meet its when and those of its conditions")
             yield chosen
 
-    def _require(self, key: str, value: Any, values: dict[str, Any]) -> None:
+    def _require(self, key: str, value: Value, values: dict[str, Value]) -> None:
         values.setdefault(key, value)
         for other, wanted in self[key].when.items():
             self._require(other, wanted[0], values)
 
-    def grid(self) -> Iterator[dict[str, Any]]:
+    def grid(self) -> Iterator[dict[str, Value]]:
         """All combinations, in the order of the file.
 
         Raises:
@@ -166,7 +168,7 @@ class Space(dict[str, Entry]):
                 raise ConfigError(f"{key}: a grid needs a list of values, or a step in the range")
         seen = set()
         for combination in itertools.product(*(entry.grid() for entry in self.values())):
-            values: dict[str, Any] = {}
+            values: dict[str, Value] = {}
             for key, value in zip(self, combination, strict=True):
                 if self.is_active(key, values):
                     values[key] = value
@@ -189,7 +191,7 @@ def read_space(path: str) -> Space:
     return Space(source, path)
 
 
-def _flat(source: Mapping[Any, Any], before: str, path: str) -> Iterator[tuple[str, Entry]]:
+def _flat(source: Mapping[str, object], before: str, path: str) -> Iterator[tuple[str, Entry]]:
     """Entries of a section and of those in it, by their whole path."""
     for name, value in source.items():
         key = f"{before}{name}"
@@ -199,7 +201,7 @@ def _flat(source: Mapping[Any, Any], before: str, path: str) -> Iterator[tuple[s
             yield key, _entry(value, f"{path}: {key}")
 
 
-def _entry(value: Any, where: str) -> Entry:
+def _entry(value: object, where: str) -> Entry:
     if isinstance(value, list):
         value = {"choices": value}
     if not isinstance(value, dict) or not value:
@@ -226,7 +228,7 @@ def _entry(value: Any, where: str) -> Entry:
     return _range(value, conditions, where)
 
 
-def _range(value: Mapping[str, Any], when: Mapping[str, tuple[Any, ...]], where: str) -> Entry:
+def _range(value: Mapping[str, Any], when: Mapping[str, tuple[Value, ...]], where: str) -> Entry:
     for word in ("low", "high"):
         if word not in value:
             raise ConfigError(f"{where}: {word} is missing, expected low and high, or a list")
@@ -256,7 +258,7 @@ def _range(value: Mapping[str, Any], when: Mapping[str, tuple[Any, ...]], where:
 
 
 def _check_condition(
-    where: str, entries: Mapping[str, Entry], key: str, values: Sequence[Any]
+    where: str, entries: Mapping[str, Entry], key: str, values: Sequence[Value]
 ) -> None:
     if key not in entries:
         raise ConfigError(f"{where}: {key} is not in this file{_hint(key, entries)}")
@@ -284,6 +286,6 @@ def _ordered(entries: Mapping[str, Entry], path: str) -> dict[str, Entry]:
     return ordered
 
 
-def _hint(word: Any, known: Any) -> str:
+def _hint(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(word), list(known), 1)
     return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import nn
 
-from ding.config.check import at
 from ding.config.read import read_config_directly
 from ding.entry.components import InputConfig, load_config, load_weights
 from ding.entry.run.folder import CONFIG_FILE
@@ -25,6 +25,8 @@ from ding.utils.default_helper import sizes_of
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.run_files import why_no_run
+from ding.utils.settings import EnvSetting, SettingsDict, at
+from ding.worker.collector.steps import Mode, Tree
 
 #: Observations on which an exported policy has to act as this one does.
 _CHECKS = 64
@@ -51,11 +53,11 @@ class TrainedPolicy:
     ) -> None:
         self.policy = policy
         self._first_action = first_action
-        self._mode: Any = policy.eval_mode
+        self._mode: Mode = policy.eval_mode
         self._obs_shape = obs_shape
         self.reset()
 
-    def act(self, obs: Any) -> Any:
+    def act(self, obs: Tree) -> Tree:
         """The action for one observation, such as an array ``[*obs_shape]``.
 
         Returns:
@@ -167,7 +169,9 @@ class _Actor(nn.Module):
         return action + self._first_action if self._first_action else action
 
 
-def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[torch.Tensor], Any]:
+def _export(
+    actor: nn.Module, example: torch.Tensor, path: str
+) -> Callable[[torch.Tensor], ArrayLike]:
     """Write it, and return what was written as a function."""
     with torch.no_grad(), warnings.catch_warnings():
         # Of what depends on the example. Whether anything does is checked.
@@ -250,7 +254,7 @@ def zoo_names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-def zoo_facts(name: str) -> dict[str, Any]:
+def zoo_facts(name: str) -> SettingsDict:
     """Facts on the training and the evaluation of a policy of the zoo, by name."""
     return dict(read_config_directly(_find_in_zoo(name).config)["zoo"])
 
@@ -269,7 +273,7 @@ def export_checkpoint(
     input_cfg: InputConfig,
     load_path: str,
     save_path: str,
-    env_setting: list[Any] | None = None,
+    env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
 ) -> None:
     """Write a checkpoint under the names of parameters that DI-engine gives them.
@@ -284,6 +288,6 @@ def export_checkpoint(
     """
     cfg = load_config(input_cfg, 0, env_setting, model, command=False)
     state = read_file(load_path)
-    mode: Any = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
+    mode: Mode = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
     load_weights(mode, state, load_path)
     save_file(save_path, to_device(in_old_form(mode, state), "cpu"))

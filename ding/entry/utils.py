@@ -1,22 +1,24 @@
 """Small parts of pipelines that scripts import."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from easydict import EasyDict
+from torch import Tensor
 
 from ding.policy import PolicyFactory
 from ding.utils.errors import ConfigError
 from ding.worker import IMetric
+from ding.worker.collector.steps import Envs, Samples
 
 
 class AccMetric(IMetric):
     """Accuracy of classification."""
 
-    def eval(self, inputs: Any, label: Any) -> dict[str, Any]:
+    def eval(self, inputs: Tensor | Mapping[str, Tensor], label: Tensor) -> dict[str, float]:
         """Share of ``inputs["logit"]`` (``[B, classes]``) whose largest entry is the label's."""
-        logit = inputs["logit"] if isinstance(inputs, dict) else inputs
+        logit = inputs["logit"] if isinstance(inputs, Mapping) else inputs
         return {"Acc": (logit.argmax(-1) == label).float().mean().item()}
 
     def reduce_mean(self, inputs: list[Any]) -> Any:
@@ -29,14 +31,14 @@ class AccMetric(IMetric):
         return metric1["Acc"] >= wanted
 
 
-def mark_not_expert(ori_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def mark_not_expert(ori_data: Samples) -> Samples:
     """Mark transitions as not an expert's: ``is_expert`` 0."""
     for row in ori_data:
         row["is_expert"] = 0
     return ori_data
 
 
-def mark_warm_up(ori_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def mark_warm_up(ori_data: Samples) -> Samples:
     """Mark transitions as collected before training: ``warm_up`` true."""
     for row in ori_data:
         row["warm_up"] = True
@@ -47,10 +49,10 @@ def random_collect(
     policy_cfg: EasyDict,
     policy: Any,
     collector: Any,
-    collector_env: Any,
+    collector_env: Envs,
     commander: Any,
     replay_buffer: Any,
-    postprocess_data_fn: Callable[..., Any] | None = None,
+    postprocess_data_fn: Callable[[Samples], Samples] | None = None,
 ) -> None:
     """Fill the buffer with what a random policy sees, before training.
 

@@ -5,12 +5,13 @@ import re
 import pytest
 
 from ding.config import compile_config
-from ding.config.check import Notes, at, one_edit_apart
+from ding.config.check import Notes, one_edit_apart
 from ding.config.compile import compile_run_config
 from ding.policy import create_policy
 from ding.utils import ENV_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.settings import at
 
 
 def put(config, path, value):

@@ -14,12 +14,12 @@ from ding.config import (
     read_config,
     read_config_directly,
 )
-from ding.config.check import at
 from ding.entry.cli_runs import apply_overrides
 from ding.envs import BaseEnvManager, DingEnvWrapper
 from ding.policy import DQNPolicy, PPGOffPolicy, PPOPolicy
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.settings import at
 from ding.worker import (
     AdvancedReplayBuffer,
     BaseLearner,

@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
-from ding.config.check import Notes, put
+from ding.config.check import Notes
 from ding.config.complete import STEPS, Request, complete, read
+from ding.utils.settings import put
 
 ORDER = (
     *("name_types", "translate_old_names", "fill_defaults", "settle_twins"),

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ding.config import keys
-from ding.config.check import at
 from ding.config.keys import EnvConfig, MainConfig
 from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
 from ding.config.schema import RANGES, SCHEMA, examples
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.registry_factory import registries
+from ding.utils.settings import at
 from tests.config.test_check import message
 
 BY_PATH = {key.path: key for key in SCHEMA}

@@ -6,11 +6,12 @@ Those with a default are known by it, see ``tests/policy/test_config_defaults.py
 import pytest
 from easydict import EasyDict
 
-from ding.config.check import Notes, put
+from ding.config.check import Notes
 from ding.config.compile import compile_run_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.settings import put
 
 EPS = {"other.eps": dict(type="exp", start=0.95, end=0.1, decay=10000)}
 DATA = {

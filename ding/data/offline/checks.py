@@ -1,17 +1,19 @@
 """What is wrong with a data set, before anything is learned from it."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
+from ding.data.arrays import Column, Items
 from ding.data.columns import Columns
 from ding.data.tree import tree_paths
 from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import DataError
+from ding.utils.settings import Settings
 
 _BOUNDED = ("regression", "reparameterization")
 #: How far beyond its bounds rounding may bring an action.
@@ -19,9 +21,9 @@ _TOLERANCE = 1e-4
 
 
 def check_transitions(
-    data: Columns | list[Any],
+    data: Items,
     required: Sequence[str],
-    policy: Mapping[str, Any],
+    policy: Settings,
     source: str,
 ) -> None:
     """Compare a data set with what a policy needs.
@@ -52,7 +54,7 @@ def check_transitions(
         _check_action(np.asarray(columns["action"]), policy, source)
 
 
-def _require(required: Sequence[str], rows: Sequence[Any], source: str) -> None:
+def _require(required: Sequence[str], rows: Sequence[Collection[str]], source: str) -> None:
     for i, keys in enumerate(rows):
         missing = [name for name in required if name not in keys]
         if missing:
@@ -63,7 +65,7 @@ def _require(required: Sequence[str], rows: Sequence[Any], source: str) -> None:
             )
 
 
-def _check_obs(column: Any, shape: Any, name: str, source: str) -> None:
+def _check_obs(column: Column, shape: object, name: str, source: str) -> None:
     if isinstance(column, Mapping) or isinstance(shape, Mapping) or shape is None:
         return
     wanted = sizes_of(shape)
@@ -74,14 +76,14 @@ def _check_obs(column: Any, shape: Any, name: str, source: str) -> None:
         )
 
 
-def _check_finite(column: Any, name: str, source: str) -> None:
+def _check_finite(column: Column, name: str, source: str) -> None:
     for path, leaf in tree_paths({name: column}):
         if isinstance(leaf, np.ndarray | torch.Tensor) and np.asarray(leaf).dtype.kind == "f":
             bad, found = ~np.isfinite(_flat(leaf)).all(1), "has NaN or infinite values"
             _refuse(bad, leaf, ".".join(path), source, found, "finite numbers")
 
 
-def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) -> None:
+def _check_action(action: np.ndarray, policy: Settings, source: str) -> None:
     model = policy.get("model") or {}
     shape = model.get("action_shape")
     space = model.get("action_space") or policy.get("action_space")
@@ -110,14 +112,16 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
         _refuse(wrong, choice, "action", source, "is no index of an action", wanted)
 
 
-def _has_no_choices(policy: Mapping[str, Any]) -> bool:
+def _has_no_choices(policy: Settings) -> bool:
     type_ = policy.get("type")
     known = isinstance(type_, str) and type_ in POLICY_REGISTRY
     actions = getattr(POLICY_REGISTRY.get(str(type_)), "actions", ()) if known else ()
     return "continuous" in actions and "discrete" not in actions
 
 
-def _refuse(bad: np.ndarray, rows: Any, name: str, source: str, what: str, wanted: str) -> None:
+def _refuse(
+    bad: np.ndarray, rows: ArrayLike, name: str, source: str, what: str, wanted: str
+) -> None:
     """Name the first of the rows that are bad, if there are any; bool [n]."""
     if not bad.any():
         return
@@ -130,7 +134,7 @@ def _refuse(bad: np.ndarray, rows: Any, name: str, source: str, what: str, wante
     )
 
 
-def _flat(rows: Any) -> np.ndarray:
+def _flat(rows: ArrayLike) -> np.ndarray:
     """An array ``[n, ...]`` as ``[n, k]``."""
     array = np.asarray(rows)
     return array.reshape(len(array), math.prod(array.shape[1:]))

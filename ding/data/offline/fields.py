@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
+from ding.data.arrays import Column
 from ding.data.columns import Columns
 from ding.data.tree import tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
@@ -29,7 +30,7 @@ _CUTS = ("timeouts", "truncations", "truncated", "timeout")
 
 def read_fields(
     there: Collection[str],
-    read: Callable[[str], Any],
+    read: Callable[[str], Column],
     source: str,
     timeout_length: int | None = None,
 ) -> Columns:
@@ -72,10 +73,10 @@ def read_fields(
     if "done" in columns:
         columns["done"] = np.asarray(columns["done"]).reshape(-1).astype(bool)
     if "obs" in columns and "next_obs" not in columns and "done" in columns:
-        done = columns["done"]
+        done = np.asarray(columns["done"])
         cut = next((name for name in _CUTS if name in there), None)
         if cut is not None:
-            is_cut = np.ravel(_numbers(read(cut), cut, source)) != 0
+            is_cut = np.asarray(_numbers(read(cut), cut, source)).ravel() != 0
         elif timeout_length is not None:
             rows = np.arange(len(done))
             begins = np.concatenate([[True], done[:-1]])
@@ -89,7 +90,7 @@ def read_fields(
     return Columns({name: tree_map(as_column, column) for name, column in columns.items()})
 
 
-def _numbers(column: Any, name: str, source: str) -> Any:
+def _numbers(column: Column, name: str, source: str) -> Column:
     """The column, if it is rows of numbers.
 
     Raises:
@@ -117,8 +118,8 @@ def _warn_of_glue(done: np.ndarray, source: str) -> None:
     )
 
 
-def _with_next_obs(columns: dict[str, Any], is_cut: np.ndarray) -> dict[str, Any]:
-    done = columns["done"]
+def _with_next_obs(columns: Mapping[str, Column], is_cut: np.ndarray) -> dict[str, Column]:
+    done = np.asarray(columns["done"])
     count = len(done)
     # The next observation of a terminal step is never used.
     known = done | ~is_cut
@@ -129,7 +130,7 @@ def _with_next_obs(columns: dict[str, Any], is_cut: np.ndarray) -> dict[str, Any
     return {**{name: tree_take(part, kept) for name, part in columns.items()}, "next_obs": next_obs}
 
 
-def as_plain(leaf: Any) -> np.ndarray:
+def as_plain(leaf: ArrayLike) -> np.ndarray:
     """An array, floats in 32 bits."""
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype.kind == "f" else array
@@ -140,7 +141,8 @@ def as_index(leaf: np.ndarray) -> np.ndarray:
     return leaf.astype(np.int64) if leaf.dtype.kind in "iu" else leaf
 
 
-def as_column(leaf: Any) -> Any:
+def as_column(leaf: np.ndarray | torch.Tensor) -> np.ndarray | torch.Tensor:
     """A tensor that shares the memory."""
     # Flags stay arrays, as in what collectors give.
-    return leaf if leaf.dtype == bool else torch.from_numpy(np.ascontiguousarray(leaf))
+    array = np.asarray(leaf)
+    return array if array.dtype == bool else torch.from_numpy(np.ascontiguousarray(array))

@@ -4,11 +4,13 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ding.data.arrays import Column
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
 from ding.data.offline.transition_dataset import TransitionDataset, data_path, timeout_length
@@ -22,7 +24,11 @@ from ding.utils.errors import (
 )
 from ding.utils.file_helper import open_regular, put_in_place, temporary_name
 from ding.utils.registry_factory import DATASET_REGISTRY
+from ding.utils.settings import Settings
 from ding.utils.system_helper import available_memory
+
+if TYPE_CHECKING:
+    import h5py
 
 #: How the names of such files end.
 HDF5_ENDINGS = (".hdf5", ".h5")
@@ -53,7 +59,7 @@ class HDF5Dataset(TransitionDataset):
         DataError: It holds no transitions.
     """
 
-    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+    def __init__(self, cfg: str | Settings) -> None:
         super().__init__(read_hdf5(data_path(cfg), timeout_length(cfg)))
 
 
@@ -110,13 +116,13 @@ class _File:
         names: Of its fields.
     """
 
-    def __init__(self, h5py: Any, file: Any, path: str, size: int) -> None:
+    def __init__(self, h5py: ModuleType, file: "h5py.File", path: str, size: int) -> None:
         self._h5py, self._root, self._path, self._size = h5py, file, path, size
         self._memory = available_memory()
         self._nodes = 0
         self.names = list(file)
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> Column:
         """A field: an array, or a dict of arrays."""
         return self._visit(self._root, name, name, self._read_array)
 
@@ -124,7 +130,13 @@ class _File:
         """Refuse what `read` would refuse for its size or place."""
         self._visit(self._root, name, name, self._check_size)
 
-    def _visit(self, group: Any, key: str, name: str, visit: Callable[[Any, str], Any]) -> Any:
+    def _visit(
+        self,
+        group: "h5py.Group",
+        key: str,
+        name: str,
+        visit: Callable[["h5py.Dataset", str], object],
+    ) -> Any:
         self._nodes += 1
         if self._nodes > _MOST_NODES or name.count("/") > _DEEPEST:
             raise DataError(f"{self._path}: {name!r} is nested too deeply, or in itself")
@@ -137,7 +149,7 @@ class _File:
             raise DataError(f"{self._path}: {name!r} is a type, expected a data set")
         return visit(node, name)
 
-    def _read_array(self, dataset: Any, name: str) -> np.ndarray:
+    def _read_array(self, dataset: "h5py.Dataset", name: str) -> np.ndarray:
         if dataset.dtype.kind not in "biuf":
             is_text = self._h5py.check_string_dtype(dataset.dtype) is not None
             kind = "text" if is_text else dataset.dtype
@@ -146,7 +158,7 @@ class _File:
         array: np.ndarray = dataset[()]
         return array
 
-    def _check_size(self, dataset: Any, name: str) -> None:
+    def _check_size(self, dataset: "h5py.Dataset", name: str) -> None:
         layout = dataset.id.get_create_plist()
         if layout.get_external_count() or layout.get_layout() == self._h5py.h5d.VIRTUAL:
             raise DataError(f"{self._path}: data set {name!r} is stored in other files")
@@ -166,7 +178,7 @@ class _File:
         self._memory -= declared
 
 
-def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_hdf5(path: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Write transitions column by column, under our names; the file appears when it is complete.
 
     Each data set, and the file's structure, carries the checksums of HDF5 itself.
@@ -203,7 +215,7 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
             os.remove(temporary)
 
 
-def require_h5py() -> Any:
+def require_h5py() -> ModuleType:
     """The module h5py.
 
     Raises:

@@ -4,12 +4,12 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from ding.data.arrays import Column
 from ding.data.columns import Columns
 from ding.data.offline.fields import as_column, as_index, as_plain
 from ding.data.offline.hdf5_dataset import HDF5_ENDINGS, check_hdf5
@@ -24,6 +24,10 @@ from ding.data.offline.transition_dataset import (
 from ding.data.tree import tree_map, tree_take
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.registry_factory import DATASET_REGISTRY
+from ding.utils.settings import Settings
+
+if TYPE_CHECKING:
+    import minari
 
 #: D4RL's names for how good the demonstrator was, and the nearest data set that Minari has.
 _LEVELS = {
@@ -57,7 +61,7 @@ class MinariDataset(TransitionDataset):
         DataError: It holds no transitions.
     """
 
-    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+    def __init__(self, cfg: str | Settings) -> None:
         super().__init__(read_minari(data_path(cfg)))
 
 
@@ -76,7 +80,7 @@ class D4RLDataset(TransitionDataset):
         ConfigError: As for `MinariDataset`, or no data set is near the name.
     """
 
-    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+    def __init__(self, cfg: str | Settings) -> None:
         name = _name(cfg)
         if os.path.exists(name):
             allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
@@ -88,7 +92,7 @@ class D4RLDataset(TransitionDataset):
             self.adapted = f"data set {name!r} of D4RL: it is {minari_id!r} of Minari"
 
 
-def _name(cfg: str | Mapping[str, Any]) -> str:
+def _name(cfg: str | Settings) -> str:
     if isinstance(cfg, str):
         return cfg
     path = data_path(cfg) if path_key(cfg) is not None else None
@@ -159,7 +163,7 @@ def read_minari(dataset_id: str) -> Columns:
     data = Columns.concat(parts).map_columns(as_column)
     scale = _bound(dataset)
     if scale is not None:
-        action: Any = data.column("action")
+        action = torch.as_tensor(data.column("action"))
         data = data.with_columns(action=action / torch.from_numpy(scale))
     return data
 
@@ -182,7 +186,7 @@ def _check_files(dataset_id: str) -> None:
                 check_hdf5(path)
 
 
-def _columns_of(episode: Any) -> dict[str, Any]:
+def _columns_of(episode: "minari.EpisodeData") -> dict[str, Column]:
     """Of T transitions; there is one observation more."""
     obs = tree_map(as_plain, episode.observations)
     return {
@@ -194,7 +198,7 @@ def _columns_of(episode: Any) -> dict[str, Any]:
     }
 
 
-def _bound(dataset: Any) -> np.ndarray | None:
+def _bound(dataset: "minari.MinariDataset") -> np.ndarray | None:
     """What actions are divided by, float32 in the shape of one; ``None`` for nothing."""
     with contextlib.suppress(AttributeError):
         low, high = dataset.action_space.low, dataset.action_space.high

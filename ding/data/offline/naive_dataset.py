@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
 
-from ding.data.arrays import State
+from ding.data.arrays import Column, Items, State
 from ding.data.columns import Columns, stack
 from ding.data.offline.fields import NAMES, read_fields
 from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
@@ -23,6 +22,7 @@ from ding.utils.errors import CheckpointError, DataError
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.registry_factory import DATASET_REGISTRY
 from ding.utils.safe_serial import UniformRows
+from ding.utils.settings import Settings
 
 #: In a run's folder: the run's state, and the rows of its replay buffer.
 STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
@@ -48,7 +48,7 @@ class NaiveRLDataset(TransitionDataset):
         DataError: It holds no list, or an empty one.
     """
 
-    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+    def __init__(self, cfg: str | Settings) -> None:
         path = data_path(cfg)
         allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
         super().__init__(read_saved(path, bool(allow), timeout_length(cfg)))
@@ -58,7 +58,7 @@ class NaiveRLDataset(TransitionDataset):
 class TrajectoryDataset(NaiveRLDataset):
     """The same, or a list of trajectories, each a dict of arrays (names as in HDF5 files)."""
 
-    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+    def __init__(self, cfg: str | Settings) -> None:
         super().__init__(cfg)
         data = self._data
         if isinstance(data, Columns) or not isinstance(data[0], Mapping):
@@ -72,14 +72,12 @@ class TrajectoryDataset(NaiveRLDataset):
         self._data = Columns.concat(parts)
 
 
-def read_saved(
-    path: str, allow_pickle: bool = False, timeout_length: int | None = None
-) -> Columns | list[Any]:
+def read_saved(path: str, allow_pickle: bool = False, timeout_length: int | None = None) -> Items:
     """The transitions of a file, or of the run of a folder; errors as for `NaiveRLDataset`."""
     if is_hdf5(path):
         return read_hdf5(path, timeout_length)
     if os.path.isdir(path):
-        data: Any = items_of_run(path)
+        data: object = items_of_run(path)
     else:
         data = read_file(path, allow_pickle=allow_pickle, columns=True)
     if isinstance(data, UniformRows):
@@ -97,17 +95,17 @@ def read_saved(
     return data
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | torch.Tensor)
 
 
-def _columns_of(rows: UniformRows) -> dict[str, Any]:
+def _columns_of(rows: UniformRows) -> dict[str, Column]:
     """The columns of a file; of lists, stacked as rows are.
 
     Raises:
         DataError: One of them holds no numbers.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Column] = {}
     for name, column in rows.columns.items():
         if isinstance(column, UniformRows):
             column = _columns_of(column)
@@ -117,7 +115,7 @@ def _columns_of(rows: UniformRows) -> dict[str, Any]:
     return found
 
 
-def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | list[Any]:
+def items_of_ring(state: State, rows_folder: str | None = None) -> Items:
     """The items of a saved ring, the oldest first.
 
     Args:
@@ -144,7 +142,7 @@ def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | lis
         ) from error
 
 
-def items_of_run(folder: str) -> Columns | list[Any]:
+def items_of_run(folder: str) -> Items:
     """The items that are in the replay buffer of a run, by the state that it has saved.
 
     Raises:
@@ -166,7 +164,7 @@ def items_of_run(folder: str) -> Columns | list[Any]:
     return items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
 
 
-def write_naive(path: str, data: Columns | list[Any]) -> None:
+def write_naive(path: str, data: Items) -> None:
     """Write transitions, or any list of plain data, as a list.
 
     Raises:
@@ -177,12 +175,12 @@ def write_naive(path: str, data: Columns | list[Any]) -> None:
     save_file(path, list(data) if columns is None else _rows_of(columns))
 
 
-def _rows_of(columns: Mapping[str, Any]) -> UniformRows:
-    found: dict[str, Any] = {}
-    for name, column in columns.items():
-        if isinstance(column, Mapping):
-            column = _rows_of(column)
-        elif not _is_array(column):
-            column = list(column)
-        found[name] = column
-    return UniformRows(found)
+def _rows_of(columns: Mapping[str, Column]) -> UniformRows:
+    return UniformRows(
+        {
+            name: _rows_of(column)
+            if isinstance(column, Mapping)
+            else (column if isinstance(column, np.ndarray | torch.Tensor) else column.tolist())
+            for name, column in columns.items()
+        }
+    )

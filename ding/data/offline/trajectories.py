@@ -1,9 +1,8 @@
 """Which transitions of a data set follow each other."""
 
-from typing import Any
-
 import numpy as np
 
+from ding.data.arrays import Column
 from ding.data.columns import Columns
 from ding.data.frame_store import bytes_of
 from ding.data.tree import tree_leaves
@@ -36,7 +35,9 @@ def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
     return order, np.unique(first, return_counts=True)[1]
 
 
-def in_trajectories(data: Columns, keeps_order: bool = False) -> tuple[dict[str, Any], np.ndarray]:
+def in_trajectories(
+    data: Columns, keeps_order: bool = False
+) -> tuple[dict[str, Column], np.ndarray]:
     """Transitions of a data set, trajectory by trajectory, and the lengths of these.
 
     ``reward`` becomes float32 ``[N]``, ``done`` bool ``[N]``.
@@ -87,7 +88,7 @@ def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.n
     return after
 
 
-def _prints(column: Any) -> np.ndarray:
+def _prints(column: Column) -> np.ndarray:
     """int64 [N], by the content of observations of one or several arrays."""
     leaves = [bytes_of(np.asarray(leaf)) for leaf in tree_leaves(column)]
     prints = [hash(b"".join(row.tobytes() for row in rows)) for rows in zip(*leaves)]

@@ -1,15 +1,17 @@
 """What all kinds of data sets are, their keys in configs, and their observations normalised."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch.utils.data import Dataset
 
+from ding.data.arrays import Column, Item, Items
 from ding.data.columns import Columns, as_columns
 from ding.data.tree import tree_map
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.settings import Settings, at
 
 #: Where configs have the path of a data set; the first that is set counts.
 PATH_KEYS = (
@@ -18,7 +20,7 @@ PATH_KEYS = (
 )
 
 
-class TransitionDataset(Dataset[Any]):
+class TransitionDataset(Dataset[Item]):
     """Transitions in columns; of kinds that have no columns, a list.
 
     Args:
@@ -28,13 +30,13 @@ class TransitionDataset(Dataset[Any]):
     #: What was taken in place of what the config names, for the run's notes.
     adapted: str | None = None
 
-    def __init__(self, data: list[Any]) -> None:
+    def __init__(self, data: Items) -> None:
         self._data = data
 
     def __len__(self) -> int:
         return len(self._data)
 
-    def __getitem__(self, idx: int) -> Any:
+    def __getitem__(self, idx: int) -> Item:
         if not isinstance(self._data, Columns) or not self._data.is_columnar:
             return self._data[idx]
         # Not through the container, which would turn all of it into rows.
@@ -42,7 +44,7 @@ class TransitionDataset(Dataset[Any]):
         return {name: tree_map(lambda leaf: leaf[idx], column) for name, column in columns.items()}
 
 
-def transitions_of(dataset: Any) -> Any:
+def transitions_of(dataset: Any) -> Items:
     """All items of a data set: columns where they have one shape, otherwise a list."""
     if getattr(type(dataset), "__getitem__", None) is TransitionDataset.__getitem__:
         data = dataset._data
@@ -51,12 +53,12 @@ def transitions_of(dataset: Any) -> Any:
     return as_columns(data) or data
 
 
-def collect_section(cfg: Mapping[str, Any]) -> Mapping[str, Any]:
+def collect_section(cfg: Settings) -> Settings:
     """``policy.collect`` of a config, which may lack it."""
     return (cfg.get("policy") or {}).get("collect") or {}
 
 
-def timeout_length(cfg: str | Mapping[str, Any]) -> int | None:
+def timeout_length(cfg: str | Settings) -> int | None:
     """``policy.collect.timeout_length`` of a config, which may lack it.
 
     Raises:
@@ -70,12 +72,12 @@ def timeout_length(cfg: str | Mapping[str, Any]) -> int | None:
     )
 
 
-def path_key(cfg: Mapping[str, Any]) -> str | None:
+def path_key(cfg: Settings) -> str | None:
     """The key under which a config has its data set's path, if there is one."""
-    return next((key for key in PATH_KEYS if _at(cfg, key)), None)
+    return next((key for key in PATH_KEYS if at(cfg, key)), None)
 
 
-def data_path(cfg: str | Mapping[str, Any]) -> str:
+def data_path(cfg: str | Settings) -> str:
     """The data set's path: the config itself, or what is under the first of the keys.
 
     Raises:
@@ -89,17 +91,10 @@ def data_path(cfg: str | Mapping[str, Any]) -> str:
             f"{PATH_KEYS[0]} is not set (nor {' or '.join(PATH_KEYS[1:])}): give the data set's "
             "file, or the folder of a run, whose replay buffer is taken"
         )
-    path = _at(cfg, key)
+    path = at(cfg, key)
     if not isinstance(path, str):
         raise ConfigError(f"{key} is {path!r}; expected the path of a file or of a run's folder")
     return path
-
-
-def _at(cfg: Mapping[str, Any], key: str) -> Any:
-    value: Any = cfg
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 #: Added to each standard deviation, as by Fujimoto and Gu (2021).
@@ -122,11 +117,11 @@ def moments_of(data: Columns, source: str) -> tuple[np.ndarray, np.ndarray]:
     return array.mean(0, dtype=np.float64), array.std(0, dtype=np.float64) + _EPSILON
 
 
-def normalised(data: Columns, mean: Any, std: Any) -> Columns:
+def normalised(data: Columns, mean: ArrayLike, std: ArrayLike) -> Columns:
     """The data with ``obs`` and ``next_obs`` normalised, float32."""
     mean, std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
 
-    def scaled(column: Any) -> torch.Tensor:
+    def scaled(column: Column) -> torch.Tensor:
         return torch.from_numpy((np.asarray(column, np.float32) - mean) / std)
 
     names = [name for name in ("obs", "next_obs") if name in data.columns]

@@ -8,13 +8,11 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import at
 from ding.config.compile import new_folder
 from ding.config.save import runs_as_it_is, save_run_config
 from ding.data.offline.naive_dataset import STATE_FILE
@@ -27,6 +25,7 @@ from ding.utils.file_helper import remove_unfinished, write_facts
 from ding.utils.run_claims import RunLock
 from ding.utils.run_files import RECORD_FILE
 from ding.utils.run_log import iso_time, record_or_empty
+from ding.utils.settings import Settings, at
 
 _FACTS = re.compile(rf"{RECORD_FILE}|{COORDINATOR_FILE}|(formatted_)?total_config\.py")
 _STATES = re.compile(r".+\.pth\.tar")
@@ -195,7 +194,7 @@ class EndReport:
         return f"ding -m {mode} -c {shlex.quote(config)} -s {self.seed}{self.limits} --resume"
 
 
-def print_ending(main: Mapping[str, Any], ending: Ending, mode: str) -> None:
+def print_ending(main: Settings, ending: Ending, mode: str) -> None:
     """Print the report of a run of several processes; its last line is how the run ended."""
     report = EndReport(main["exp_name"], main["seed"], mode)
     best = record_or_empty(report.exp_name).best_return

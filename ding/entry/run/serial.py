@@ -42,7 +42,9 @@ from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, EnvError
 from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
+from ding.utils.settings import Settings
 from ding.utils.usage import UsageMeter
+from ding.worker.collector.steps import Samples
 
 #: How many different warnings ``run.json`` holds, the last.
 _KEPT_WARNINGS = 50
@@ -145,7 +147,7 @@ class SerialRun:
             self._keeper.close()
         return self._finish()
 
-    def collect(self, settings: dict[str, Any]) -> Any:
+    def collect(self, settings: Settings) -> Samples | tuple[list[Samples], object]:
         """Collect for the next round of learning; `settings` go to the policy's ``forward``."""
         self._eps = settings.get("eps")
         self._watch.stepping()
@@ -235,7 +237,9 @@ class SerialRun:
     def _note_unsaved_attributes(self) -> None:
         """Name attributes of users' classes that states do not hold, once each."""
         policy = self._parts.policy
-        found = [(policy, policy._get_attribute("unsaved_attributes"))]
+        found: list[tuple[object, list[str]]] = [
+            (policy, policy._get_attribute("unsaved_attributes"))
+        ]
         for part, own in own_states(self._parts).values():
             own.save(part)
             found.append((part, own.unsaved))
@@ -250,7 +254,7 @@ class SerialRun:
                 self.warn(f"{line}: a resumed run begins with a new one")
                 self._log.note(resume_inexact="; ".join(self._inexact))
 
-    def _resume(self, checkpoint: Any) -> list[str]:
+    def _resume(self, checkpoint: object) -> list[str]:
         """Load the run's last state or a checkpoint of it; what the config has changed."""
         parts, changed = self._parts, []
         own = os.path.join(os.path.abspath(parts.cfg.exp_name), "ckpt", "")
@@ -488,6 +492,6 @@ def _failed_by(error: Exception) -> Ending:
     return Ending("failed", f"{type(error).__name__}: {error}")
 
 
-def _number(result: Any) -> float | None:
+def _number(result: object) -> float | None:
     """An evaluation's result if it is a number; a metric may be anything."""
     return float(result) if isinstance(result, int | float) and math.isfinite(result) else None

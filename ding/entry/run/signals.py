@@ -8,13 +8,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from types import FrameType
 
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.system_helper import ReportingThread
 
+#: What `signal.signal` takes and returns.
+_Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 #: Seconds after which a signal that no handler was called for is sent again.
 _UNHEARD = 0.1
 
@@ -54,7 +56,7 @@ class StopSignal:
         self.number: int | None = None
         self.patient = False
         self.came = 0.0
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, _Handler] = {}
 
     @property
     def name(self) -> str:
@@ -79,7 +81,7 @@ class StopSignal:
                 self._take_over(number, signal.SIG_IGN)
         return self
 
-    def _take_over(self, number: int, handler: Any) -> None:
+    def _take_over(self, number: int, handler: _Handler) -> None:
         before = signal.getsignal(number)
         outer = getattr(before, "__self__", None)
         if isinstance(outer, StopSignal) and outer.number is not None:
@@ -93,7 +95,7 @@ class StopSignal:
             # None: it was not set from Python, and Python cannot put it back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
-    def _on_signal(self, number: int, frame: Any) -> None:
+    def _on_signal(self, number: int, frame: object) -> None:
         # Nothing is printed here: the main thread may be in the middle of a print.
         now = time.monotonic()
         if self.number is None:
@@ -160,11 +162,11 @@ class RunStop(StopSignal):
             self._take_over(signal.SIGURG, self._on_leave)
         return self
 
-    def pauses_by(self, handler: Callable[[int, Any], None]) -> None:
+    def pauses_by(self, handler: Callable[[int, FrameType | None], object]) -> None:
         """Handle SIGTSTP, which stops the process, until the end."""
         self._take_over(signal.SIGTSTP, handler)
 
-    def _on_leave(self, number: int, frame: Any) -> None:
+    def _on_leave(self, number: int, frame: object) -> None:
         if self.busy and self._interrupt is not None:
             interrupt, self._interrupt = self._interrupt, None
             raise interrupt

@@ -1,6 +1,5 @@
 """All that a serial run needs to resume as if it had never stopped, and when it is saved."""
 
-import contextlib
 import copy
 import logging
 import math
@@ -8,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ding.utils import durations, get_rank, read_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, mismatch
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.state_saver import SAVE_ERRORS, StateSaver
+from ding.worker.collector.steps import State
 from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def rows_path(exp_name: str) -> str:
     return os.path.join(exp_name, ROWS_FOLDER)
 
 
-def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
+def take_run_state(parts: Components, journal: RowJournal) -> State:
     """Policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds, as a copy:
     training may continue before it is written.
 
@@ -74,7 +75,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
     return state
 
 
-def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -> None:
+def write_run_state(exp_name: str, state: State, journal: RowJournal) -> None:
     """Write a state that `take_run_state` took.
 
     Raises:
@@ -87,7 +88,7 @@ def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -
     temporary = temporary_name(previous)
     # The state before is kept, and its rows in the journal; only the newest one on a file system
     # without hard links.
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         os.link(path, temporary)
         put_in_place(temporary, previous)
     save_file(path, state)
@@ -144,9 +145,8 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         ]
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
-        buffer: Any = parts.replay_buffer
-        is_ring = isinstance(buffer, RingBuffer)
-        with buffer.rows_in(journal) if is_ring else contextlib.nullcontext():
+        buffer = parts.replay_buffer
+        with buffer.rows_in(journal) if isinstance(buffer, RingBuffer) else nullcontext():
             for name, part in _stateful(parts).items():
                 part.load_state_dict(state[name])
         for name, (part, own) in own_states(parts).items():
@@ -178,7 +178,7 @@ def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:
         parts.evaluator.best = state["eval_result"]
 
 
-def _stateful(parts: Components) -> dict[str, Any]:
+def _stateful(parts: Components) -> State:
     found = {
         "learner": parts.learner,
         "collector": parts.collector,
@@ -189,13 +189,13 @@ def _stateful(parts: Components) -> dict[str, Any]:
     return {name: part for name, part in found.items() if hasattr(part, "state_dict")}
 
 
-def own_states(parts: Components) -> dict[str, tuple[Any, OwnState]]:
+def own_states(parts: Components) -> dict[str, tuple[object, OwnState]]:
     """Parts and hooks of users' classes, with what these add to ours; first called before training.
 
     A class that defines ``state_dict`` itself settles what it keeps.
     """
     if not parts.own_states:
-        learner: Any = parts.learner
+        learner = parts.learner
         found = {"learner": learner, "collector": parts.collector, "evaluator": parts.evaluator}
         found["buffer"] = parts.replay_buffer
         for position in POSITIONS if hasattr(learner, "hooks") else ():
@@ -221,7 +221,7 @@ def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
     return facts
 
 
-def _set_rng_state(state: dict[str, Any]) -> None:
+def _set_rng_state(state: State) -> None:
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     np.random.set_state(tuple(state["numpy"]))
@@ -234,7 +234,7 @@ def _set_rng_state(state: dict[str, Any]) -> None:
 MAX_SHARE = 0.01
 
 
-class SerialStateKeeper(StateSaver[dict[str, Any]]):
+class SerialStateKeeper(StateSaver[State]):
     """Saves the run's state when enough was learned, or time has passed, and the best policies.
 
     Training waits only while the state is copied; a thread writes it. Rows of the replay buffer
@@ -253,7 +253,7 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         if isinstance(freq, dict):
             freq = freq.get("ext_args", {}).get("freq", 1)
         self._freq: float = freq or math.inf
-        self._unsaved_best: tuple[str, dict[str, Any]] | None = None
+        self._unsaved_best: tuple[str, State] | None = None
         self._warned_of_cost = False
         own_states(parts)
         super().__init__(
@@ -292,7 +292,7 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
         if self.error is None and self._unsaved_best is not None:
             self._guarded("the best policy", self._retry_best)
 
-    def _taken(self) -> dict[str, Any]:
+    def _taken(self) -> State:
         state = take_run_state(self._parts, self.journal)
         self.start_counting()
         return state

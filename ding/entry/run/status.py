@@ -17,11 +17,13 @@ from ding.utils.processes import still_runs
 from ding.utils.run_claims import read_run_key
 from ding.utils.run_files import RECORD_FILE, RunRecord, read_record, why_no_run
 
+#: What a coordinator reports, and what is in its file.
+Status = Mapping[str, Any]
 COORDINATOR_FILE = "coordinator.json"
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
 
 
-def coordinator_address(exp_name: str) -> dict[str, Any] | None:
+def coordinator_address(exp_name: str) -> Status | None:
     """``host``, ``port`` and ``pid`` of a run's coordinator.
 
     ``None`` if there is none: the file may have been left by one that was killed.
@@ -84,7 +86,7 @@ def _ended(exp_name: str, record: RunRecord) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _running(status: Mapping[str, Any]) -> list[str]:
+def _running(status: Status) -> list[str]:
     get = status.get
     head = f"{get('exp_name')}: {get('state')} for {_number(get('seconds'))} s"
     if get("reason"):
@@ -120,7 +122,7 @@ def _running(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _worker_row(item: tuple[str, Status]) -> tuple[str, ...]:
     name, worker = item
     rates = [f"{_number(worker[key])} {unit}" for key, unit in _RATES if worker.get(key)]
     # What it waits for, with the shares of its time.
@@ -139,13 +141,13 @@ def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
 _RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
+def is_answering(address: Status, exp_name: str) -> bool:
     """Whether a `coordinator_address` is still that of the run's coordinator."""
     process = address.get("process")
     if isinstance(process, dict) and still_runs(process):
@@ -157,7 +159,7 @@ def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
     return _folder_name(answering) == _folder_name(exp_name)
 
 
-def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[str, Any]:
+def ask_status(address: Status, exp_name: str | None = None) -> Status:
     """The status that the coordinator at a `coordinator_address` reports.
 
     On this machine plain HTTP is enough; one elsewhere needs the key of the run's folder.
@@ -183,7 +185,7 @@ def ask_status(address: Mapping[str, Any], exp_name: str | None = None) -> dict[
         ) from error
 
 
-def live_status(exp_name: str) -> dict[str, Any] | None:
+def live_status(exp_name: str) -> Status | None:
     """The status that the coordinator of a run reports, ``None`` if there is none that answers."""
     address = coordinator_address(exp_name)
     with contextlib.suppress(RunError):
@@ -191,5 +193,5 @@ def live_status(exp_name: str) -> dict[str, Any] | None:
     return None
 
 
-def _folder_name(exp_name: Any) -> str:
+def _folder_name(exp_name: object) -> str:
     return os.path.basename(os.path.normpath(str(exp_name)))

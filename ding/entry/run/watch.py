@@ -10,8 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from ding.entry.run.signals import RunStop, woken_by_signals
 from ding.utils import durations
@@ -19,6 +18,7 @@ from ding.utils.disk_writes import stalled_write
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
+from ding.utils.settings import Settings
 from ding.utils.system_helper import ReportingThread
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
@@ -93,7 +93,7 @@ class RunWatch:
     def __init__(
         self,
         stop: RunStop,
-        manager_cfg: Mapping[str, Any],
+        manager_cfg: Settings,
         env_num: int,
         log: RunLog,
     ) -> None:
