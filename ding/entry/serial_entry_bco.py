@@ -9,7 +9,6 @@ from torch.nn import functional as F
 
 from ding.config.complete import Strict
 from ding.data import Columns
-from ding.data.arrays import Column
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, bare
 from ding.entry.run.serial import SerialRun
@@ -176,12 +175,12 @@ class InverseDynamics(BaseRewardModel):
             return F.cross_entropy(predicted, wanted.long().reshape(-1))
         return F.mse_loss(torch.tanh(predicted), wanted.reshape(predicted.shape))
 
-    def _predict(self, obs: Column, next_obs: Column) -> torch.Tensor:
+    def _predict(self, obs: Tree, next_obs: Tree) -> torch.Tensor:
         seen = torch.cat([self._tensor(obs), self._tensor(next_obs)], 1)
         found: torch.Tensor = self._network(seen)
         return found
 
-    def label(self, obs: Column, next_obs: Column) -> np.ndarray:
+    def label(self, obs: Tree, next_obs: Tree) -> np.ndarray:
         """The likeliest actions: int64 ``[N, 1]``, or float32 ``[N, A]`` in (-1, 1)."""
         with torch.no_grad():
             predicted = self._predict(obs, next_obs)
