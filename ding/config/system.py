@@ -178,7 +178,7 @@ def rank_of(name: str, system: Settings) -> tuple[int, int]:
     return divmod(int(name.removeprefix("learner")), processes_per_learner(system))
 
 
-def place_in_team(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
+def place_in_team(name: str, system: Settings) -> tuple[int, int]:
     """The rank of a worker's process within its learner, and the number of processes."""
     if team_of(name, system) is None:
         return 0, 1
