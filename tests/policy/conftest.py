@@ -6,6 +6,7 @@ from easydict import EasyDict
 
 from ding.policy import DQNPolicy, PPOPolicy
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy, PPOCommandModePolicy
+from ding.rl_utils import ppo_policy_error, ppo_value_error
 from ding.utils import deep_merge_dicts
 
 
@@ -37,3 +38,25 @@ def make_ppo():
         return _build(cls, network, overrides, seed, enable_field=enable_field)
 
     return make
+
+
+@pytest.fixture
+def ppo_batches(monkeypatch):
+    """The data of each loss of PPO, with samples in the order in which they were given."""
+    seen: dict[str, list] = {"policy": [], "value": []}
+    randperm = torch.randperm
+
+    def watched(name, error):
+        def error_(data, *args, **kwargs):
+            seen[name].append(data)
+            return error(data, *args, **kwargs)
+
+        return error_
+
+    # The order of HAPPO's agents has a generator of its own.
+    monkeypatch.setattr(
+        torch, "randperm", lambda n, **own: randperm(n, **own) if own else torch.arange(n)
+    )
+    monkeypatch.setattr("ding.policy.ppo.ppo_policy_error", watched("policy", ppo_policy_error))
+    monkeypatch.setattr("ding.policy.ppo.ppo_value_error", watched("value", ppo_value_error))
+    return seen

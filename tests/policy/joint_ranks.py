@@ -47,10 +47,8 @@ def learned(name, kind, part=None, device="cpu"):
     """What an update from a part of the samples, or from all, brought: gradients, by optimiser and
     place, and statistics."""
     more = dict(NORMALISED.get(name, {}), multi_gpu=part is not None, cuda=device == "cuda")
-    if "learn" not in more:
-        more["learn"] = {}
+    more["learn"] = {**more.get("learn", {}), "batch_size": 1000}
     policy = build(name, kind, **more)
-    policy._cfg.learn.batch_size = 1000
     optimizers = {
         name: part for name, part in vars(policy).items() if isinstance(part, torch.optim.Optimizer)
     }

@@ -13,7 +13,7 @@ from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
 from ding.policy.advantage_actor_critic import CountedSteps
 from ding.rl_utils import ppo_value_error
 from ding.utils.errors import ConfigError
-from tests.policy.attributes import model_of, optimizer_of
+from tests.policy.attributes import model_of, optimizer_of, value_norm_of
 from tests.policy.batches import make as build, rollout as samples
 
 
@@ -97,7 +97,8 @@ def one_step_episodes(policy, rng, n=32):
     """Episodes of a step, whose returns are their rewards, 49 on average with a deviation of 10."""
     obs = rng.normal(size=(n, 3)).astype(np.float32)
     columns = {"obs": obs, "next_obs": obs, "done": np.ones(n, bool)}
-    columns |= {name: np.asarray(part) for name, part in policy._collect_columns(obs).items()}
+    output = policy.collect_mode.batched.forward(obs)
+    columns |= {name: np.asarray(part) for name, part in output.items()}
     columns["reward"] = (49 + 10 * rng.normal(size=n)).astype(np.float32)
     made = policy.collect_mode.batched.get_train_columns(columns, np.ones(n, np.int64))
     return {name: torch.as_tensor(np.asarray(part)) for name, part in made.items()}
@@ -121,17 +122,17 @@ def test_stored_values_stay_right_while_their_unit_moves(cls, monkeypatch):
         for _ in range(3):
             index = torch.from_numpy(rng.integers(len(stored["reward"]), size=64))
             policy.learn_mode.forward({name: part[index] for name, part in stored.items()})
-            std = policy._running_mean_std.std
+            std = value_norm_of(policy).std
             _, value_old, return_, _ = seen.pop()
             torch.testing.assert_close(return_ * std, stored["reward"][index, 0], rtol=1e-4, atol=0)
             torch.testing.assert_close(value_old * std, stored["value"][index])
             drawn |= set(index.tolist())
     # Each sample counts once, however often it was drawn.
     returns = stored["reward"][sorted(drawn), 0]
-    statistics = policy._running_mean_std.state_dict()
+    statistics = value_norm_of(policy).state_dict()
     assert statistics["count"] == pytest.approx(len(drawn), abs=0.01)
     assert statistics["mean"] == pytest.approx(returns.mean().item(), rel=1e-3)
-    assert policy._running_mean_std.std == pytest.approx(returns.std().item(), rel=0.01)
+    assert value_norm_of(policy).std == pytest.approx(returns.std().item(), rel=0.01)
 
 
 def test_a_collectors_copy_stores_values_in_the_unit_of_the_reward():
@@ -141,7 +142,7 @@ def test_a_collectors_copy_stores_values_in_the_unit_of_the_reward():
     obs = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     value = collector.collect_mode.batched.forward(obs)["value"]
     raw = model_of(policy)(torch.from_numpy(obs), mode="compute_critic")["value"]
-    std = policy._running_mean_std.std
+    std = value_norm_of(policy).std
     assert std > 5
     torch.testing.assert_close(value, raw.detach() * std)
 
@@ -152,7 +153,7 @@ def test_a_resumed_policy_counts_no_sample_again():
     policy.learn_mode.forward(dict(data))
     resumed.learn_mode.load_state_dict(policy.learn_mode.state_dict())
     resumed.learn_mode.forward(dict(data))
-    assert resumed._running_mean_std.state_dict()["count"] == pytest.approx(32, abs=0.01)
+    assert value_norm_of(resumed).state_dict()["count"] == pytest.approx(32, abs=0.01)
     # Nor are its next samples taken for those.
     more = one_step_episodes(resumed, np.random.default_rng(1))
     assert not set(more["step_id"].tolist()) & set(data["step_id"].tolist())

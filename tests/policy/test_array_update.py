@@ -26,7 +26,7 @@ def pair(make_dqn, **cfg):
     policies = make_dqn(**copy.deepcopy(cfg)), make_dqn(cls=ByAutograd, **copy.deepcopy(cfg))
     shift = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for target in policies[0]._target_model.parameters():
+        for target in target_of(policies[0]).parameters():
             target.add_(0.1 * torch.randn(target.shape, generator=shift))
     policies[1].learn_mode.load_state_dict(copy.deepcopy(policies[0].learn_mode.state_dict()))
     return policies
@@ -139,7 +139,7 @@ def test_changes_of_the_network_are_followed(make_dqn, change):
         optimizer_of(policy).zero_grad()
     logs = [policy.learn_mode.forward(samples()) for policy in (quick, plain)]
     assert logs[0]["total_loss"] == pytest.approx(logs[1]["total_loss"], rel=1e-4)
-    for mine, other in zip(quick._model.parameters(), plain._model.parameters()):
+    for mine, other in zip(model_of(quick).parameters(), model_of(plain).parameters()):
         assert (mine.grad is None) == (other.grad is None)
         if mine.grad is not None:
             torch.testing.assert_close(mine.grad, other.grad, rtol=1e-3, atol=1e-5)
@@ -171,12 +171,13 @@ def _patch_policy(policy):
 
 
 def _patch_layer(policy):
-    layer = target_of(policy)._model.head.Q[-1][-1]
+    layer = target_of(policy).head.Q[-1][-1]
     layer.forward = lambda x: torch.nn.functional.linear(x, layer.weight * 2, layer.bias)
 
 
 def _patch_target(policy):
-    target_of(policy).forward = target_of(policy)._model.forward
+    forward = target_of(policy).forward
+    target_of(policy).forward = lambda *args, **kwargs: forward(*args, **kwargs)
 
 
 def _add_layer(policy):
@@ -204,7 +205,7 @@ def _compile(policy):
 
 
 def _wrap_target(policy):
-    policy._target_model._model = model_wrap(policy._target_model._model, "base")
+    policy.learn_mode.set_attribute("target_model", model_wrap(target_of(policy), "base"))
 
 
 @pytest.mark.parametrize(
@@ -243,12 +244,9 @@ def test_subclasses_are_left_to_autograd_unless_they_declare_it(make_dqn, by_aut
 def test_custom_optimisers_step_with_its_gradients(make_dqn, by_autograd):
     policies = pair(make_dqn)
     for policy in policies:
-        policy._optimizer = Adam(
-            model_of(policy).parameters(),
-            weight_decay=0.1,
-            grad_clip_type="clip_norm",
-            clip_value=0.1,
-        )
+        options = dict(weight_decay=0.1, grad_clip_type="clip_norm", clip_value=0.1)
+        optimizer = Adam(model_of(policy).parameters(), **options)
+        policy.learn_mode.set_attribute("optimizer", optimizer)
         policy.learn_mode.forward(samples())
     assert by_autograd == ["ByAutograd"]
     torch.testing.assert_close(*(list(model_of(policy).parameters()) for policy in policies))

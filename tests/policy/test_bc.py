@@ -14,6 +14,7 @@ from ding.model import ContinuousBC
 from ding.policy import BehaviourCloningPolicy, create_policy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import collects, optimizer_of
 
 KINDS = {
     "discrete": dict(model=dict(action_shape=2)),
@@ -156,10 +157,11 @@ class TestLearningRate:
         assert self.rates([0, 50], learning_rate=0.01) == [0.01, 0.01]
 
     def test_optimizers(self):
-        sgd = build(**KINDS["discrete"])._optimizer
+        sgd = optimizer_of(build(**KINDS["discrete"]))
         assert (type(sgd).__name__, sgd.defaults["momentum"]) == ("SGD", 0.9)
         assert sgd.defaults["weight_decay"] == 1e-4
-        adam = build(learn=dict(optimizer="Adam", weight_decay=0.1), **KINDS["discrete"])._optimizer
+        learn = dict(optimizer="Adam", weight_decay=0.1)
+        adam = optimizer_of(build(learn=learn, **KINDS["discrete"]))
         assert adam.defaults["weight_decay"] == 0.1
 
 
@@ -182,10 +184,10 @@ class TestExploration:
         policy = build(network, "bc_command", collect=collect, **KINDS["regression"])
         steps = [policy.command_mode.get_setting_collect({"envstep": n}) for n in (0, 50, 100)]
         assert [step["sigma"] for step in steps] == pytest.approx([0.4, 0.2, 0.0])
-        actions = policy._forward_collect_batch(torch.zeros(500, 3), **steps[0])["action"]
+        actions = collects(policy, torch.zeros(500, 3), **steps[0])["action"]
         assert actions[:, 0].min().item() == pytest.approx(0.4)
         assert actions[:, 0].max().item() == pytest.approx(0.8)
-        still = policy._forward_collect_batch(torch.zeros(5, 3), **steps[2])["action"]
+        still = collects(policy, torch.zeros(5, 3), **steps[2])["action"]
         assert still.tolist() == pytest.approx(np.tile([0.5, 0.2], (5, 1)))
 
     def test_epsilon(self):
@@ -195,7 +197,7 @@ class TestExploration:
         )
         setting = policy.command_mode.get_setting_collect({"envstep": 0})
         assert setting == {"eps": 1.0}
-        actions = policy._forward_collect_batch(torch.zeros(400, 3), **setting)["action"]
+        actions = collects(policy, torch.zeros(400, 3), **setting)["action"]
         assert 0.4 < actions.float().mean() < 0.6
         assert (
             build(type_="bc_command", **KINDS["discrete"]).command_mode.get_setting_collect(

@@ -13,6 +13,7 @@ from ding.policy import BDQPolicy
 from ding.policy.fit import check_fit
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import collects
 
 # By state, branch and choice.
 TABLE = [[[1.0, 2.0], [0.0, 3.0]], [[4.0, 2.0], [1.0, 5.0]]]
@@ -72,7 +73,7 @@ def test_modes(branches, learned):
         out = mode.forward(obs, **kwargs)
         assert out[4]["action"].shape == (branches,)
         assert out[4]["logit"].shape == (branches, 3)
-    actions = policy._forward_collect_batch(torch.zeros(3000, 3), eps=1.0)["action"]
+    actions = collects(policy, torch.zeros(3000, 3), eps=1.0)["action"]
     counts = torch.stack([(actions == i).float().mean(0) for i in range(3)])
     assert torch.allclose(counts, torch.tensor(1 / 3), atol=0.05)
     rows = [

@@ -9,6 +9,7 @@ import torch
 from ding.data import Columns, IdColumn
 from ding.policy import default_preprocess_learn, set_noise_mode, single_env_forward_wrapper
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of
 
 
 def make_rows(n=4, nstep=1):
@@ -150,7 +151,7 @@ def test_single_env_forward(make_dqn, make_ppo):
 
 
 def test_set_noise_mode(make_dqn):
-    model = make_dqn(noisy_net=True)._model
+    model = model_of(make_dqn(noisy_net=True))
     obs = torch.ones(1, 3)
 
     def differs():

@@ -15,6 +15,7 @@ from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy
 from ding.utils import deep_merge_dicts
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import evaluates
 from tests.policy.batches import make
 
 STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, auto_alpha=False)
@@ -104,7 +105,7 @@ def test_lagrange_multiplier_follows_the_gap():
         )
         for _ in range(5):
             policy.learn_mode.forward(data)
-        assert (policy._log_multiplier.item() > 1e-3) == rises
+        assert (policy.learn_mode.state_dict()["log_multiplier"].item() > 1e-3) == rises
 
 
 def test_the_threshold_is_that_of_the_authors():
@@ -124,7 +125,7 @@ def test_the_multiplier_stays_where_the_weighted_gap_is_the_threshold():
     for threshold, rises in ((3 * gap - 0.1, True), (3 * gap + 0.1, False)):
         learn = dict(with_lagrange=True, lagrange_thresh=threshold, min_q_weight=3.0)
         *_, policy = losses(**learn, learning_rate_q=1e-3)
-        assert (policy._log_multiplier.item() > 0) == rises
+        assert (policy.learn_mode.state_dict()["log_multiplier"].item() > 0) == rises
 
 
 def test_targets_have_no_entropy_unless_wanted():
@@ -207,7 +208,7 @@ def test_discrete_cql_avoids_what_the_data_lack(learned):
     )
     for _ in range(150):
         policy.learn_mode.forward(data)
-    q_value = policy._forward_eval_batch(torch.ones(1, 1))["logit"][0]
+    q_value = evaluates(policy, torch.ones(1, 1))["logit"][0]
     learned.is_true(q_value.argmax() == 1, f"{q_value}")
     gap = (q_value[:2].min() - q_value[2]).item()
     learned.at_most(0.5 / gap, 1.0)

@@ -9,6 +9,7 @@ from ding.data import Columns
 from ding.model import QACDIST
 from ding.policy import D4PGPolicy, DDPGPolicy, SACPolicy, TD3Policy
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import model_of
 from tests.policy.batches import make
 
 ATOMS = torch.tensor([-1.0, 0.0, 1.0])
@@ -87,19 +88,24 @@ def trajectory():
 
 @pytest.mark.parametrize("cls", [DDPGPolicy, TD3Policy, SACPolicy])
 def test_nstep_targets(cls):
-    policy, again = (build(cls, nstep=2, learn=dict(discount_factor=0.5)) for _ in range(2))
+    class Fixed(cls):
+        def _next_value(self, batch):
+            return torch.full((3,), 8.0)
+
+    policy = build(Fixed, nstep=2, learn=dict(discount_factor=0.5))
     columns = trajectory()
     made = policy.collect_mode.batched.get_train_columns(columns, np.array([3]))
     assert made["reward"].tolist() == [[1, 2], [2, 4], [4, 0]]
     assert made["next_obs"].tolist() == columns["next_obs"][[1, 2, 2]].tolist()
     samples = Columns({**made, "reward": torch.from_numpy(made["reward"])})
-    policy._next_value = lambda batch: torch.full((3,), 8.0)
+    inputs = {name: torch.as_tensor(samples.columns[name]) for name in ("obs", "action")}
+    with torch.no_grad():
+        q_values = model_of(policy)(inputs, mode="compute_critic")["q_value"]
     log = policy.learn_mode.forward(samples)
     assert log["target_q_value"] == 8
     # Two steps and 8 / 4; two and one step to the end.
     targets = torch.tensor([1 + 1 + 2, 2 + 2, 4.0])
-    with torch.no_grad():
-        q_values = again._q_values(again._batch(samples))
+    q_values = q_values if isinstance(q_values, list) else [q_values]
     errors = torch.stack([q_value - targets for q_value in q_values])
     assert log["td_error"] == pytest.approx(errors.square().mean().item(), rel=1e-5)
 

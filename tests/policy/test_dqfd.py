@@ -88,7 +88,7 @@ def test_samples_have_the_next_step_and_the_nth():
         "reward": np.ones(5, np.float32),
         "done": np.array([False] * 4 + [True]),
     }
-    out = policy._get_train_columns(columns, np.array([5]))
+    out = policy.collect_mode.batched.get_train_columns(columns, np.array([5]))
     assert out["next_obs"][:, 0].tolist() == [3, 4, 5, 5, 5]
     assert out["next_obs_1step"][:, 0].tolist() == [1, 2, 3, 4, 5]
     assert out["done_1step"].tolist() == [False] * 4 + [True]

@@ -106,7 +106,7 @@ def test_rows_learn_like_columns(make_dqn):
     one, other = make_dqn(), make_dqn()
     log, log_of_rows = one.learn_mode.forward(data), other.learn_mode.forward(rows)
     assert log["total_loss"] == log_of_rows["total_loss"]
-    for a, b in zip(one._model.parameters(), model_of(other).parameters()):
+    for a, b in zip(model_of(one).parameters(), model_of(other).parameters()):
         assert torch.equal(a, b)
 
 

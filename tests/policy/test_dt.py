@@ -11,6 +11,7 @@ from ding.data.offline.trajectories import TrajectoryPieces
 from ding.model import DecisionTransformer
 from ding.policy import DTPolicy, create_policy
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import model_of
 
 
 def policy(continuous=False, **changes):
@@ -69,18 +70,18 @@ def test_an_action_depends_on_nothing_that_comes_after_its_state():
 def test_loss_is_the_mean_over_steps_that_are_no_padding():
     mine = policy(state_mean=[0, 0], state_std=[1, 1])
     logits = torch.log(torch.tensor([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]]]))
-    mine._model.forward = lambda *inputs: (None, logits, None)
+    model_of(mine).forward = lambda *inputs: (None, logits.requires_grad_(), None)
     batch = {"obs": torch.zeros(1, 3, 2), "action": torch.tensor([[0, 1, 0]])}
     batch |= {"rtg": torch.zeros(1, 3), "timestep": torch.arange(3)[None]}
     batch["mask"] = torch.tensor([[True, True, False]])
     expected = -(math.log(0.5) + math.log(0.75)) / 2
-    assert mine._loss(batch).item() == pytest.approx(expected)
+    assert mine.learn_mode.forward(batch)["total_loss"] == pytest.approx(expected)
 
 
 def test_the_learning_rate_rises():
     mine = policy(warmup_steps=4)
     batch = TrajectoryPieces(transitions(), 3).take(np.arange(5))
-    rates = [mine._forward_learn(batch)["cur_lr"] for _ in range(6)]
+    rates = [mine.learn_mode.forward(batch)["cur_lr"] for _ in range(6)]
     assert rates == pytest.approx([2.5e-5, 5e-5, 7.5e-5, 1e-4, 1e-4, 1e-4])
 
 
@@ -88,7 +89,7 @@ def test_the_learning_rate_rises():
 def test_acts_on_the_last_steps_and_on_the_return_that_is_left(continuous):
     """As the network does on the same steps at once."""
     mine = policy(continuous)
-    net, mode = mine._model.eval(), mine.eval_mode.batched
+    net, mode = model_of(mine).eval(), mine.eval_mode.batched
     obs = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
     rewards, acted = [1.0, 3.0, 0.5, 2.0], []
     for step in range(5):
@@ -119,4 +120,4 @@ def test_without_rewards_it_does_not_act_on():
 def test_longer_pieces_than_the_network_sees_are_refused():
     batch = TrajectoryPieces(transitions(), 4).take(np.arange(2))
     with pytest.raises(DataError, match="context_len=3"):
-        policy()._forward_learn(batch)
+        policy().learn_mode.forward(batch)

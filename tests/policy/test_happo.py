@@ -1,6 +1,7 @@
 """Agents that learn one after the other."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from ding.config.compile import compile_run_config
 from ding.data import Columns
 from ding.model import HAVAC
 from ding.policy.happo import HAPPOPolicy
+from ding.rl_utils import ppo_policy_error
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of
@@ -67,23 +69,22 @@ def test_network():
     assert logit.softmax(-1)[:, 0, 0].min() > 0
 
 
+def agents_of(logs):
+    """Whose update each log is of."""
+    return [int(re.search(r"agent(\d+)_policy_loss", " ".join(log))[1]) for log in logs]
+
+
 @pytest.mark.parametrize("action_space", ["discrete", "continuous"])
-def test_factors_are_the_changes_of_those_before(action_space):
+def test_factors_are_the_changes_of_those_before(action_space, ppo_batches):
     space = {"action_space": action_space}
-    policy = build(**space, model=space, learn=dict(learning_rate=0.01, epoch_per_collect=3))
+    learn = dict(learning_rate=0.01, epoch_per_collect=3, adv_norm=False)
+    policy = build(**space, model=space, recompute_adv=False, learn=learn)
     data = collected(policy)
     before = copy.deepcopy(model_of(policy))
-    turns = []
-    minibatches = policy._minibatches
-
-    def watched(own):
-        if not turns or turns[-1][0] != policy._turn:
-            turns.append((policy._turn, own["factor"].clone()))
-        return minibatches(own)
-
-    policy._minibatches = watched
-    policy.learn_mode.forward(data)
-    assert sorted(agent for agent, _ in turns) == list(range(AGENTS))
+    order = agents_of(policy.learn_mode.forward(data))[::3]
+    assert sorted(order) == list(range(AGENTS))
+    adv = torch.as_tensor(data.columns["adv"])
+    turns = [(i, part.adv / adv[:, i]) for i, part in zip(order, ppo_batches["policy"][::3])]
     obs = {name: torch.as_tensor(value) for name, value in data.columns["obs"].items()}
     action = torch.as_tensor(data.columns["action"])
 
@@ -121,8 +122,7 @@ def test_an_agents_loss_by_hand():
     adv = torch.as_tensor(data.columns["adv"])
     # Nothing has changed: all ratios and factors are 1, and errors of values are advantages.
     assert len(logs) == AGENTS
-    policy._rounds = 0
-    for agent, log in zip(policy._order(), logs):
+    for agent, log in zip(agents_of(logs), logs):
         assert log[f"agent{agent}_policy_loss"] == pytest.approx(
             -adv[:, agent].mean().item(), abs=1e-5
         )
@@ -131,16 +131,22 @@ def test_an_agents_loss_by_hand():
         )
 
 
-def test_only_the_agent_whose_turn_it_is_moves():
+def test_only_the_agent_whose_turn_it_is_moves(monkeypatch):
     policy = build(learn=dict(epoch_per_collect=1, learning_rate=0.01))
-    policy._order = lambda: [1]
-    before = copy.deepcopy(model_of(policy))
-    policy.learn_mode.forward(collected(policy))
-    moved = [
-        any(not torch.equal(a, b) for a, b in zip(old.parameters(), new.parameters()))
-        for old, new in zip(before.agent_models, model_of(policy).agent_models)
-    ]
-    assert moved == [False, True, False]
+    states = []
+
+    def watched(*args, **kwargs):
+        states.append(copy.deepcopy(model_of(policy)))
+        return ppo_policy_error(*args, **kwargs)
+
+    monkeypatch.setattr("ding.policy.ppo.ppo_policy_error", watched)
+    order = agents_of(policy.learn_mode.forward(collected(policy)))
+    for agent, before, after in zip(order, states, [*states[1:], model_of(policy)]):
+        moved = [
+            any(not torch.equal(a, b) for a, b in zip(old.parameters(), new.parameters()))
+            for old, new in zip(before.agent_models, after.agent_models)
+        ]
+        assert moved == [number == agent for number in range(AGENTS)]
 
 
 def test_critics_have_a_rate_of_their_own():

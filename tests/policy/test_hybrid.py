@@ -16,6 +16,7 @@ from ding.policy import PolicyFactory, PPOOffPolicy, PPOPolicy
 from ding.utils import ENV_REGISTRY, deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from ding.worker import SampleSerialCollector
+from tests.policy.attributes import evaluates
 
 STEPS = 4
 
@@ -162,7 +163,7 @@ def test_collecting(manager, way):
 
 def test_greedy_action_is_the_likeliest():
     policy = build(PPOPolicy, Fixed(), learn=dict(ppo_param_init=False))
-    action = policy._forward_eval_batch(torch.zeros(3, 2))["action"]
+    action = evaluates(policy, torch.zeros(3, 2))["action"]
     assert action["action_type"].tolist() == [1, 1, 1]
     assert action["action_args"].tolist() == [[1], [1], [1]]
 

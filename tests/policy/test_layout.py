@@ -123,9 +123,13 @@ def test_a_team_may_have_one_agent(name, monkeypatch):
 
 def test_a_layout_is_checked_once(monkeypatch):
     calls = []
-    check = DQNPolicy._check_batch
-    monkeypatch.setattr(DQNPolicy, "_check_batch", lambda *args: calls.append(check(*args)))
+
+    class Watched(DQNPolicy):
+        def _check_batch(self, *args):
+            calls.append(super()._check_batch(*args))
+
     policy = build("dqn")
+    policy.__class__ = Watched
     data = samples(policy, "dqn")
     for _ in range(3):
         policy.learn_mode.forward(dict(data))

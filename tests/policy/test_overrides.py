@@ -72,7 +72,7 @@ def test_gradients_of_several_learners_go_through_an_override(make_dqn):
 def test_the_discount_is_read_at_each_update(make_dqn):
     policy = make_dqn()
     learn(policy)
-    policy._gamma = 0.0
+    policy.learn_mode.set_attribute("gamma", 0.0)
     batch = samples()
     q = model_of(policy)(batch["obs"])["logit"].gather(1, batch["action"][:, None])[:, 0]
     expected = (q - batch["reward"][:, 0]).square().mean().item()
@@ -140,7 +140,8 @@ def test_hooks_of_gradients_and_other_optimisers_count(make_dqn):
     policy = make_dqn()
     first, *_ = model_of(policy).parameters()
     first.register_hook(torch.zeros_like)
-    policy._optimizer = torch.optim.SGD(policy._model.parameters(), lr=0.1, weight_decay=0.5)
+    other = torch.optim.SGD(model_of(policy).parameters(), lr=0.1, weight_decay=0.5)
+    policy.learn_mode.set_attribute("optimizer", other)
     before = first.detach().clone()
     learn(policy)
     torch.testing.assert_close(first.detach(), before * (1 - 0.1 * 0.5))

@@ -129,23 +129,23 @@ def test_networks_optimisers_and_schedules_of_ones_own(resumed):
         network = nn.Linear(3, 1)
         optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
-        policy._network, policy._schedule = network, schedule
+        policy.network, policy.schedule = network, schedule
         return {"one": optimizer}
 
     def learn(policy):
         for _ in range(3):
             policy.mine["one"].zero_grad()
-            policy._network(OBS).sum().backward()
+            policy.network(OBS).sum().backward()
             policy.mine["one"].step()
-            policy._schedule.step()
+            policy.schedule.step()
 
     policy, other = resumed(begin, learn)
     for one in (policy, other):
         learn(one)
     torch.testing.assert_close(
-        list(policy._network.parameters()), list(other._network.parameters()), rtol=0, atol=0
+        list(policy.network.parameters()), list(other.network.parameters()), rtol=0, atol=0
     )
-    assert other._schedule.last_epoch == 6
+    assert other.schedule.last_epoch == 6
 
 
 def test_target_networks_count_their_updates(resumed):
@@ -172,24 +172,24 @@ def test_objects_with_a_state_are_asked_for_it(resumed):
 
 
 def test_settings_follow_the_config_unless_training_has_changed_them(make_dqn):
-    Mine.begin = staticmethod(lambda policy: policy._cfg.learn.batch_size)
+    Mine.begin = staticmethod(lambda policy: policy.learn_mode.get_attribute("batch_size"))
     policy, other = make_dqn(cls=Mine), make_dqn(cls=Mine, learn=dict(batch_size=32))
     other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
     assert other.mine == 32
     policy.mine = 16
-    policy._gamma = 0.5  # of a base class, but changed by hand
+    policy.learn_mode.set_attribute("gamma", 0.5)  # of a base class, but changed by hand
     state = policy.learn_mode.state_dict()
     other.learn_mode.load_state_dict(state)
-    assert (other.mine, other._gamma) == (16, 0.5)
+    assert (other.mine, other.learn_mode.get_attribute("gamma")) == (16, 0.5)
 
 
 def test_what_cannot_be_saved_is_named_and_the_rest_is_saved(resumed):
     def go_on(policy):
-        policy._count = 3
+        policy.count = 3
 
     policy, other = resumed(lambda policy: [threading.Lock()], go_on)
     assert policy.learn_mode.get_attribute("unsaved_attributes") == ["mine[0] (a _thread.lock)"]
-    assert other._count == 3
+    assert other.count == 3
 
 
 def test_states_without_it_load_and_ours_have_none(make_dqn):
@@ -212,7 +212,7 @@ def test_functions_and_classes_are_no_state(make_dqn):
 
 def test_a_learner_that_is_started_again_goes_on_with_it(make_dqn, tmp_path):
     def begin(policy):
-        policy._lock = threading.Lock()
+        policy.lock = threading.Lock()
         return deque(maxlen=2)
 
     Mine.begin = staticmethod(begin)
@@ -223,13 +223,13 @@ def test_a_learner_that_is_started_again_goes_on_with_it(make_dqn, tmp_path):
         )
         for policy in policies
     ]
-    policies[0].mine.append(copy.deepcopy(policies[0]._model))
+    policies[0].mine.append(copy.deepcopy(model_of(policies[0])))
     nn.init.constant_(next(policies[0].mine[0].parameters()), 3)
     artifacts = FolderArtifacts(str(tmp_path))
     StateKeeper(artifacts, "learner_state", warnings.append, writes=True).save(learners[0])
     StateKeeper(artifacts, "learner_state", warnings.append, writes=True)(learners[1])
     (line,) = warnings
-    assert "attribute _lock (a _thread.lock) is not part of the learner's state" in line
+    assert "attribute lock (a _thread.lock) is not part of the learner's state" in line
     outputs = [policy.mine[0](OBS)["logit"] for policy in policies]
     torch.testing.assert_close(*outputs, rtol=0, atol=0)
     for learner in learners:

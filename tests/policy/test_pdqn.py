@@ -13,6 +13,7 @@ from ding.entry import serial_pipeline
 from ding.model import PDQN, ContinuousQAC
 from ding.policy import D4PGPolicy, DDPGPolicy, PDQNPolicy, TD3Policy
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import collects, evaluates
 from tests.policy.batches import make, random_steps
 
 SHAPE = dict(action_type_shape=3, action_args_shape=2)
@@ -186,8 +187,8 @@ class TestFamily:
     def test_any_action_with_probability_eps(self, cls):
         policy = build(cls, collect=dict(noise_sigma=0.0))
         obs = torch.randn(1, 4).expand(4000, -1)
-        best = policy._forward_eval_batch(obs)["action"]
-        drawn = policy._forward_collect_batch(obs, eps=0.6)["action"]
+        best = evaluates(policy, obs)["action"]
+        drawn = collects(policy, obs, eps=0.6)["action"]
         others = drawn["action_type"] != best["action_type"]
         assert others.float().mean().item() == pytest.approx(0.4, abs=0.03)
         moved = (drawn["action_args"] != best["action_args"]).any(-1)
@@ -232,4 +233,4 @@ def test_a_run(type_, tmp_path, monkeypatch):
         env=dict(type="gym_hybrid"), env_manager=dict(type="base"), policy=dict(type=type_)
     )
     trained = serial_pipeline((main, create), seed=0, max_train_iter=4)
-    assert trained._update_count >= 4
+    assert trained.learn_mode.state_dict()["update_count"] >= 4

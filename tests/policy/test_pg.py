@@ -15,6 +15,7 @@ from ding.entry import serial_pipeline_onpolicy
 from ding.envs import DingEnvWrapper
 from ding.policy import PGPolicy, PPOPGPolicy
 from ding.utils.errors import ConfigError, DataError
+from tests.policy.attributes import evaluates
 from tests.policy.batches import make as build
 
 BOTH = [PGPolicy, PPOPGPolicy]
@@ -119,7 +120,7 @@ def test_clipped_returns_by_hand():
 def test_evaluation_may_draw():
     for deterministic, mean in ((True, 1.0), (False, 0.75)):
         policy = build(PGPolicy, Fixed(), deterministic_eval=deterministic)
-        action = policy._forward_eval_batch(torch.zeros(4000, 3))["action"].float()
+        action = evaluates(policy, torch.zeros(4000, 3))["action"].float()
         assert action.mean().item() == pytest.approx(mean, abs=0.03)
 
 

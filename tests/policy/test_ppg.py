@@ -110,17 +110,16 @@ def test_auxiliary_phase_by_hand(cls):
     assert logs[1]["behavioral_cloning_loss"] == pytest.approx(0, abs=1e-7)
     assert network.actor_critic.critic_head.number.grad.item() == pytest.approx(-(2.5 + 2 * 5) / 2)
     assert network.aux_critic.number.grad.item() == pytest.approx(-(2 + 2 * 4) / 2)
-    assert policy._memory.phases == 0
+    assert policy.learn_mode.state_dict()["auxiliary"]["phases"] == 0
 
 
 def test_older_names_of_the_auxiliary_phase_count():
     learn = dict(aux_freq=1, epochs_aux=3, beta_weight=0.0, learning_rate=0.0)
     policy = build(PPGOffPolicy, Fixed(), learn=learn)
-    calls = []
-    update = policy._update_both
-    policy._update_both = lambda *args: calls.append(1) or update(*args)
     policy.learn_mode.forward(samples([1.0], [1], [2.0]))
-    assert len(calls) == 3
+    # A step in the policy phase, and three in the auxiliary one.
+    (state,) = policy.learn_mode.state_dict()["optimizer_aux_critic"]["state"].values()
+    assert state["step"] == 4
 
 
 @pytest.mark.parametrize(("weight", "moves"), [(0.0, True), (1000.0, False)])
@@ -209,8 +208,8 @@ def test_images_are_kept_as_bytes():
     obs = np.random.default_rng(0).integers(0, 255, (4, 3, 64, 64), dtype=np.uint8)
     for _ in range(2):
         assert policy.learn_mode.forward(collected(policy, obs=obs))
-        if policy._memory.phases:
-            assert policy._memory._parts[0]["obs"].dtype == torch.uint8
+        memory = policy.learn_mode.state_dict()["auxiliary"]
+        assert all(part["obs"].dtype == torch.uint8 for part in memory["parts"])
 
 
 @pytest.mark.parametrize("cls", BOTH)

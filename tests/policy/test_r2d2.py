@@ -119,7 +119,7 @@ def test_loss_and_priorities_by_hand(rescale, nstep, burnin):
     rng = np.random.default_rng(nstep)
     parts = [trajectory(rng, 11, True), trajectory(rng, 3, False), trajectory(rng, 6, True)]
     lengths = np.array([11, 3, 6])
-    data = as_samples(policy._get_train_columns(joined(parts), lengths))
+    data = as_samples(policy.collect_mode.batched.get_train_columns(joined(parts), lengths))
     data = data.with_columns(IS=torch.tensor([1.0, 0.5, 0.25, 1.0, 1.0, 0.125]))
     log = policy.learn_mode.forward(data)
     # What is learned of the trajectories, and where each sequence is entered.
@@ -200,7 +200,7 @@ def test_collected_sequences(manager):
     policy = build(burnin_step=1, learn_unroll_len=3)
     mode = policy.collect_mode
     if manager == "rows":
-        mode = mode._replace()  # without its batched cores
+        mode = type(mode)(*mode)  # without its batched cores
     collector = SampleSerialCollector(
         SampleSerialCollector.default_config(), env=env, policy=mode, exp_name=""
     )
@@ -249,7 +249,7 @@ def test_what_makes_no_sequence_is_refused(wrong, message):
 def test_other_names_of_settings():
     policy = build(unroll_len=10, collect=dict(each_iter_n_sample=7))
     assert policy.collect_mode.get_attribute("unroll_len") == 10
-    assert policy._learn_len == 8
+    assert policy.learn_mode.get_attribute("learn_len") == 8
     assert policy.collect_mode.get_attribute("n_sample") == 7
     assert policy.collect_mode.get_attribute("traj_len_inf") is True
 

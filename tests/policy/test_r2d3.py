@@ -30,7 +30,7 @@ def losses(**weights):
         else np.concatenate([p[name] for p in parts])
         for name in parts[0]
     }
-    data = as_samples(policy._get_train_columns(columns, np.array([4, 4])))
+    data = as_samples(policy.collect_mode.batched.get_train_columns(columns, np.array([4, 4])))
     data = data.with_columns(is_expert=torch.tensor([1.0, 0.0]), IS=torch.tensor([1.0, 0.5]))
     return policy, policy.learn_mode.forward(data), parts
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from ding.policy.sql import SQNPolicy
 from ding.utils.errors import ConfigError
+from tests.policy.attributes import collects, evaluates
 from tests.policy.batches import make, steps
 
 TABLES = [[[1.0, 2.0], [3.0, 4.0]], [[0.5, 3.0], [5.0, 1.0]]]
@@ -55,9 +56,9 @@ def test_loss_by_hand():
 
 def test_actions_follow_the_soft_policy():
     policy = build(TwoTables(), learn=dict(alpha=1.0))
-    action = policy._forward_collect_batch(torch.zeros(20_000, 1), eps=0.0)["action"]
+    action = collects(policy, torch.zeros(20_000, 1), eps=0.0)["action"]
     assert action.float().mean().item() == pytest.approx(1 / (1 + math.exp(-1.5)), abs=0.02)
-    assert policy._forward_eval_batch(torch.zeros(3, 1))["action"].tolist() == [1] * 3
+    assert evaluates(policy, torch.zeros(3, 1))["action"].tolist() == [1] * 3
     out = policy.collect_mode.forward({2: torch.zeros(1), 0: torch.zeros(1)}, eps=0.1)
     assert set(out) == {0, 2}
 
@@ -72,11 +73,12 @@ def test_reloaded_policy_learns_and_acts_the_same():
         assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
     third = build(TwoTables())
     third.collect_mode.load_state_dict(policy.collect_mode.state_dict())
-    assert third._log_alpha == policy._log_alpha
+    alpha = policy.learn_mode.state_dict()["log_alpha"]
+    assert third.collect_mode.state_dict()["log_alpha"] == alpha
 
 
 def test_old_place_of_nstep():
-    assert build(collect=dict(nstep=3))._nstep == 3
+    assert build(collect=dict(nstep=3)).learn_mode.get_attribute("nstep") == 3
 
 
 @pytest.mark.parametrize(

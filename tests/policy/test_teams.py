@@ -360,7 +360,7 @@ def test_attribution_of_collaq():
 def test_alone_values_and_what_others_add():
     torch.manual_seed(0)
     policy = build(CollaQPolicy)
-    model = policy._model
+    model = model_of(policy)
     env = GridSpreadEnv({"size": 3})
     env.seed(0)
     obs = {name: torch.from_numpy(part)[None, None] for name, part in env.reset().items()}

@@ -147,7 +147,7 @@ def test_acer_equals_a_loop(trust_region):
     with torch.no_grad():  # an average policy that is elsewhere
         for parameter in target_of(policy).parameters():
             parameter.add_(torch.randn_like(parameter) * 0.5)
-    model, average = copy.deepcopy(model_of(policy)), copy.deepcopy(target_of(policy)._model)
+    model, average = copy.deepcopy(model_of(policy)), copy.deepcopy(target_of(policy))
     data = transitions("acer")
     log = policy.learn_mode.forward(pieces(policy, "acer"))
     critic_losses, logits, gradients = [], [], []

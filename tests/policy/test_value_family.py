@@ -12,7 +12,7 @@ from ding.policy.dqn import C51Policy, RainbowDQNPolicy
 from ding.policy.qrdqn import FQFPolicy, IQNPolicy, QRDQNPolicy
 from ding.policy.sql import MDQNPolicy, SQLPolicy
 from ding.utils.errors import ConfigError
-from tests.policy.attributes import model_of, optimizer_of, target_of
+from tests.policy.attributes import collects, evaluates, model_of, target_of
 from tests.policy.batches import make as build, random_steps, steps as samples
 
 FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
@@ -95,9 +95,9 @@ def test_quantile_loss_is_linear_beyond_kappa(place):
 def test_iqn_draws_to_learn_and_not_to_act():
     policy = build(IQNPolicy, model=dict(obs_shape=3, action_shape=2, num_quantiles=8))
     obs = torch.randn(4, 3)
-    acting = [policy._forward_eval_batch(obs)["q"] for _ in range(2)]
+    acting = [evaluates(policy, obs)["q"] for _ in range(2)]
     assert torch.equal(*acting)
-    policy._train_mode(True)
+    policy.learn_mode.forward(random_samples(4))
     learning = [model_of(policy)(obs) for _ in range(2)]
     assert not torch.equal(learning[0]["tau"], learning[1]["tau"])
     assert learning[0]["tau"].shape == (4, 8, 1)
@@ -118,7 +118,7 @@ def test_iqn_learns_the_quantiles_of_a_noisy_reward(learned):
         reward = torch.rand(64, 1).tolist()
         zeros, done = [0.0] * 64, [True] * 64
         policy.learn_mode.forward(samples(zeros, zeros, [0] * 64, reward, done))
-    out = policy._forward_eval_batch(torch.zeros(1, 1))
+    out = evaluates(policy, torch.zeros(1, 1))
     # Of a uniform reward, the quantile at τ is τ.
     deviation = (out["q"][0, 0] - out["tau"][0, :, 0]).abs()
     learned.at_most(deviation.mean().item(), 0.08, "mean deviation")
@@ -172,24 +172,22 @@ def test_fqf_values_are_means_over_the_proposed_shares():
 
 def test_fqf_learns_shares_and_values_apart():
     policy = build(FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.0, ent_coef=0.1))
+    other = build(
+        FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.1, learning_rate_quantile=0.0)
+    )
 
-    def parameters(wanted):
+    def parameters(policy, wanted):
         items = model_of(policy).state_dict().items()
         return [v.clone() for k, v in items if ("quantiles_proposal" in k) == wanted]
 
     def changed(before, after):
         return any(not torch.equal(one, two) for one, two in zip(before, after))
 
-    shares, values = parameters(True), parameters(False)
-    policy.learn_mode.forward(random_samples(16))
-    assert not changed(shares, parameters(True))
-    assert changed(values, parameters(False))
-    policy._fraction_optimizer.param_groups[0]["lr"] = 0.1
-    optimizer_of(policy).param_groups[0]["lr"] = 0.0
-    values = parameters(False)
-    log = policy.learn_mode.forward(random_samples(16))
-    assert changed(shares, parameters(True))
-    assert not changed(values, parameters(False))
+    for one, share_moves in ((policy, False), (other, True)):
+        shares, values = parameters(one, True), parameters(one, False)
+        log = one.learn_mode.forward(random_samples(16))
+        assert changed(shares, parameters(one, True)) == share_moves
+        assert changed(values, parameters(one, False)) != share_moves
     assert {"cur_lr_fraction_loss", "fraction_loss", "quantile_loss"} <= log.keys()
 
 
@@ -211,9 +209,9 @@ def test_sql_by_hand():
 
 def test_sql_draws_by_its_soft_policy():
     policy = build(SQLPolicy, TableQ([[0.0, math.log(3)]]), learn=dict(alpha=1.0))
-    action = policy._forward_collect_batch(torch.zeros(20_000, 1), eps=0.0)["action"]
+    action = collects(policy, torch.zeros(20_000, 1), eps=0.0)["action"]
     assert action.float().mean().item() == pytest.approx(0.75, abs=0.02)
-    action = policy._forward_eval_batch(torch.zeros(10, 1))["action"]
+    action = evaluates(policy, torch.zeros(10, 1))["action"]
     assert action.tolist() == [1] * 10
 
 
