@@ -5,7 +5,6 @@ import ast
 import io
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -145,7 +144,10 @@ def read_config(folder: str) -> dict[str, str]:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
                 flat.update(_flatten("" if name == "exp_config" else name, node.value))
-        return {_as_serial(key, flat): value for key, value in flat.items()}
+        return {
+            key if (serial := key.removeprefix("main.")) in flat else serial: value
+            for key, value in flat.items()
+        }
     except FileNotFoundError:
         return {}
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -160,11 +162,6 @@ def config_text(folder: str, exp_name: str) -> str:
     except (OSError, ValueError):
         return ""
     return _SEED.sub("", text.replace(exp_name, "") if exp_name else text)
-
-
-def _as_serial(key: str, flat: dict[str, str]) -> str:
-    short = key.removeprefix("main.")
-    return key if short in flat else short
 
 
 def _flatten(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:
@@ -207,7 +204,8 @@ def _walk(folder: str, endings: tuple[str, ...]) -> dict[str, str]:
         for name in sorted(names):
             path = os.path.join(where, name)
             is_whole = not os.path.splitext(name)[0].endswith(".part")
-            if name.lower().endswith(endings) and is_whole and _is_regular(path):
+            is_listed = is_whole and name.lower().endswith(endings)
+            if is_listed and os.path.isfile(path) and not os.path.islink(path):
                 found[escaped(os.path.relpath(path, folder))] = path
             if len(found) >= MAX_FILES:
                 return found
@@ -215,10 +213,3 @@ def _walk(folder: str, endings: tuple[str, ...]) -> dict[str, str]:
         if seen >= MAX_ENTRIES:
             break
     return found
-
-
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False

@@ -208,16 +208,14 @@ class Run:
         """What ``run.json`` says now; if it cannot be read, that and why."""
         stamp = _stamp(os.path.join(self.folder, RECORD_FILE))
         if stamp != self._record_stamp:
-            self._record, self._record_stamp = self._read_record(), stamp
+            try:
+                self._record = read_record(self.folder)
+            except FileNotFoundError:
+                self._record = RunRecord()
+            except DataError as error:
+                self._record = RunRecord(status=UNREADABLE, reason=str(error))
+            self._record_stamp = stamp
         return self._record
-
-    def _read_record(self) -> RunRecord:
-        try:
-            return read_record(self.folder)
-        except FileNotFoundError:
-            return RunRecord()
-        except DataError as error:
-            return RunRecord(status=UNREADABLE, reason=str(error))
 
     @property
     def status(self) -> str:

@@ -180,11 +180,6 @@ class BaseLeague(ABC):
         return [player.player_id for player in self.active_players]
 
     @property
-    def active_players_ckpts(self) -> list[str]:
-        """Where the learner of each active player saves its checkpoint."""
-        return [player.checkpoint_path for player in self.active_players]
-
-    @property
     def historical_players(self) -> list[HistoricalPlayer]:
         """Oldest first."""
         return list(self._historical.values())

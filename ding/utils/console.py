@@ -79,7 +79,11 @@ class Console:
             if value is not None:
                 setattr(progress, name, value)
         if eval_return is not None:
-            self._see_eval(eval_return)
+            now = time.monotonic()
+            progress.see_eval(eval_return, now)
+            if self.mode == "plain" and self._view is not None and now >= self._eval_line:
+                self._eval_line = now + durations.PLAIN_EVAL_LINES
+                self._due = now
         if best_return is not None:
             progress.best_return = best_return
         if self.is_due:
@@ -110,13 +114,6 @@ class Console:
         self._view = None
         if summary:
             self._guarded(_print, summary)
-
-    def _see_eval(self, value: float) -> None:
-        now = time.monotonic()
-        self.progress.see_eval(value, now)
-        if self.mode == "plain" and self._view is not None and now >= self._eval_line:
-            self._eval_line = now + durations.PLAIN_EVAL_LINES
-            self._due = now
 
     def _draw(self) -> None:
         view = self._view

@@ -119,15 +119,15 @@ def build_time_helper(
 class WatchDog:
     """Raises `TimeoutError` in the main thread when `stop` does not come in time.
 
-    It uses the process's alarm signal: main thread only, one at a time.
+    It uses the process's alarm signal, so it works in the main thread only. An alarm that was set
+    before it goes on when it stops.
 
     Args:
         timeout: Seconds.
     """
 
     def __init__(self, timeout: float = 1) -> None:
-        self._timeout = timeout
-        self._previous: signal.Handlers | Callable[..., object] | int | None = None
+        self.timeout = timeout
         self._is_running = False
 
     def start(self) -> None:
@@ -138,16 +138,21 @@ class WatchDog:
         """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("a WatchDog works in the main thread only: signals arrive there")
-        self._previous = signal.signal(signal.SIGALRM, self._bite)
+        self._outer = signal.signal(signal.SIGALRM, self._bite)
         self._is_running = True
-        signal.setitimer(signal.ITIMER_REAL, self._timeout)
+        left, _ = signal.setitimer(signal.ITIMER_REAL, self.timeout)
+        self._outer_end = time.monotonic() + left if left else None
 
     def stop(self) -> None:
         """Call it off. Harmless when it does not run."""
-        if self._is_running:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, self._previous)
-            self._is_running = False
+        if not self._is_running:
+            return
+        self._is_running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._outer or signal.SIG_DFL)
+        if self._outer_end is not None:  # another alarm (a test's time limit) continues
+            left = self._outer_end - time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 
     def __enter__(self) -> "WatchDog":
         self.start()
@@ -157,5 +162,10 @@ class WatchDog:
         self.stop()
 
     def _bite(self, signum: int, frame: FrameType | None) -> None:
-        self.stop()
-        raise TimeoutError(f"the watched code did not finish within {self._timeout} s")
+        if self._is_running:  # else it has come while `stop` was under way
+            self.stop()
+            raise self.error()
+
+    def error(self) -> TimeoutError:
+        """What is raised; subclasses may raise another."""
+        return TimeoutError(f"the watched code did not finish within {self.timeout} s")

@@ -3,11 +3,11 @@
 import functools
 import signal
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from types import FrameType
 from typing import ParamSpec, TypeVar, overload
+
+from ding.utils.system_helper import PropagatingThread
+from ding.utils.time_helper import WatchDog
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -15,6 +15,11 @@ Result = TypeVar("Result")
 
 class CallTimeoutError(TimeoutError):
     """A call under `timeout_wrapper` did not come back in time."""
+
+
+class _Alarm(WatchDog):
+    def error(self) -> TimeoutError:
+        return CallTimeoutError(f"no answer within {self.timeout} s")
 
 
 @overload
@@ -48,44 +53,13 @@ def timeout_wrapper(
         call = functools.partial(func, *args, **kwargs)
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and hasattr(signal, "setitimer"):
-            return _call_under_alarm(call, timeout)
-        return _call_in_thread(call, timeout)
+            with _Alarm(timeout):
+                return call()
+        thread = PropagatingThread(target=call, name="env-call", daemon=True)
+        thread.start()
+        thread.join(timeout)
+        if thread.is_alive():
+            raise CallTimeoutError(f"no answer within {timeout} s")
+        return thread.join()
 
     return guarded
-
-
-def _call_under_alarm(call: Callable[[], Result], timeout: float) -> Result:
-    running = True
-
-    def on_alarm(signum: int, frame: FrameType | None) -> None:
-        if running:
-            raise CallTimeoutError(f"no answer within {timeout} s")
-
-    outer_handler = signal.signal(signal.SIGALRM, on_alarm)
-    outer_left, _ = signal.setitimer(signal.ITIMER_REAL, timeout)
-    start = time.monotonic()
-    try:
-        return call()
-    finally:
-        running = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, outer_handler or signal.SIG_DFL)
-        if outer_left:  # another alarm (a test's time limit) continues
-            left = outer_left - (time.monotonic() - start)
-            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
-
-
-def _call_in_thread(call: Callable[[], Result], timeout: float) -> Result:
-    outcome: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="env-call", daemon=True).start()
-    done, _ = wait([outcome], timeout)
-    if not done:
-        raise CallTimeoutError(f"no answer within {timeout} s")
-    return outcome.result()
