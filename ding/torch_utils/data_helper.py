@@ -33,7 +33,10 @@ def map_leaves(
     """
     if isinstance(item, list):
         if getattr(item, "is_columnar", False):
-            return _map_columns(fn, item, ignore_keys)
+            data: Tree = item
+            mapped = data.map_columns(fn)
+            kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
+            return mapped.with_columns(**kept) if kept else mapped
         if is_leaf is not None and is_leaf(item):
             return fn(item)
         return [map_leaves(fn, value, ignore_keys, is_leaf) for value in item]
@@ -53,12 +56,6 @@ def map_leaves(
 def rebuild_tuple(like: tuple[object, ...], values: list[Tree]) -> tuple[Tree, ...]:
     """A tuple of the same type, named or not."""
     return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
-
-
-def _map_columns(fn: Callable[[Tree], object], data: Tree, ignore_keys: Collection[str]) -> Tree:
-    mapped = data.map_columns(fn)
-    kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
-    return mapped.with_columns(**kept) if kept else mapped
 
 
 def to_device(item: object, device: str, ignore_keys: list[str] = []) -> Tree:

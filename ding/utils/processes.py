@@ -162,7 +162,14 @@ def _end(identity: Mapping[str, Json], deadline: float) -> None:
 
 def _started(pid: int) -> str | None:
     if sys.platform == "linux":
-        return _started_on_linux(pid)
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                # The name before the last bracket may hold anything.
+                state, *fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        # Field 22 of proc(5), in ticks since the start of the machine.
+        return None if state in b"ZX" else f"{_boot()}:{int(fields[18])}"
     try:
         command = ["ps", "-o", "lstart=", "-p", str(pid)]
         done = subprocess.run(
@@ -171,17 +178,6 @@ def _started(pid: int) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
-
-
-def _started_on_linux(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name before the last bracket may hold anything.
-            state, *fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    # Field 22 of proc(5), in ticks since the start of the machine.
-    return None if state in b"ZX" else f"{_boot()}:{int(fields[18])}"
 
 
 @cache

@@ -139,22 +139,19 @@ class Registry(dict[str, Maker]):
 
     def __missing__(self, name: str) -> Maker:
         path = self._lazy.get(name) if isinstance(name, str) else None
-        if path is None:
-            return self._derived(name)
-        importlib.import_module(path)
-        if not super().__contains__(name):
-            raise UnknownTypeError(
-                f"importing {path} was to register the {self.label or 'type'} {name!r}, "
-                f"but it did not"
-            )
-        return super().__getitem__(name)
-
-    def _derived(self, name: str) -> Maker:
-        if self._deriver is None or not str(name).endswith(self._deriver[0]):
+        if path is not None:
+            importlib.import_module(path)
+            if not super().__contains__(name):
+                raise UnknownTypeError(
+                    f"importing {path} was to register the {self.label or 'type'} {name!r}, "
+                    f"but it did not"
+                )
+        elif self._deriver is None or not str(name).endswith(self._deriver[0]):
             raise UnknownTypeError(self._unknown(name))
-        suffix, path, function = self._deriver
-        source = self[str(name).removesuffix(suffix)]
-        self[name] = getattr(importlib.import_module(path), function)(source)
+        else:
+            suffix, path, function = self._deriver
+            source = self[str(name).removesuffix(suffix)]
+            self[name] = getattr(importlib.import_module(path), function)(source)
         return super().__getitem__(name)
 
     def _add(self, name: str | None, obj: Maker, force_overwrite: bool) -> Maker:

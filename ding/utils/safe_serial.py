@@ -82,7 +82,7 @@ class UniformRows:
 
 
 def dump(data: object, target: IO[bytes]) -> None:
-    """Write nested plain data, with a checksum of all of it.
+    """Write nested plain data, with a checksum of all of it; the target is seekable and empty.
 
     Tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts, lists, tuples,
     sets and deques of them. Objects shared between two places are stored twice.
@@ -90,8 +90,10 @@ def dump(data: object, target: IO[bytes]) -> None:
     Raises:
         TypeError: Something else is in there; the message gives its place.
     """
-    encoded = _encode(data, "data")
-    _write_sealed(target, lambda stream: torch.save(encoded, stream))
+    checked: Any = _Checked(target)  # all of a file that torch needs
+    torch.save(_encode(data, "data"), checked)
+    target.seek(-2, os.SEEK_END)
+    target.write(_COMMENT.to_bytes(2, "little") + _MAGIC + b"%08x" % checked.crc)
 
 
 def load(source: IO[bytes]) -> Tree:
@@ -316,18 +318,6 @@ def _decode_array(value: _Tagged) -> np.ndarray:
 
 # An archive's checksum is its comment, so that ``torch.load`` and zip programs read it as before.
 # Those inside leave out the archive's headers, and ``torch.load`` looks at none of them.
-
-
-def _write_sealed(stream: IO[bytes], write: Callable[[Any], object]) -> None:
-    """Have an archive without a comment written, and put its checksum behind it.
-
-    The stream is seekable, and the archive starts at its beginning. `write` gets what has the two
-    methods of a file that torch calls.
-    """
-    checked = _Checked(stream)
-    write(checked)
-    stream.seek(-2, os.SEEK_END)
-    stream.write(_COMMENT.to_bytes(2, "little") + _MAGIC + b"%08x" % checked.crc)
 
 
 def _check_sealed(stream: IO[bytes]) -> bool:

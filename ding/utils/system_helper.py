@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 #: What `get_ip` gives without a network.
@@ -109,7 +110,9 @@ def available_memory() -> int:
             line = next(line for line in file if line.startswith("MemAvailable:"))
         found.append(int(line.split()[1]) << 10)
     with contextlib.suppress(OSError, ValueError):  # "max" is not a number: there is no limit
-        limit, used = (int(_first_line(f"{_CGROUP}/memory.{one}")) for one in ("max", "current"))
+        limit, used = (
+            int(Path(f"{_CGROUP}/memory.{one}").read_text()) for one in ("max", "current")
+        )
         with open(f"{_CGROUP}/memory.stat") as file:
             cache = next(int(line.split()[1]) for line in file if line.startswith("inactive_file"))
         found.append(max(0, limit - used + cache))
@@ -119,11 +122,6 @@ def available_memory() -> int:
 def fits_memory(size: int) -> bool:
     """Whether there is room for a number of bytes; small ones always fit."""
     return size <= _SMALL or size <= available_memory()
-
-
-def _first_line(path: str) -> str:
-    with open(path) as file:
-        return file.readline()
 
 
 class PropagatingThread(threading.Thread):

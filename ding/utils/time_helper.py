@@ -120,7 +120,7 @@ class WatchDog:
     """Raises `TimeoutError` in the main thread when `stop` does not come in time.
 
     It uses the process's alarm signal, so it works in the main thread only. An alarm that was set
-    before it goes on when it stops.
+    before it continues when it stops.
 
     Args:
         timeout: Seconds.

@@ -8,7 +8,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 from ding.utils import durations
@@ -63,7 +63,11 @@ class UsageMeter:
         pids = [os.getpid()]
         if self._children:
             for pid in pids:  # grows
-                pids.extend(_children_of(pid))
+                # A thread's file holds the children that it has started.
+                with contextlib.suppress(OSError):
+                    for thread in os.listdir(f"/proc/{pid}/task"):
+                        with open(f"/proc/{pid}/task/{thread}/children") as file:
+                            pids.extend(map(int, file.read().split()))
         return pids
 
 
@@ -81,14 +85,6 @@ def process_name() -> str:
 def reported_usage() -> dict[str, float | str]:
     """The figures of this process in a worker's report, with its `process_name`."""
     return {"process": process_name(), **process_meter().latest()}
-
-
-def _children_of(pid: int) -> Iterator[int]:
-    # A thread's file holds the children that it has started.
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as file:
-                yield from map(int, file.read().split())
 
 
 def _cpu_seconds(pids: list[int]) -> dict[int, float]:

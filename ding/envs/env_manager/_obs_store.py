@@ -64,7 +64,7 @@ class ObsColumns:
             self._latest, self._is_held = columns, True
             return
         if self._is_held:
-            self._latest, self._is_held = copy_columns(self._latest), False
+            self._latest, self._is_held = tree_map(np.array, self._latest), False
         put_rows(self._latest, rows, columns)
 
     def view(self) -> Obs:
@@ -165,10 +165,6 @@ def _leaf_bytes(leaf: tuple[tuple[int, ...], str], count: int) -> int:
     """A multiple of 64, so that each leaf is aligned."""
     shape, dtype = leaf
     return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
-
-
-def copy_columns(columns: Obs) -> Obs:
-    return tree_map(np.array, columns)
 
 
 def column_row(columns: Obs, position: int) -> Obs:

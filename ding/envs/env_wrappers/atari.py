@@ -33,7 +33,10 @@ class NoopResetWrapper(gymnasium.Wrapper):
         if noop_max < 1:
             raise ValueError(f"noop_max is {noop_max}; expected 1 or more")
         super().__init__(as_gymnasium(env))
-        _expect_meaning(self, 0, "NOOP")
+        if (meanings := _meanings(self)) is not None and meanings[0] != "NOOP":
+            raise ValueError(
+                f"{type(self).__name__} takes action 0 for NOOP, but here it means {meanings[0]}"
+            )
         self.noop_max = noop_max
         self._rng = np.random.default_rng()
         self._was_seeded = False
@@ -201,12 +204,3 @@ def _meanings(env: gymnasium.Env) -> list[str] | None:
     """What the actions do, where the environment says."""
     get = getattr(env.unwrapped, "get_action_meanings", None)
     return list(get()) if callable(get) else None
-
-
-def _expect_meaning(env: gymnasium.Env, action: int, meaning: str) -> None:
-    meanings = _meanings(env)
-    if meanings is not None and meanings[action] != meaning:
-        raise ValueError(
-            f"{type(env).__name__} takes action {action} for {meaning}, but here it means "
-            f"{meanings[action]}"
-        )
