@@ -8,7 +8,7 @@ ask nothing, they report in their answers. How messages travel is the carrier's 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from ding.utils.json_fields import OTHERS, WHOLE, Count, Rule, Seconds, called, to_json
 
@@ -25,6 +25,12 @@ Answer = TypeVar("Answer", covariant=True)
 @dataclass(frozen=True)
 class Request(Generic[Answer]):
     """A question to a worker; the parameter is the type of the answer."""
+
+
+def answer_type(request: type[Request[object]]) -> type:
+    """The type of the answer to a kind of request."""
+    found: type = get_args(vars(request)["__orig_bases__"][0])[0]
+    return found
 
 
 class Reported:

@@ -1,14 +1,12 @@
 """What is known of one worker, and the moves that it can be made to do. It only holds values."""
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from ding.utils import durations
-from ding.worker import messages
-from ding.worker.messages import Request, Resources, Task
+from ding.worker.messages import Request, Resources, Task, answer_type
 from ding.worker.seams import Arrival, NonsenseAnswer, WorkerLost
 
 Answer = TypeVar("Answer")
@@ -18,15 +16,6 @@ SessionState: TypeAlias = Literal[
     "connecting", "idle", "starting", "running", "closing", "resting", "gone"
 ]
 FOREVER = float("inf")
-#: What each request is answered with.
-_ANSWERS: Mapping[type[Request[Any]], type] = {
-    messages.ResourceRequest: Resources,
-    messages.StartTask: NoneType,
-    messages.CloseTask: messages.TaskReport,
-    messages.SamplesRequest: messages.SamplesAnswer,
-    messages.DemandRequest: messages.Demand,
-    messages.TrainRequest: messages.TrainAnswer,
-}
 
 
 @dataclass(frozen=True)
@@ -159,7 +148,7 @@ class WorkerSession:
             if self.lost is None:
                 raise
             raise WorkerLost(self.lost) from err
-        if not isinstance(answer, _ANSWERS[type(request)]):
+        if not isinstance(answer, answer_type(type(request))):
             name = type(request).__name__
             raise NonsenseAnswer(f"it answered {name} with a {type(answer).__name__}")
         return cast(Answer, answer)
