@@ -45,7 +45,7 @@ class LocalWorker:
         self._gone: Future[str] = Future()  # why
         self._calls: queue.SimpleQueue[tuple[Request[Any], Future[Any]] | None]
         self._calls = queue.SimpleQueue()
-        self._thread = ReportingThread(self._run, spec.name, self._die)
+        self._thread = ReportingThread(self._run, spec.name, self.end)
         self._closer = ReportingThread(self._worker.close, f"{spec.name}-close", _logger.warning)
         self._thread.start()
 
@@ -60,7 +60,7 @@ class LocalWorker:
             raise EOFError(self._gone.result())
         raise TimeoutError
 
-    def end(self, cause: str, is_death: bool) -> None:
+    def end(self, cause: str, is_death: bool = True) -> None:
         """End it without waiting for what it is at; calls under way fail at once."""
         try:
             self._gone.set_result(cause)
@@ -70,9 +70,6 @@ class LocalWorker:
         self._closer.start()  # a service may be slow to close, or hang
         if is_death:
             self._on_death(cause)
-
-    def _die(self, cause: str) -> None:
-        self.end(cause, is_death=True)
 
     def join(self, timeout: float) -> bool:
         """Whether it has ended within ``timeout`` seconds."""
@@ -92,7 +89,7 @@ class LocalWorker:
             except BaseException as error:  # what a service raises is its caller's
                 future.set_exception(error)
             if self._worker.ended.is_set():
-                self.end(self._worker.failed or "it has ended", is_death=True)
+                self.end(self._worker.failed or "it has ended")
 
     def _answer(self, request: Request[Answer]) -> Answer:
         starts = isinstance(request, StartTask)
@@ -136,7 +133,7 @@ class LocalCarrier(Carrier[LocalWorker]):
 
     def kill(self, name: str) -> None:
         """Let a worker die, as a process does that is killed; for tests."""
-        self._workers[name].end("killed", is_death=True)
+        self._workers[name].end("killed")
 
     def address(self, handle: LocalWorker) -> tuple[str, int | None]:
         return f"thread {handle.name}", None
