@@ -101,7 +101,6 @@ class Coordinator(RunEvents, Configurable):
         system = {**cfg["system"], "coordinator": self._cfg}
         if engine is None:
             engine = flask_fs_engine(system, exp_name, self._main.get("seed", 0))
-        samples = engine.samples
         view, turn = RunView(console, _logger), Turn()
         warn = partial(view.log, warning=True)
         super().__init__(
@@ -111,10 +110,10 @@ class Coordinator(RunEvents, Configurable):
             callbacks or Callbacks(),
             run_log,
             turn=turn,
-            files=RunFiles(samples, engine.weights, engine.artifacts, engine.marks, warn),
+            files=RunFiles(engine, warn),
             make_buffer=partial(
                 ChunkBuffer,
-                store=samples,
+                store=engine.samples,
                 space=SpaceQuota(int(self._cfg.path_data_limit)),
                 exp_name=exp_name,
                 tb_logger=None if run_log is None else run_log.writer,

@@ -9,9 +9,8 @@ from functools import partial
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DingError
-from ding.utils.run_claims import RunMark
 from ding.utils.state_saver import StateSaver
-from ding.worker.seams import Artifacts, SampleStore, State, WeightStore
+from ding.worker.seams import Engine, State
 from ding.worker.tasks import CollectorReport, Config, StateDict
 
 from .run_facts import as_count
@@ -29,26 +28,17 @@ class RunFiles:
     that cannot be removed is shown and does no harm.
 
     Args:
-        samples: Where samples are; ``None``: nowhere that the coordinator can see.
-        weights: Where weights are published; ``None``: likewise.
-        artifacts: Where the checkpoint goes.
-        marks: Of the folders of samples (``buffers``) and weights, if they are in folders.
+        engine: Has the samples, the weights, the artifacts, to which the checkpoint goes, and the
+            marks of folders.
 
     Attributes:
         noted: What the run has written or will, by kind: names of ``buffers`` and ``weights``, and
             paths of learners' ``states``.
     """
 
-    def __init__(
-        self,
-        samples: SampleStore | None,
-        weights: WeightStore | None,
-        artifacts: Artifacts,
-        marks: Mapping[str, RunMark],
-        warn: Callable[[str], object],
-    ) -> None:
-        self._samples, self._weights, self._artifacts = samples, weights, artifacts
-        self._marks, self._warn = marks, warn
+    def __init__(self, engine: Engine, warn: Callable[[str], object]) -> None:
+        self._samples, self._weights = engine.samples, engine.weights
+        self._artifacts, self._marks, self._warn = engine.artifacts, engine.marks, warn
         self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set(), "states": set()}
 
     def take_evaluated(self, info: CollectorReport, is_best: bool) -> bool:

@@ -37,7 +37,14 @@ from ding.worker.messages import (
     TrainAnswer,
     TrainRequest,
 )
-from ding.worker.seams import Arrival, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
+from ding.worker.seams import (
+    Arrival,
+    Engine,
+    NonsenseAnswer,
+    WorkerBusy,
+    WorkerFailed,
+    WorkerLost,
+)
 from tests.worker.coordinator.fake_workers import ScriptedCommander, make_config
 
 KINDS = ("collector", "learner")
@@ -336,7 +343,7 @@ class WholeRun(Driver):
         self.run = RunEvents(
             *("exp", commander, view, Callbacks(), None),
             turn=turn,
-            files=RunFiles(None, None, None, {}, view.log),
+            files=RunFiles(Engine(None, None, None, None), view.log),
             make_buffer=partial(ChunkBuffer, store=None, space=space, exp_name="exp", turn=turn),
             max_task_retry=10**9,
         )
