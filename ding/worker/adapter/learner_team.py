@@ -242,7 +242,7 @@ class LearnerTeam(CommWorker):
             for future in done:
                 failure = future.exception()
                 if isinstance(failure, TaskFail):
-                    cause = self._root_cause(failure, future, asked)
+                    cause = self._root_cause(failure, asked)
                     self.abort()  # none may wait for one that is gone
                     raise cause from None
         return [future.result() for future in asked.values()]
@@ -268,21 +268,18 @@ class LearnerTeam(CommWorker):
                 self.release(name, error.cause)  # its process ends, and is started again
             raise _fail(report.type, name, report.message, report) from error
 
-    def _root_cause(
-        self, failure: TaskFail, failed: Future[Answer], asked: Mapping[str, Future[Answer]]
-    ) -> TaskFail:
+    def _root_cause(self, failure: TaskFail, asked: Mapping[str, Future[Answer]]) -> TaskFail:
         """The first failure among learners that wait for each other."""
         if not _is_of_group(failure):
             return failure
+        deadline = time.monotonic() + durations.ROOT_CAUSE_WAIT
         for name, future in asked.items():
-            if future is failed:
-                continue
-            if not self._lives(name):
-                return _fail("LearnerLost", name, "its process has ended")
-            wait([future], durations.ROOT_CAUSE_WAIT)
+            wait([future], max(0.0, deadline - time.monotonic()))
             error = future.exception() if future.done() else None
             if isinstance(error, TaskFail) and not _is_of_group(error):
                 return error
+            if future.done() and error is None and not self._lives(name):
+                return _fail("LearnerLost", name, "its process has ended")
         return failure
 
     def _lives(self, name: str) -> bool:

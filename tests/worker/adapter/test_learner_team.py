@@ -96,6 +96,18 @@ def test_each_is_sent_its_rank_and_where_rank_0_listens():
         assert at == Meeting("10.0.0.1", 4711, "once", names, rank)
 
 
+def test_the_cause_is_a_process_that_died_not_the_broken_connection_to_it():
+    """Where nothing reports its death, it shows by the absence of signs of life."""
+    broken = {"type": "RuntimeError", "message": "Connection reset by peer", "of_group": True}
+    gate = threading.Event()
+    silent = Peer(WorkerLost("no sign of life for 4 s"), gate)
+    team = team_of(Peer(WorkerFailed("broken", broken)), silent)
+    threading.Timer(2.0, gate.set).start()
+    with pytest.raises(TaskFail, match="LearnerLost: learner1: no sign of life for 4 s"):
+        team.handle(DemandRequest())
+    team.close()
+
+
 def test_the_others_end_their_tasks_after_the_request_under_way():
     gate = threading.Event()
     slow = Peer(Resources(), gate)

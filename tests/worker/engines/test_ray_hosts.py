@@ -49,3 +49,16 @@ def test_two_hosts_leave_all_files_with_the_driver(hosts, tmp_path):
     assert {f"log/{name}/output.txt" for name in workers} <= files
     assert any(name.startswith("log/learner/events.out") for name in files)
     assert [path.name for path in (tmp_path / "there/run").rglob("*")] == ["gate"]
+
+
+def test_the_processes_of_a_learner_are_on_two_hosts(hosts, tmp_path):
+    learner = dict(resources=dict(rank=1))  # of which each host has one
+    collector = dict(resources=dict(host1=1))
+    engine = dict(type="ray", address=hosts.address, learner=learner, collector=collector)
+    system = dict(engine=engine, learner_gpu_num=2)
+    with parallel_run(tmp_path / "runs", gated=True, system=system) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
+        (tmp_path / "runs/gate").touch()
+        assert run.end(SLOW) == 0, run.output
+    for name in ("learner0", "learner1"):
+        assert "did not come" not in (run.exp / f"log/{name}/output.txt").read_text()

@@ -47,8 +47,12 @@ class TwoHosts:
         self._start_ray(f"--address={self.address}", at=THERE, before=before)
 
     def _start_ray(self, *arguments: str, at: str, before: Sequence[str] = ()) -> None:
-        """Start a node that has ten of a resource, named by the end of its address."""
-        given = [f"--node-ip-address={at}", f'--resources={{"host{at[-1]}": 10}}', "--block"]
+        """Start a node with ten of a resource, named by the end of its address, and a `rank`."""
+        given = [
+            f"--node-ip-address={at}",
+            f'--resources={{"host{at[-1]}": 10, "rank": 1}}',
+            "--block",
+        ]
         given += [f"--object-store-memory={MEMORY}", "--num-cpus=3", *arguments]
         env = {**os.environ, **self.environ, "RAY_USAGE_STATS_ENABLED": "0"}
         process = subprocess.Popen(
