@@ -1,17 +1,14 @@
-"""A plain buffer of arbitrary objects with metadata, and middleware around what it does."""
+"""A plain buffer of arbitrary objects with metadata."""
 
-import functools
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass
@@ -23,28 +20,11 @@ class BufferedData:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
-def _with_middleware(method: _Method) -> _Method:
-    """Let a buffer's middleware handle calls of a method; the first one added is the outermost."""
-    action = method.__name__
-
-    @functools.wraps(method)
-    def wrapped(buffer: "DequeBuffer", *args: Any, **kwargs: Any) -> Any:
-        chain = functools.partial(method, buffer)
-        for func in reversed(buffer.middleware):
-            chain = functools.partial(func, action, chain)
-        return chain(*args, **kwargs)
-
-    return wrapped  # type: ignore[return-value]
-
-
 class DequeBuffer:
     """First-in, first-out buffer of the newest `size` items, sampled uniformly.
 
     Args:
         size: How many items fit; the oldest make room.
-
-    Attributes:
-        middleware: What was added with `use`.
 
     Example:
 
@@ -60,28 +40,9 @@ class DequeBuffer:
         if size < 1:
             raise DataError(f"size must be positive, got {size}")
         self.size = size
-        self.middleware: list[Callable[..., Any]] = []
         self._items: OrderedDict[str, BufferedData] = OrderedDict()
         self._draw = Draw()
 
-    # ---- middleware ---------------------------------------------------------------------------
-
-    def use(self, func: Callable[..., Any]) -> "DequeBuffer":
-        """Add middleware around ``push``, ``sample``, ``update``, ``delete`` and ``clear``.
-
-        Args:
-            func: Called as ``func(action, chain, *args, **kwargs)`` in place of the method named
-                `action`; ``chain(*args, **kwargs)`` calls the next one, or the method.
-
-        Returns:
-            The buffer itself.
-        """
-        self.middleware.append(func)
-        return self
-
-    # ---- items --------------------------------------------------------------------------------
-
-    @_with_middleware
     def push(self, data: Any, meta: dict[str, Any] | None = None) -> BufferedData:
         """Store one item."""
         item = BufferedData(data, uuid.uuid4().hex, dict(meta or {}))
@@ -90,7 +51,6 @@ class DequeBuffer:
             self._items.popitem(last=False)
         return item
 
-    @_with_middleware
     def sample(
         self,
         size: int | None = None,
@@ -123,7 +83,6 @@ class DequeBuffer:
         draw = self._draw.any if replace else self._draw.distinct
         return [pool[i] for i in draw(len(pool), size).tolist()]
 
-    @_with_middleware
     def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
         """Replace an item's data, its metadata, or both; False if it is no longer there."""
         item = self._items.get(index)
@@ -135,13 +94,11 @@ class DequeBuffer:
             item.meta = dict(meta)
         return True
 
-    @_with_middleware
     def delete(self, indices: str | Sequence[str]) -> None:
         """Remove items; those that are not there are passed over."""
         for index in [indices] if isinstance(indices, str) else indices:
             self._items.pop(index, None)
 
-    @_with_middleware
     def clear(self) -> None:
         """Remove all items."""
         self._items.clear()
@@ -159,24 +116,14 @@ class DequeBuffer:
         """Number of items."""
         return len(self._items)
 
-    # ---- storing ------------------------------------------------------------------------------
-
-    def export_data(self) -> list[BufferedData]:
-        """All items, the oldest first."""
-        return list(self._items.values())
-
-    def import_data(self, data_with_meta: Sequence[tuple[Any, dict[str, Any]]]) -> None:
-        """Store items with their metadata, as ``(data, meta)``."""
-        for data, meta in data_with_meta:
-            self.push(data, meta)
-
     def save_data(self, file_name: str) -> None:
         """Write all items into a file."""
         save_file(file_name, [(item.data, item.meta) for item in self._items.values()])
 
     def load_data(self, file_name: str) -> None:
         """Store the items of a file that `save_data` wrote."""
-        self.import_data(read_file(file_name))
+        for data, meta in read_file(file_name):
+            self.push(data, meta)
 
     def _known(self, index: str) -> BufferedData:
         if index not in self._items:

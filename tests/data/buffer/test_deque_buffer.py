@@ -47,44 +47,8 @@ class TestDequeBuffer:
         other.load_data(str(tmp_path / "data"))
         assert other.get(0).meta == {"a": 1}
         assert other.get(0).data["x"].tolist() == [0, 1, 2]
-        other.import_data([(item.data, item.meta) for item in buffer.export_data()])
-        assert other.count() == 2
         other.clear()
         assert other.count() == 0
-
-
-class TestMiddleware:
-    def test_the_first_is_the_outermost(self):
-        calls = []
-
-        def note(name):
-            def middleware(action, chain, *args, **kwargs):
-                calls.append(f"{name} {action}")
-                return chain(*args, **kwargs)
-
-            return middleware
-
-        buffer = DequeBuffer(size=3).use(note("outer")).use(note("inner"))
-        item = buffer.push(1)
-        buffer.sample(1)
-        buffer.update(item.index, 2)
-        buffer.delete(item.index)
-        buffer.clear()
-        actions = ("push", "sample", "update", "delete", "clear")
-        assert calls == [f"{name} {action}" for action in actions for name in ("outer", "inner")]
-
-    def test_changes_what_goes_in_and_out(self):
-        def doubled(action, chain, *args, **kwargs):
-            if action == "push":
-                return chain(2 * args[0], **kwargs)
-            if action == "sample":
-                return [item.data for item in chain(*args, **kwargs)]
-            return chain(*args, **kwargs)
-
-        buffer = DequeBuffer(size=3).use(doubled)
-        buffer.push(5, meta={"a": 1})
-        assert buffer.sample(1) == [10]
-        assert buffer.get(0).meta == {"a": 1}
 
 
 class TestWrapper:
