@@ -23,6 +23,7 @@ from ding.data.arrays import (
     Leaf,
     Row,
     arrays_of,
+    gathered,
     joined_arrays,
     path_of,
     tensor_form,
@@ -140,7 +141,7 @@ class Columns(list[Row]):
         arrays = None
         if any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns)):
             arrays = arrays_of(columns)
-            own = None if arrays else {k: tree_map(_gathered, col) for k, col in columns.items()}
+            own = None if arrays else {k: tree_map(gathered, col) for k, col in columns.items()}
         self._block, self._span = _Block(own, arrays, length), range(length)
 
     @classmethod
@@ -215,8 +216,11 @@ class Columns(list[Row]):
         columns = None if block is None else block.columns()
         if columns is None or block is None:
             return None
-        is_whole = len(span) == block.length and span.step == 1
-        return columns if is_whole else _select(columns, span)
+        if len(span) == block.length and span.step == 1:
+            return columns
+        # Views, unless it runs backwards.
+        rows = slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
+        return {name: tree_take(col, rows) for name, col in columns.items()}
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -433,14 +437,6 @@ def _handed_out() -> DataError:
     return DataError("these rows were handed out and may have changed: use them as rows")
 
 
-def _select(columns: Mapping[str, Column], span: range) -> dict[str, Column]:
-    """The part of a block's columns that ``span`` names: views, unless it runs backwards."""
-    index: Index = slice(span.start, span.stop, span.step)
-    if span.step < 0:
-        index = np.arange(span.start, span.stop, span.step)
-    return {name: tree_take(col, index) for name, col in columns.items()}
-
-
 #: Columns that stay as they are in a batch of tensors.
 _READY = frozenset({torch.Tensor, IdColumn})
 
@@ -451,10 +447,6 @@ def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:
     if leaf.ndim == 1 and leaf.dtype == np.float64:
         leaf = leaf.astype(np.float32)
     return torch.from_numpy(leaf)
-
-
-def _gathered(leaf: Leaf | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]) -> Leaf:
-    return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
 _NUMBER = int | float | np.number

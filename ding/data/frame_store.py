@@ -79,7 +79,11 @@ class FramePair:
         self._release(where)
         # By index, not by content: to hash every byte of what is pushed, or to compare a chunk with
         # the ends of eight others in full, took longer than the copy of all its frames.
-        first, second = _over_one_source(first, second)
+        over = _over_one_array(first, second) or frames_once(first, second)
+        if over is None:
+            frames = np.concatenate([gathered(first), gathered(second)])
+            over = _over(frames, np.arange(len(frames)))
+        first, second = over
         named, place = np.unique(np.concatenate([first.index, second.index]), return_inverse=True)
         places = place.reshape(2, -1)
         begins, ends = np.ones((2, len(named)), bool)
@@ -137,22 +141,13 @@ def _prints(source: np.ndarray, index: np.ndarray) -> list[bytes]:
     return [row.tobytes() for row in bytes_of(source)[:, ::_SPARSE][index]]
 
 
-def _over_one_source(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed]:
-    if (
-        isinstance(first, IndexedColumn)
-        and isinstance(second, IndexedColumn)
-        and _same_memory(first.source, second.source)
-    ):
-        return first, second
-    once = frames_once(first, second)
-    return once or _over(
-        np.concatenate([gathered(first), gathered(second)]), np.arange(2 * len(first))
-    )
-
-
-def _same_memory(a: np.ndarray, b: np.ndarray) -> bool:
-    mine, theirs = a.__array_interface__, b.__array_interface__
-    return all(mine[fact] == theirs[fact] for fact in ("data", "shape", "strides", "typestr"))
+def _over_one_array(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
+    # Both, if they are indices into the same memory.
+    if not isinstance(first, IndexedColumn) or not isinstance(second, IndexedColumn):
+        return None
+    mine, theirs = first.source.__array_interface__, second.source.__array_interface__
+    facts = ("data", "shape", "strides", "typestr")
+    return (first, second) if all(mine[fact] == theirs[fact] for fact in facts) else None
 
 
 def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
@@ -168,14 +163,10 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
     same_kind = first.dtype == second.dtype and first.shape == second.shape
     if not same_kind or size < MIN_FRAME_BYTES or n < 2:
         return None
-    if (
-        isinstance(first, IndexedColumn)
-        and isinstance(second, IndexedColumn)
-        and _same_memory(first.source, second.source)
-    ):
-        both = np.concatenate([first.index, second.index])
+    if (over := _over_one_array(first, second)) is not None:
+        both = np.concatenate([over[0].index, over[1].index])
         named, index = np.unique(both, return_inverse=True)
-        return _over(first.source[named], index.reshape(-1))
+        return _over(over[0].source[named], index.reshape(-1))
     obs, next_obs = gathered(first), gathered(second)
     a, b = bytes_of(obs), bytes_of(next_obs)
     if a.shape[1] % 8 == 0:  # compared eight at a time

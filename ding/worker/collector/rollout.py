@@ -4,6 +4,7 @@ It works on arrays; where a policy or an env manager only knows dicts of environ
 takes the steps and a transition is an object in one column. Evaluation is a rollout without a log.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -208,9 +209,8 @@ class Rollout:
         self._traj_lengths[env_ids] = 0
 
     def _reset_policies(self, env_ids: list[int]) -> None:
-        for mode in self._to_reset:
-            for env_id in env_ids:
-                mode.reset([env_id])
+        for mode, env_id in itertools.product(self._to_reset, env_ids):
+            mode.reset([env_id])
 
     def _note_resets(self, tally: Tally) -> None:
         """Forget what ran in environments that have been reset from outside."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays, IdColumn, Item, Items, State, gathered
+from ding.data.arrays import IdColumn, Item, Items, State, gathered
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.rate_limiter import ThruputController
@@ -134,9 +134,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         if batch is None or window is None:
             self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
-        iters = _iters(*window)
+        arrays, rows = window
+        given = arrays.leaves.get("collect_iter")
+        part = None if given is None else gathered(given[rows.start : rows.stop])
+        iters = np.full(len(rows), -1) if part is None else as_iters(part)
         priorities = None
-        if not _OWN.isdisjoint(window[0].leaves):
+        if not _OWN.isdisjoint(arrays.leaves):
             columns = batch.columns
             if "priority" in columns:
                 priorities = checked_priorities(columns["priority"], len(batch))
@@ -337,14 +340,6 @@ def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     if len(iters) and iters[iters.argmin()] < 0:
         staleness[iters < 0] = -1
     return staleness
-
-
-def _iters(arrays: Arrays, rows: range) -> np.ndarray:
-    """Iteration of the policy that collected each of the rows, int64; -1 if that is not known."""
-    given = arrays.leaves.get("collect_iter")
-    if given is None:
-        return np.full(len(rows), -1)
-    return as_iters(gathered(given[rows.start : rows.stop]))
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:

@@ -225,7 +225,11 @@ class ChunkReplay:
             facts = self._facts()
             numbers = facts["number"]
             held = [*self._held.values()]
-            rows = [self._rows_of(one, numbers) for one in held]
+            rows = []
+            for one in held:
+                start, end = np.searchsorted(numbers, (one.first, one.end))
+                index = numbers[start:end] - one.first
+                rows.append(index if one.rows is None else one.rows[index])
             return {
                 "chunks": [one.name for one in held],
                 "counts": np.array([len(of_one) for of_one in rows], np.int64),
@@ -233,13 +237,6 @@ class ChunkReplay:
                 **{name: facts.get(name, np.zeros(0)) for name in ("priority", "use")},
                 "beta": getattr(self.buffer, "beta", None),
             }
-
-    @staticmethod
-    def _rows_of(held: _Held, numbers: np.ndarray) -> np.ndarray:
-        """Rows of a chunk that are stored."""
-        start, end = np.searchsorted(numbers, (held.first, held.end))
-        index = numbers[start:end] - held.first
-        return index if held.rows is None else held.rows[index]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what that buffer knew of each sample, when its chunk is named again."""
