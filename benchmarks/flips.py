@@ -115,7 +115,7 @@ def _load_coordinator(path: str) -> Any:
 def _numbered(columns: Columns) -> dict[str, np.ndarray]:
     """Rows as a journal has them, with their numbers."""
     arrays = {name: column.numpy() for name, column in columns.columns.items()}
-    return {**arrays, "numbers": np.arange(len(columns))}
+    return {**arrays, "__numbers__": np.arange(len(columns))}
 
 
 def _journal(path: str) -> list[Any]:

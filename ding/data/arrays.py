@@ -175,6 +175,16 @@ class Arrays:
         part = slice(rows.start, rows.stop)
         return Arrays({key: leaf[part] for key, leaf in self.leaves.items()}, self.forms)
 
+    def picked(self, rows: np.ndarray) -> "Arrays":
+        """Rows by their places, int64 ``[n]``; indices are still over the same arrays."""
+        leaves: dict[Key, StoredLeaf] = {}
+        for key, leaf in self.leaves.items():
+            if isinstance(leaf, IndexedColumn):
+                leaves[key] = IndexedColumn(leaf.source, leaf.index[rows])
+            else:
+                leaves[key] = leaf[rows]
+        return Arrays(leaves, self.forms)
+
     def shown(self) -> tuple[dict[str, Any], bool]:
         """The columns as readers get them, nested as they came; and whether these are all of them,
         in the same memory."""

@@ -214,8 +214,8 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Colu
         for name in names:
             leaves[name] = _checked(source, np.asarray(leaves[name]), name)
     columns: dict[tuple[str | int, ...], Any] = {}
-    for name, leaf in leaves.items():
-        place = (name,) if places is None else tuple(places[name])
+    for name in places or leaves:
+        leaf, place = leaves[name], (name,) if places is None else tuple(places[name])
         columns[place] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf
         if not len(leaf.shape):
             raise DataError(f"column {name!r} has no rows")

@@ -14,16 +14,11 @@ from ding.data.arrays import (
     Key,
     MoreColumns,
     StoredLeaf,
-    arrays_of,
     key_of,
-    nested,
     path_of,
-    shown,
 )
-from ding.data.columns import packed, unpacked
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
 from ding.data.memory import allocate
-from ding.utils.errors import DataError
 
 _LARGE = 1 << 30
 _logger = logging.getLogger("ding.data")
@@ -168,56 +163,18 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ state
 
-    def layout(self) -> dict[str, Any]:
-        """What rows look like, for `of_layout`: each column without rows."""
-        kinds = [(key, *self._kinds[key]) for key in self._forms]
-        columns = [shown(np.empty((0, *shape), dtype), self._forms[k]) for k, dtype, shape in kinds]
-        return {
-            "names": [path_of(key) for key in self._forms],
-            "columns": [packed(column) for column in columns],
-        }
+    @property
+    def fits_files(self) -> bool:
+        """Whether files of tensors can hold the rows."""
+        dtypes = [dtype for dtype, _ in self._kinds.values()]
+        return all(dtype.kind in "biuf" and dtype.itemsize <= 8 for dtype in dtypes)
 
-    @classmethod
-    def of_layout(
-        cls, layout: Mapping[str, Any], capacity: int, folder: str | None
-    ) -> "ColumnStore":
-        """A store for rows that look like those of another one."""
-        paths = [key_of(tuple(path)) for path in layout["names"]]
-        columns = dict(zip(paths, map(unpacked, layout["columns"]), strict=True))
-        arrays = arrays_of(nested(columns))
-        if arrays is None:
-            raise DataError("the columns of this state are not numbers")
-        return cls(capacity, arrays, folder)
-
-    def raw(self, slots: np.ndarray) -> dict[str, np.ndarray]:
-        """A copy of rows as bytes, by the columns' positions; frames that are shared come once."""
-        at = {key: i for i, key in enumerate(self._forms)}
-        out = {}
-        for key, array in self._arrays.items():
-            out[str(at[key])] = array.take(slots, 0).reshape(-1).view(np.uint8)
-        for pair, key, _ in self._pairs:
-            frames, first, second = pair.rows(slots)
-            out[f"{at[key]}.frames"] = frames.reshape(-1).view(np.uint8)
-            out[f"{at[key]}.first"], out[f"{at[key]}.second"] = first, second
-        return out
-
-    def write_raw(
-        self, slots: np.ndarray, raw: Mapping[str, np.ndarray], n: int, rows: np.ndarray
-    ) -> None:
-        """Write to slots those of the n rows that `raw` gave whose positions are `rows`."""
-        at = {key: i for i, key in enumerate(self._forms)}
-        leaves: dict[Key, StoredLeaf] = {}
-        for key in self._arrays:
-            dtype, shape = self._kinds[key]
-            column = raw[str(at[key])].view(dtype).reshape(n, *shape)
-            leaves[key] = IndexedColumn(column, rows)
-        for _, key, later in self._pairs:
-            dtype, shape = self._kinds[key]
-            frames = raw[f"{at[key]}.frames"].view(dtype).reshape(-1, *shape)
-            leaves[key] = IndexedColumn(frames, raw[f"{at[key]}.first"][rows])
-            leaves[later] = IndexedColumn(frames, raw[f"{at[key]}.second"][rows])
-        if len(rows):
-            self.write(slots, Arrays(leaves, self._forms), range(len(rows)))
+    def rows(self, slots: np.ndarray) -> Arrays:
+        """A copy of rows, but for frames: of these, indices into those that are stored."""
+        leaves: dict[Key, StoredLeaf] = {k: a.take(slots, 0) for k, a in self._arrays.items()}
+        for pair, key, later in self._pairs:
+            leaves[key], leaves[later] = pair.indexed(slots)
+        return Arrays({key: leaves[key] for key in self._forms}, self._forms)
 
 
 def _following(arrays: Arrays) -> dict[Key, Key]:

@@ -129,11 +129,10 @@ class FramePair:
         np.subtract.at(self._users, gone, 1)
         self._free.extend(np.unique(gone[self._users[gone] == 0]).tolist())
 
-    def rows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Each frame that some rows refer to once, and to which the rows refer, twice int64 [n]."""
-        first, second = self._first[slots], self._second[slots]
-        live = np.unique(np.concatenate([first, second]))
-        return self._frames[live], np.searchsorted(live, first), np.searchsorted(live, second)
+    def indexed(self, slots: np.ndarray) -> tuple[Indexed, Indexed]:
+        """Frames of rows, as indices into those that are stored, which may be written to later."""
+        frames = self._frames
+        return IndexedColumn(frames, self._first[slots]), IndexedColumn(frames, self._second[slots])
 
 
 def _prints(source: np.ndarray, index: np.ndarray) -> list[bytes]:

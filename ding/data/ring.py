@@ -3,16 +3,18 @@ the buffers over it.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from ding.data.arrays import Item, Items, MoreColumns, State
+from ding.data.chunks import ChunkFacts, chunk_columns, chunk_tensors
 from ding.data.column_store import ColumnStore
 from ding.data.columns import Columns, as_columns, packed, unpacked
 from ding.data.row_journal import RowJournal
+from ding.torch_utils.tensor_file import Leaf
 from ding.utils.errors import DataError
 
 #: Slots that rows are written to, each named once: int64 ``[n]``, or a range of consecutive ones.
@@ -232,7 +234,6 @@ class Ring:
             "numbers": self.numbers[slots],
             "head": self._head,
             "total": self.total,
-            "layout": None,
             "rows": None,
             "journal": None,
             "objects": None,
@@ -241,16 +242,15 @@ class Ring:
         if self._objects is not None:
             state["objects"] = [packed(self._objects[slot]) for slot in slots.tolist()]
         elif store is not None:
-            state["layout"] = store.layout()
-            if self.journal is None:
-                state["rows"] = store.raw(slots)
-            else:
+            if self.journal is not None and store.fits_files:
                 state["journal"] = self.journal.extend(
                     store.version,
                     state["numbers"],
                     store.row_bytes,
-                    lambda ages: store.raw(slots[ages]),
+                    lambda ages: _tensors(store, slots[ages]),
                 )
+            elif len(slots):
+                state["rows"] = _tensors(store, slots)
         return state
 
     def load_state_dict(self, state: State) -> np.ndarray:
@@ -259,6 +259,8 @@ class Ring:
         Returns:
             Slots of the rows that are here now, the oldest first: of the last ones of the state.
         """
+        if "layout" in state:
+            raise DataError("the rows of this state were saved by an earlier version")
         self.clear()
         same = state["capacity"] == self.capacity
         n = min(len(state["slots"]), self.capacity)
@@ -272,33 +274,44 @@ class Ring:
             self._objects = [None] * self.capacity
             for slot, item in zip(slots.tolist(), state["objects"][first:]):
                 self._objects[slot] = unpacked(item)
-        elif state["layout"] is not None:
-            self._store = ColumnStore.of_layout(state["layout"], self.capacity, self._memmap_path)
-            self._load_rows(self._store, state, slots)
-        elif n:
-            raise DataError(f"the state has {n} rows, of which 0 are stored")
+        else:
+            self._load_rows(state, slots)
         return slots
 
-    def _load_rows(self, store: ColumnStore, state: State, slots: np.ndarray) -> None:
+    def _load_rows(self, state: State, slots: np.ndarray) -> None:
         numbers = self.numbers[slots]
-        if state["journal"] is None:
-            pieces = iter([(np.asarray(state["numbers"]), state["rows"])])
+        pieces: Iterable[tuple[np.ndarray, Columns]] = ()
+        if state["rows"] is not None:
+            pieces = [(np.asarray(state["numbers"]), chunk_columns(*state["rows"]))]
+        elif state["journal"] is None:
+            pass
         elif self.journal is None:
             raise DataError("the rows of this state are in separate files")
         else:
             pieces = self.journal.read(state["journal"])
         found = 0
-        for written, raw in pieces:
+        for written, columns in pieces:
             # A file may hold rows that have been replaced since.
             at = np.searchsorted(numbers, written)
             at[at == len(numbers)] = 0
             rows = np.flatnonzero(numbers[at] == written) if len(numbers) else np.arange(0)
-            store.write_raw(slots[at[rows]], raw, len(written), rows)
+            window = columns.window()
+            if window is None or len(written) != len(columns):
+                raise DataError(f"{len(written)} rows are numbered, {len(columns)} are stored")
+            if 0 < len(rows) < len(columns):
+                columns = Columns.trusted(window[0].picked(rows), len(rows))
+            if len(rows):
+                self._write_columns(slots[at[rows]], columns)
             found += len(rows)
         if found != len(slots):
             raise DataError(f"the state has {len(slots)} rows, of which {found} are stored")
-        if self.journal is not None and state["journal"] is not None:
-            self.journal.adopt(state["journal"], store.version)
+        if self.journal is not None and state["journal"] and self._store is not None:
+            self.journal.adopt(state["journal"], self._store.version)
+
+
+def _tensors(store: ColumnStore, slots: np.ndarray) -> tuple[dict[str, Leaf], ChunkFacts]:
+    """Rows in the form that chunks have in files."""
+    return chunk_tensors(Columns.trusted(store.rows(slots), len(slots)))
 
 
 def _detached(item: Item) -> Item:

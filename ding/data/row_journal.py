@@ -11,22 +11,24 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ding.torch_utils.tensor_file import read_tensors, write_tensors
+from ding.data.chunks import ChunkFacts, chunk_columns
+from ding.data.columns import Columns
+from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, DataError
 
 #: Entry of a file: the numbers of its rows.
-_NUMBERS = "numbers"
+_NUMBERS = "__numbers__"
 _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
 #: A file's rows take about this much at most; smaller files are merged up to the other size.
 _MAX_BYTES = 64 << 20
 _MERGE_BYTES = 8 << 20
 
-#: Columns of rows as bytes, by name.
-Raw = dict[str, np.ndarray]
+#: Rows in the form that chunks have in files.
+Rows: TypeAlias = tuple[dict[str, Leaf], ChunkFacts]
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,14 @@ class RowJournal:
         self._segments: list[Segment] = []
         self._layout: object = None
         self._last: set[str] = set()
-        self._pending: dict[str, Raw] = {}
+        self._pending: dict[str, Rows] = {}
 
     def extend(
-        self, layout: object, numbers: np.ndarray, row_bytes: int, raw: Callable[[np.ndarray], Raw]
+        self,
+        layout: object,
+        numbers: np.ndarray,
+        row_bytes: int,
+        copy: Callable[[np.ndarray], Rows],
     ) -> list[dict[str, Any]]:
         """Copy the rows that are in no file, to be written by `write`.
 
@@ -68,7 +74,7 @@ class RowJournal:
             layout: What rows look like; after a change of it all rows are written again.
             numbers: Of all rows, int64 ``[n]``, ascending.
             row_bytes: Size of a row.
-            raw: Copies rows by their places in `numbers`.
+            copy: Copies rows by their places in `numbers`.
 
         Returns:
             The segments of all rows, plain data.
@@ -88,7 +94,8 @@ class RowJournal:
             for at in range(0, len(run), step):
                 piece = run[at : at + step]
                 name = f"rows-{secrets.token_hex(8)}.safetensors"
-                self._pending[name] = {**raw(piece), _NUMBERS: numbers[piece]}
+                tensors, facts = copy(piece)
+                self._pending[name] = {**tensors, _NUMBERS: numbers[piece]}, facts
                 start, stop = numbers[piece[[0, -1]]].tolist()
                 kept.append(Segment(start, stop + 1, name, len(piece), len(piece) * row_bytes))
         self._segments = sorted(kept, key=lambda segment: segment.start)
@@ -102,8 +109,8 @@ class RowJournal:
         """
         try:
             while self._pending:
-                name, raw = next(iter(self._pending.items()))
-                write_tensors(os.path.join(self._folder, name), raw, {}, True)
+                name, rows = next(iter(self._pending.items()))
+                write_tensors(os.path.join(self._folder, name), *rows, durable=True)
                 del self._pending[name]
         except BaseException:
             self._segments, self._layout = [], None
@@ -119,7 +126,7 @@ class RowJournal:
                 if name not in used and _NAME.fullmatch(name):
                     os.remove(os.path.join(self._folder, name))
 
-    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, Raw]]:
+    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, Columns]]:
         """The numbers of the rows, int64 ``[n]``, and the rows, of each segment of a state.
 
         Raises:
@@ -131,15 +138,17 @@ class RowJournal:
             try:
                 if not _NAME.fullmatch(segment.file):
                     raise DataError("no such file is ever written")
-                raw: Any = read_tensors(path)[0]
-                if _NUMBERS not in raw:
+                tensors, facts = read_tensors(path)
+                if _NUMBERS not in tensors:
                     raise DataError("it has no numbers of rows")
+                numbers = np.asarray(tensors.pop(_NUMBERS))
+                columns = chunk_columns(tensors, facts)
             except (OSError, DataError) as error:
                 raise CheckpointError(
                     f"cannot read the replay buffer's rows from {path}: {error}; without them, "
                     "begin a run with a checkpoint (--load-path)"
                 ) from error
-            yield raw.pop(_NUMBERS), raw
+            yield numbers, columns
 
     def adopt(self, entries: Sequence[Any], layout: object) -> None:
         """Continue the files of a state that was loaded into a ring of that layout."""

@@ -143,11 +143,9 @@ RING = {
     "head": 2,
     "in_turn": True,
     "total": 2,
-    "layout": None,
     "rows": None,
     "objects": None,
 }
-LAYOUT = {"names": [("x",)], "columns": [np.zeros((0, 2))]}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +153,8 @@ LAYOUT = {"names": [("x",)], "columns": [np.zeros((0, 2))]}
     [
         ({"items": {}}, "not that of a replay buffer of this version: KeyError: 'slots'"),
         ({"items": {"slots": 7}}, "not that of a replay buffer of this version"),
-        ({"items": {**RING, "layout": LAYOUT, "journal": 5}}, "separate files|this version"),
+        ({"items": {**RING, "journal": 5}}, "separate files|this version"),
+        ({"items": {**RING, "layout": None}}, "saved by an earlier version"),
         ({"obs": np.array(["a", "b"]), "action": np.zeros(2)}, "'obs' holds <U1, expected num"),
         ({"obs": np.array([{}, {}]), "action": np.zeros(2)}, "'obs' holds object, expected num"),
         ({"obs": np.zeros((2, 1)), "action": np.array(5.0)}, "'action' is one value"),

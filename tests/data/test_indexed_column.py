@@ -103,7 +103,7 @@ def test_big_observations_are_kept_once():
     columns = {"obs": IndexedColumn(frames, AT), "next_obs": IndexedColumn(frames, FOLLOWING)}
     ring = Ring(1000)
     push(ring, Columns(columns))
-    assert ring.state_dict()["rows"]["0.frames"].nbytes == 7 * 4 * 16 * 16
+    assert ring.state_dict()["rows"][0]["obs.frames"].nbytes == 7 * 4 * 16 * 16
 
 
 def test_big_observations_of_joined_containers_are_kept_once():
