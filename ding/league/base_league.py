@@ -1,6 +1,5 @@
 """A league: its players, their games, copies and ratings."""
 
-import copy
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -25,12 +24,13 @@ from ding.utils import (
     deep_merge_dicts,
     import_module,
 )
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import UnknownTypeError
 from ding.utils.file_helper import open_regular, write_atomically
 from ding.utils.types import Config, State
 
 
-class BaseLeague(ABC):
+class BaseLeague(Configurable, ABC):
     """Base of leagues; subclasses define the jobs in `_get_job_info`.
 
     Checkpoints are in ``cfg.path_policy``, which is made: that of an active player is written by
@@ -57,13 +57,6 @@ class BaseLeague(ABC):
         payoff=dict(type="battle", decay=0.99, min_win_rate_games=8),
         metric=dict(mu=0, sigma=25 / 3, beta=25 / 3 / 2, tau=0.0, draw_probability=0.02),
     )
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """A copy of the class's ``config``."""
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = self._merged(cfg)

@@ -188,12 +188,7 @@ def write_pieces(
     path: str, pieces: Sequence[bytes | bytearray | memoryview], durable: bool = False
 ) -> int:
     """`write_atomically` of bytes; returns how many there are."""
-
-    def write(stream: IO[bytes]) -> None:
-        for piece in pieces:
-            stream.write(piece)
-
-    write_atomically(path, write, durable)
+    write_atomically(path, lambda stream: stream.writelines(pieces), durable)
     return sum(map(len, pieces))
 
 

@@ -6,7 +6,6 @@ from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
-from easydict import EasyDict
 from gymnasium import spaces
 from gymnasium.core import RenderFrame
 
@@ -24,6 +23,7 @@ from ding.envs.env_wrappers import (
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.env_wrappers.steps import FlattenActionWrapper, counts_otherwise
 from ding.envs.vector_step import Action, AnyEnv, EnvStep, Info, Obs, Reward, Space
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
 from ding.utils.types import Config, Settings, State
@@ -37,7 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 _SEED_LIMIT = 2**31
 
 
-class DingEnvWrapper(BaseEnv):
+class DingEnvWrapper(Configurable, BaseEnv):
     """Adapter of a gymnasium or old gym environment to `BaseEnv`.
 
     ``reset()`` returns the observation alone, ``step()`` a ``BaseEnvTimestep`` with ``reward``
@@ -93,13 +93,6 @@ class DingEnvWrapper(BaseEnv):
         "save_replay_path": None,
         "is_train": True,
     }
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """A copy of the class's ``config``."""
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = cls.__name__ + "Dict"
-        return cfg
 
     def __init__(
         self,

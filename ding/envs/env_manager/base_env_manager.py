@@ -30,7 +30,7 @@ from ding.envs.env_manager._runner import (
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import Action, Actions, EnvFn, Obs, Reward, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
-from ding.utils.default_helper import class_config
+from ding.utils.default_helper import Configurable
 from ding.utils.errors import DataError, EnvError
 from ding.utils.types import Config, Settings
 
@@ -47,7 +47,7 @@ EnvIdTimestep = namedtuple("EnvIdTimestep", ["obs", "reward", "done", "info", "e
 
 
 @ENV_MANAGER_REGISTRY.register("base")
-class BaseEnvManager(EnvRequests):
+class BaseEnvManager(Configurable, EnvRequests):
     """Vectorised environments, stepped one after the other in the calling process.
 
     Two APIs over the same machinery: dicts by env id (``ready_obs``, ``step``) and columns
@@ -93,11 +93,6 @@ class BaseEnvManager(EnvRequests):
     }
     #: Whether a step returns exactly those environments that it was given actions for.
     in_lockstep = True
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(self, env_fn: list[EnvFn], cfg: EasyDict = EasyDict({})) -> None:
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
