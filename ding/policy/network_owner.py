@@ -13,6 +13,7 @@ from easydict import EasyDict
 from ding.model import create_model
 from ding.model.wrapper.base import innermost
 from ding.policy.networks import Call, require_parts, try_network
+from ding.torch_utils.model_helper import set_training
 from ding.utils import MODEL_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError
@@ -35,6 +36,7 @@ class NetworkOwner:
     _model: torch.nn.Module
     _enable_field: frozenset[str]
     _cuda: bool
+    _device: str
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         space = self._action_spaces and self._checked_action_space(cfg)
@@ -92,6 +94,11 @@ class NetworkOwner:
                 f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
             )
         return name, [BUILTIN_TYPES["model"][name]]
+
+    def _train_mode(self, training: bool) -> None:
+        """Switch the model, if it is not there yet: walking all layers each time costs."""
+        if self._model.training is not training:
+            set_training(self._model, training)
 
     def _compile(self, mode: bool | str) -> None:
         """Let torch compile the networks at their first calls, which takes up to a minute."""

@@ -255,7 +255,7 @@ def test_gradients_are_averaged_in_one_message(make_dqn, monkeypatch):
         calls.append(tensor.numel())
         tensor.div_(2)
 
-    monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
+    monkeypatch.setattr("ding.policy.learning.get_world_size", lambda: 2)
     monkeypatch.setattr("ding.torch_utils.gradients.allreduce", halve)
     parameters = list(model_of(policy).parameters())
     for parameter in parameters[1:]:

@@ -240,7 +240,7 @@ def test_parameter_init(make_ppo):
 
 def test_ranks_start_from_the_same_parameters(make_ppo, monkeypatch):
     sent = []
-    monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
+    monkeypatch.setattr("ding.policy.learning.get_world_size", lambda: 2)
     monkeypatch.setattr(
         "torch.distributed.broadcast", lambda tensor, rank: sent.append(tensor.clone())
     )

@@ -1,0 +1,172 @@
+"""How a policy acts: batched cores, and the per-environment API over them.
+
+Dicts of environments in, dicts of environments out; one stacked call in between.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import Columns, tree_map, tree_rows
+from ding.envs import is_truncated
+from ding.envs.env.answers import brief
+from ding.policy._types import Arrays, Lengths, Obs, Output, Row, Tree
+from ding.policy.common_utils import as_tensor, flatten_numbers, sample_columns
+from ding.policy.modes import takes_indexed
+from ding.policy.network_owner import NetworkOwner
+from ding.rl_utils import get_train_sample
+from ding.utils.data import default_collate, default_decollate
+from ding.utils.data.collate_fn import STATE_KEYS
+from ding.utils.errors import DataError
+
+
+class Cores(NetworkOwner):
+    """The collect and eval modes of a policy, which subclasses define by batched cores.
+
+    One that overrides the per-environment methods instead works everywhere too, more slowly.
+    """
+
+    _get_unroll_len: Callable[[], int]
+
+    #: Policy outputs, other than the action, that are part of each transition.
+    _transition_outputs: tuple[str, ...] = ()
+
+    #: Whether acting depends on earlier observations: the batched cores receive the ids of the
+    #: environments (``env_ids``), and samples may be sequences (`sequences`).
+    _recurrent = False
+
+    def _init_collect(self) -> None:
+        """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
+
+    def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        """Act on a batch, exploring.
+
+        Args:
+            obs: float32 ``[n, *obs_shape]`` on the policy's device, or a nested dict of them.
+            kwargs: Those of the collector; of a recurrent policy also ``env_ids``, n of them.
+
+        Returns:
+            Tensors ``[n, ...]``: ``action`` and the ``_transition_outputs``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot collect: no _forward_collect")
+
+    @takes_indexed
+    def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
+        """Turn trajectories into training samples.
+
+        Args:
+            columns: Transitions of consecutive trajectories, in time: ``obs, next_obs, action,
+                reward`` float32 ``[N]``, ``done`` bool ``[N]`` (terminated), ``collect_iter`` and
+                the ``_transition_outputs``.
+            lengths: int64 ``[n_traj]``, number of transitions of each trajectory; sums to N.
+
+        Returns:
+            The columns of the samples, ``reward`` as ``[N, nstep]``.
+        """
+        return {**columns, "reward": columns["reward"][:, None]}
+
+    def _cuts_samples(self) -> bool:
+        """Whether samples are what `_get_train_columns` makes: it counts them, or one is a step."""
+        return self._get_unroll_len() == 1 or self._overrides("_count_train_samples")
+
+    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
+        """How many samples `_get_train_columns` makes of each trajectory."""
+        return lengths
+
+    def _collect_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        return self._acted("collecting", self._forward_collect_batch, obs, *args, **kwargs)
+
+    def _acted(
+        self, doing: str, core: Callable[..., Output], obs: Obs, *args: Any, **kwargs: Any
+    ) -> Output:
+        """Outputs of a batched core for observations, on the CPU."""
+        try:
+            with torch.no_grad():
+                output = core(self._model_input(obs), *args, **kwargs)
+        except DataError as error:
+            raise DataError(f"{type(self).__name__}, {doing}: {error}") from error
+        except (TypeError, AttributeError) as error:
+            if isinstance(obs, np.ndarray) or not type(self._model).__module__.startswith("ding."):
+                raise
+            raise DataError(
+                f"{type(self).__name__}, {doing}: the network takes observations that are one "
+                f"array, and the environments' are {brief(obs)}; env.env_wrapper=['flatten_obs'] "
+                f"makes one of several ({error})"
+            ) from error
+        if not self._cuda:
+            return output
+        return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        """Forget the state of the given environments; stateless policies have none."""
+
+    def _init_eval(self) -> None:
+        """Set up what evaluation needs: a greedy wrapper of the model."""
+
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        """Act on a batch, greedily; arguments as of `_forward_collect_batch`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
+
+    def _eval_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
+        return self._acted("evaluating", self._forward_eval_batch, obs, *args, **kwargs)
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        """Forget the state of the given environments; stateless policies have none."""
+
+    def _model_input(self, obs: Obs) -> Obs:
+        if not isinstance(obs, np.ndarray | torch.Tensor):
+            return tree_map(self._model_input, obs)
+        tensor = torch.from_numpy(obs) if isinstance(obs, np.ndarray) else obs
+        return tensor.to(self._device, torch.float32)
+
+    def _forward_collect(
+        self, data: Mapping[int, Obs], *args: Any, **kwargs: Any
+    ) -> dict[int, Output]:
+        output = self._collect_columns(_collate_obs(data), *args, **kwargs, **self._ids(data))
+        return _rows_of(data, output)
+
+    def _process_transition(self, obs: Obs, policy_output: Output, timestep: Any) -> Row:
+        return {
+            "obs": obs,
+            "next_obs": timestep.obs,
+            **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
+            "reward": timestep.reward,
+            # A truncated episode continues unobserved: its value is bootstrapped.
+            "done": bool(timestep.done) and not is_truncated(timestep.info),
+        }
+
+    def _get_train_sample(self, transitions: Sequence[Row]) -> Sequence[Row]:
+        absent = {name for name, value in transitions[0].items() if value is None}
+        rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
+        columns = flatten_numbers(Columns.from_rows(rows).columns)
+        columns = tree_map(lambda c: c.numpy() if isinstance(c, torch.Tensor) else c, columns)
+        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
+        lengths = np.array([len(transitions)])
+        samples = sample_columns(self._get_train_columns(columns, lengths))
+        if self._cuts_samples():
+            return samples
+        return get_train_sample(list(samples), self._get_unroll_len())
+
+    def _forward_eval(self, data: Mapping[int, Obs]) -> dict[int, Output]:
+        return _rows_of(data, self._eval_columns(_collate_obs(data), **self._ids(data)))
+
+    def _ids(self, data: Mapping[int, Obs]) -> dict[str, list[int]]:
+        return {"env_ids": list(data)} if self._recurrent else {}
+
+    def _overrides(self, name: str) -> bool:
+        return name in vars(self) or getattr(type(self), name) is not getattr(Cores, name)
+
+
+def _collate_obs(data: Mapping[int, Obs]) -> Tree:
+    return default_collate(list(data.values()), cat_1dim=False)
+
+
+def _rows_of(data: Mapping[int, Obs], output: Output) -> dict[int, Output]:
+    """A batch's output by environment, in tensors."""
+    parts = tree_map(as_tensor, output)
+    for name in STATE_KEYS:
+        if name in parts:
+            parts[name] = tree_rows(parts[name])
+    return dict(zip(data, default_decollate(parts)))
