@@ -103,13 +103,10 @@ def one_action(output: Mapping[str, Any]) -> Output:
 
     Other lists, which are of a network's parts, are left out.
     """
-    joined = {name: part for name, part in output.items() if not _is_list(part)}
-    if _is_list(output.get("action")):
-        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
-    if _is_list(output.get("logit")):
-        joined["logit"] = torch.cat(list[Tensor](output["logit"]), dim=-1)
+    lists = {name: part for name, part in output.items() if isinstance(part, list | tuple)}
+    joined = {name: part for name, part in output.items() if name not in lists}
+    if "action" in lists:
+        joined["action"] = torch.stack([part.reshape(-1) for part in lists["action"]], dim=-1)
+    if "logit" in lists:
+        joined["logit"] = torch.cat(list[Tensor](lists["logit"]), dim=-1)
     return joined
-
-
-def _is_list(part: object) -> bool:
-    return isinstance(part, list | tuple)

@@ -1,10 +1,19 @@
 """What actor-critic models have in common."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from ding.model.common.dense import Dense, linear_layers
+from ding.model.common.head import (
+    RegressionHead,
+    ReparameterizationHead,
+    build_policy_head,
+    column,
+    flat_size,
+)
 from ding.model.common.old_names import OtherNames
 
 _TWO_ENCODERS = ("actor_encoder", "critic_encoder")
@@ -113,3 +122,50 @@ class ValueActorCritic(ActorCritic):
 
     def _logit(self, feature: torch.Tensor, x: Any) -> Any:
         raise NotImplementedError
+
+
+def value_heads(
+    action: Sequence[tuple[str, Any]],
+    width: int,
+    actor: tuple[int, int],
+    critic: tuple[int, int],
+    gaussian: Mapping[str, Any],
+    **common: Any,
+) -> tuple[nn.Module, nn.Module]:
+    """The heads of a policy, and of a state's value.
+
+    Args:
+        action: Space and shape of the action, or of each of the parts that have a head.
+        width: What the encoders give.
+        actor: Width and layers of the actor's head; of ``critic`` likewise.
+        gaussian: Further arguments of `ReparameterizationHead`.
+        common: ``activation`` and ``norm_type``.
+    """
+    parts = [
+        build_policy_head(*part, width, actor[0], gaussian, layer_num=actor[1], **common)
+        for part in action
+    ]
+    value = RegressionHead(width, 1, critic[1], hidden_size=critic[0], **common)
+    return parts[0] if len(parts) == 1 else nn.ModuleList(parts), value
+
+
+def continuous_actor(
+    action_space: str,
+    sizes: tuple[int, int],
+    action_shape: Any,
+    layer_num: int,
+    gaussian: Mapping[str, Any] = {"sigma_type": "conditioned"},
+    **common: Any,
+) -> Dense:
+    """A linear layer of ``sizes`` and a head: of the action, ``'regression'``, or of a Gaussian."""
+    stem, size, width = linear_layers(sizes, **common), flat_size(action_shape), sizes[1]
+    if action_space == "regression":
+        return Dense(*stem, RegressionHead(width, size, layer_num, final_tanh=True, **common))
+    return Dense(*stem, ReparameterizationHead(width, size, layer_num, **gaussian, **common))
+
+
+def continuous_output(output: dict[str, torch.Tensor], x: torch.Tensor) -> dict[str, Any]:
+    """``{'action': [B, A]}`` or ``{'logit': [mu, sigma]}`` of such a head, for the input ``x``."""
+    if "pred" in output:
+        return {"action": column(output["pred"], x)}
+    return {"logit": [output["mu"], output["sigma"]]}

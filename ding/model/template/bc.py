@@ -13,11 +13,11 @@ from ding.model.common.head import (
     DuelingHead,
     RegressionHead,
     ReparameterizationHead,
-    column,
     flat_size,
     vector_size,
 )
 from ding.model.common.utils import takes_as
+from ding.model.template.actor_critic import continuous_output
 from ding.model.template.q_learning import DQN, QNetwork
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import sizes_of
@@ -96,7 +96,4 @@ class ContinuousBC(nn.Module):
         )
 
     def forward(self, inputs: torch.Tensor) -> dict[str, Any]:
-        output = self.actor(inputs)
-        if self.action_space == "regression":
-            return {"action": column(output["pred"], inputs)}
-        return {"logit": [output["mu"], output["sigma"]]}
+        return continuous_output(self.actor(inputs), inputs)

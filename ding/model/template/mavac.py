@@ -10,7 +10,7 @@ from ding.data import tree_join, tree_map
 from ding.model.common.dense import linear_layers
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head, flat_size
-from ding.model.template.actor_critic import ValueActorCritic
+from ding.model.template.actor_critic import ValueActorCritic, value_heads
 from ding.model.template.qac import state_of_each
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError, check_one_of
@@ -139,25 +139,15 @@ class HAVAC(nn.Module):
         self.agent_num = agent_num
         sizes = encoder_hidden_size_list
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        width = sizes[-1]
-
+        action = [(action_space, action_shape)]
+        actor = (actor_head_hidden_size, actor_head_layer_num)
+        critic = (critic_head_hidden_size, critic_head_layer_num)
         gaussian = {"sigma_type": sigma_type, "bound_type": bound_type}
         self.agent_models = nn.ModuleList(
             AgentActorCritic(
                 build_encoder(agent_obs_shape, sizes, **common),
                 build_encoder(global_obs_shape, sizes, **common),
-                (
-                    build_policy_head(
-                        *(action_space, action_shape, width, actor_head_hidden_size, gaussian),
-                        layer_num=actor_head_layer_num,
-                        **common,
-                    ),
-                    RegressionHead(
-                        *(width, 1, critic_head_layer_num),
-                        hidden_size=critic_head_hidden_size,
-                        **common,
-                    ),
-                ),
+                value_heads(action, sizes[-1], actor, critic, gaussian, **common),
             )
             for _ in range(agent_num)
         )

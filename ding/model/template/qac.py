@@ -11,13 +11,12 @@ from ding.model.common.encoder import build_encoder
 from ding.model.common.head import (
     DiscreteHead,
     RegressionHead,
-    ReparameterizationHead,
     build_discrete_head,
     column,
     flat_size,
 )
 from ding.model.common.utils import takes_as
-from ding.model.template.actor_critic import ActorCritic
+from ding.model.template.actor_critic import ActorCritic, continuous_actor, continuous_output
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError, check_one_of
@@ -116,6 +115,8 @@ class ContinuousQAC(_QAC):
     """
 
     action_spaces = ("regression", "reparameterization", "hybrid")
+    #: Further arguments of the Gaussian's `ReparameterizationHead`.
+    _gaussian: Mapping[str, Any] = {"sigma_type": "conditioned"}
 
     @takes_as(_QAC, ("obs_shape", "action_shape"))
     def __init__(
@@ -133,23 +134,19 @@ class ContinuousQAC(_QAC):
         self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
     ) -> nn.Module:
         """A linear layer and the head; for a hybrid space the heads by the output they give."""
-        stem = linear_layers([size, width], **common)
-        common = {**common, "layer_num": layer_num}
-        if self.action_space == "hybrid":
-            args_size = _size(action_shape["action_args_shape"])
-            heads = {
-                "stem": Dense(*stem),
-                "action_args": RegressionHead(width, args_size, final_tanh=True, **common),
-                "logit": DiscreteHead(width, action_shape["action_type_shape"], **common),
-            }
-            return nn.ModuleDict(heads)
-        action_size = _size(action_shape)
-        if self.action_space == "regression":
-            return Dense(*stem, RegressionHead(width, action_size, final_tanh=True, **common))
-        return Dense(*stem, self._gaussian_head(width, action_size, **common))
-
-    def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
-        return ReparameterizationHead(width, size, sigma_type="conditioned", **kwargs)
+        if self.action_space != "hybrid":
+            sizes = (size, width)
+            return continuous_actor(
+                self.action_space, sizes, action_shape, layer_num, self._gaussian, **common
+            )
+        stem, options = linear_layers([size, width], **common), {**common, "layer_num": layer_num}
+        args_size = _size(action_shape["action_args_shape"])
+        heads = {
+            "stem": Dense(*stem),
+            "action_args": RegressionHead(width, args_size, final_tanh=True, **options),
+            "logit": DiscreteHead(width, action_shape["action_type_shape"], **options),
+        }
+        return nn.ModuleDict(heads)
 
     def _build_critic(
         self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
@@ -162,11 +159,8 @@ class ContinuousQAC(_QAC):
         """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or
         ``{'logit': [B, N], 'action_args': [B, A]}``, by action space."""
         x = self.actor_feature(obs)
-        if self.action_space == "regression":
-            return {"action": column(self.actor_head(x)["pred"], x)}
-        if self.action_space == "reparameterization":
-            gaussian = self.actor_head(x)
-            return {"logit": [gaussian["mu"], gaussian["sigma"]]}
+        if self.action_space != "hybrid":
+            return continuous_output(self.actor_head(x), x)
         x = self.actor_head["stem"](x)
         return {
             "logit": self.actor_head["logit"](x)["logit"],
@@ -231,6 +225,7 @@ class ContinuousQVAC(ContinuousQAC):
     """
 
     mode = ["compute_actor", "compute_critic", "compute_value"]
+    _gaussian = {"sigma_type": "independent", "bound_type": "tanh"}
 
     @takes_as(ContinuousQAC, action_space="reparameterization", twin_critic=True)
     def __init__(self, **kwargs: Any) -> None:
@@ -240,11 +235,6 @@ class ContinuousQVAC(ContinuousQAC):
         self.value_head = nn.Sequential(
             *linear_layers([self.critic_size, width], **common),
             RegressionHead(width, 1, kwargs["critic_head_layer_num"], **common),
-        )
-
-    def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
-        return ReparameterizationHead(
-            width, size, sigma_type="independent", bound_type="tanh", **kwargs
         )
 
     @property

@@ -8,16 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.dense import Dense, linear_layers
+from ding.model.common.dense import linear_layers
 from ding.model.common.distributional_head import DistributionHead
 from ding.model.common.head import (
-    RegressionHead,
-    ReparameterizationHead,
     column,
     flat_size,
     vector_size,
 )
-from ding.model.template.actor_critic import ByMode
+from ding.model.template.actor_critic import ByMode, continuous_actor, continuous_output
 from ding.torch_utils.network.activation import Activation, activation_layers
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -59,10 +57,9 @@ class QACDIST(ByMode):
                 raise ConfigError(f"QACDIST: {name} is {value!r}; it has {known!r} only")
         obs_size, action_size = vector_size(obs_shape, "QACDIST"), flat_size(action_shape)
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        width = actor_head_hidden_size
-        self.actor = nn.Sequential(
-            *linear_layers([obs_size, width], **common),
-            RegressionHead(width, action_size, actor_head_layer_num, final_tanh=True, **common),
+        sizes = (obs_size, actor_head_hidden_size)
+        self.actor = continuous_actor(
+            action_space, sizes, action_shape, actor_head_layer_num, **common
         )
         width = critic_head_hidden_size
         atoms: dict[str, Any] = {"n_atom": n_atom, "v_min": v_min, "v_max": v_max}
@@ -73,7 +70,7 @@ class QACDIST(ByMode):
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action': [B, A]}``."""
-        return {"action": column(self.actor(inputs)["pred"], inputs)}
+        return continuous_output(self.actor(inputs), inputs)
 
     def compute_critic(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """``{'q_value': [B], 'distribution': [B, n_atom]}``.
@@ -121,24 +118,19 @@ class EDAC(ByMode):
             raise ConfigError(f"EDAC: norm_type is {norm_type!r}; its critics have no norm")
         super().__init__()
         obs_size, action_size = vector_size(obs_shape, "EDAC"), flat_size(action_shape)
-        width = actor_head_hidden_size
-        self.actor = Dense(
-            *linear_layers([obs_size, width], activation, None),
-            ReparameterizationHead(
-                width,
-                action_size,
-                actor_head_layer_num,
-                sigma_type="conditioned",
-                activation=activation,
-            ),
+        self.actor = continuous_actor(
+            "reparameterization",
+            (obs_size, actor_head_hidden_size),
+            action_shape,
+            actor_head_layer_num,
+            activation=activation,
         )
         sizes = [obs_size + action_size, *[critic_head_hidden_size] * critic_head_layer_num]
         self.critic = EnsembleMLP(ensemble_num, sizes, 1, activation)
 
     def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
         """``{'logit': [mu, sigma]}``, ``[B, A]`` each."""
-        gaussian = self.actor(obs)
-        return {"logit": [gaussian["mu"], gaussian["sigma"]]}
+        return continuous_output(self.actor(obs), obs)
 
     def compute_critic(self, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
         """``{'q_value': [ensemble_num, B]}``.

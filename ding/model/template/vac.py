@@ -10,7 +10,7 @@ from torch import nn
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
 from ding.model.common.head import DiscreteHead, RegressionHead, build_policy_head
 from ding.model.common.utils import takes_as
-from ding.model.template.actor_critic import ActorCritic, ByMode, ValueActorCritic
+from ding.model.template.actor_critic import ActorCritic, ByMode, ValueActorCritic, value_heads
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError, check_one_of
@@ -96,25 +96,21 @@ class VAC(ValueActorCritic):
         else:
             critic_encoder = None if share_encoder else copy.deepcopy(encoder)
         width = getattr(encoder, "output_size", sizes[-1])
-        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         gaussian = {
             "sigma_type": sigma_type,
             "fixed_sigma_value": fixed_sigma_value,
             "bound_type": bound_type,
         }
-        parts = [
-            build_policy_head(
-                *(space, shape, width, actor_head_hidden_size, gaussian),
-                layer_num=actor_head_layer_num,
-                **common,
-            )
-            for space, shape in _parts(action_space, action_shape)
-        ]
-        actor_head = parts[0] if len(parts) == 1 else nn.ModuleList(parts)
-        critic_head = RegressionHead(
-            width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+        heads = value_heads(
+            _parts(action_space, action_shape),
+            width,
+            (actor_head_hidden_size, actor_head_layer_num),
+            (critic_head_hidden_size, critic_head_layer_num),
+            gaussian,
+            activation=activation,
+            norm_type=norm_type,
         )
-        super().__init__(encoder, critic_encoder, (actor_head, critic_head))
+        super().__init__(encoder, critic_encoder, heads)
         self.action_space = action_space
 
     def _logit(self, feature: torch.Tensor, x: Any) -> Any:

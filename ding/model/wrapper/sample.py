@@ -51,8 +51,16 @@ class _DiscreteSampleWrapper(IModelWrapper):
     output, or else in an observation that is a mapping, keeps the action legal.
     """
 
+    #: Whether the action is drawn, with ``alpha``, or the best one; and whether ``eps`` is taken.
+    _draws = _explores = False
+
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        options = self._pop_options(kwargs)
+        if self._explores and "eps" not in kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.forward came without eps; call forward(obs, eps=0.1)"
+            )
+        eps = kwargs.pop("eps") if self._explores else None
+        alpha = kwargs.pop("alpha", None) if self._draws else None
         output = checked(self._model(*args, **kwargs), self._model)
         logit = output["logit"]
         mask = output.get("action_mask")
@@ -61,36 +69,28 @@ class _DiscreteSampleWrapper(IModelWrapper):
         if isinstance(logit, (list, tuple)):
             masks = [mask] * len(logit) if mask is None or torch.is_tensor(mask) else mask
             output["action"] = [
-                self._draw(part, part_mask, options) for part, part_mask in zip(logit, masks)
+                self._choose(part, part_mask, alpha, eps) for part, part_mask in zip(logit, masks)
             ]
         else:
-            output["action"] = self._draw(logit, mask, options)
+            output["action"] = self._choose(logit, mask, alpha, eps)
         return output
 
-    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Takes out of ``kwargs`` what is the wrapper's and not the model's."""
-        return {}
-
-    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
-        raise NotImplementedError
+    def _choose(self, logit: Tensor, mask: Tensor | None, alpha: float | None, eps: Any) -> Tensor:
+        choose = sample_action if self._draws else argmax_action
+        scaled = logit if alpha is None else logit / alpha
+        action = choose(scaled if mask is None else _masked(scaled, mask))
+        return _explore(action, logit, mask, eps) if self._explores else action
 
 
 class ArgmaxSampleWrapper(_DiscreteSampleWrapper):
     """The action with the highest logit."""
-
-    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
-        return argmax_action(_masked(logit, mask))
 
 
 class MultinomialSampleWrapper(_DiscreteSampleWrapper):
     """An action drawn with the probabilities ``softmax(logit / alpha)``; ``alpha`` is 1 unless
     given to ``forward``."""
 
-    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        return {"alpha": kwargs.pop("alpha", None)}
-
-    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
-        return _draw_softmax(logit, mask, options["alpha"])
+    _draws = True
 
 
 class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
@@ -99,27 +99,13 @@ class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
     ``forward`` needs ``eps``: a float, or one per row (tensor, sequence, or a mapping's values).
     """
 
-    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        if "eps" not in kwargs:
-            raise TypeError(
-                f"{type(self).__name__}.forward came without eps; call forward(obs, eps=0.1)"
-            )
-        return {"eps": kwargs.pop("eps")}
-
-    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
-        best = argmax_action(_masked(logit, mask))
-        return _explore(best, logit, mask, options["eps"])
+    _explores = True
 
 
 class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
     """As `EpsGreedySampleWrapper`, with a draw as in `MultinomialSampleWrapper` for the best."""
 
-    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        return {**super()._pop_options(kwargs), "alpha": kwargs.pop("alpha", None)}
-
-    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
-        drawn = _draw_softmax(logit, mask, options["alpha"])
-        return _explore(drawn, logit, mask, options["eps"])
+    _draws = True
 
 
 class _SampleWrapper(IModelWrapper):
@@ -196,13 +182,7 @@ def gaussian(logit: Any) -> tuple[Tensor, Tensor]:
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
 
 
-def _draw_softmax(logit: Tensor, mask: Tensor | None, alpha: float | None) -> Tensor:
-    return sample_action(_masked(logit if alpha is None else logit / alpha, mask))
-
-
-def _masked(logit: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return logit
+def _masked(logit: Tensor, mask: Tensor) -> Tensor:
     legal = _as_bool(mask, logit)
     if not bool(legal.any(-1).all()):
         raise DataError(
