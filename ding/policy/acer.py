@@ -6,6 +6,7 @@ import torch
 
 from ding.policy._types import Log, Network, Obs, Sequences
 from ding.policy.checks import check_loss, to_floats
+from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
@@ -84,7 +85,7 @@ class ACERPolicy(UnrolledPolicy):
         self._optimizer_critic = Adam(
             self._model.critic.parameters(), lr=cfg.learning_rate_critic, **clip
         )
-        self._target_model = self._follower(cfg.target_theta)
+        self._target_model = follower(self._model, cfg.target_theta)
 
     def _learn(self, batch: Sequences) -> Log:
         """One update of actor and critic, and of the average policy."""
@@ -108,9 +109,7 @@ class ACERPolicy(UnrolledPolicy):
             *(q_value.detach(), value.unsqueeze(-1), batch["reward"], batch["action"]),
             *(batch["discount"], ratio, 1.0, cfg.lambda_),
         )
-        critic_loss = self._mean(
-            acer_value_error(q_value[:-1], q_retrace[:-1], batch["action"]), batch
-        )
+        critic_loss = _mean(acer_value_error(q_value[:-1], q_retrace[:-1], batch["action"]), batch)
         policy_loss, correction = acer_policy_error(
             *(q_value[:-1].detach(), q_retrace[:-1], value[:-1].unsqueeze(-1)),
             *(log_prob, batch["action"], ratio, cfg.c_clip_ratio),
@@ -119,7 +118,7 @@ class ACERPolicy(UnrolledPolicy):
         actor_loss = policy_loss + correction - cfg.entropy_weight * entropy
         names = ("actor_loss", "policy_loss", "bias_correction_loss", "entropy_loss")
         parts = (actor_loss, policy_loss, correction, entropy)
-        means = (self._mean(part.detach(), batch) for part in parts)
+        means = (_mean(part.detach(), batch) for part in parts)
         log: dict[str, Any] = dict(zip(names, to_floats(*means)))
         log["critic_loss"] = critic_loss.item()
         log["total_loss"] = log["actor_loss"] + cfg.value_weight * log["critic_loss"]
@@ -165,7 +164,8 @@ class ACERPolicy(UnrolledPolicy):
             descent[:-1] *= batch["weight"].unsqueeze(-1)
         logit.backward(descent * (share / batch["mask"].numel()))
 
-    def _mean(self, loss: torch.Tensor, batch: Sequences) -> torch.Tensor:
-        """Mean of ``[T, B, 1]`` over what is no padding."""
-        loss = loss.squeeze(-1)
-        return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
+
+def _mean(loss: torch.Tensor, batch: Sequences) -> torch.Tensor:
+    """Mean of ``[T, B, 1]`` over what is no padding."""
+    loss = loss.squeeze(-1)
+    return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()

@@ -62,8 +62,9 @@ class COMAPolicy(TeamPolicy):
         "q_value",
     )
 
-    def _make_optimizer(self) -> Adam:
-        return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._optimizer = Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
 
     def _losses(self, batch: Sequences) -> TeamLoss:
         cfg, action = self._cfg.learn, batch["action"].unsqueeze(-1)

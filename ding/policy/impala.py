@@ -6,6 +6,7 @@ import torch
 
 from ding.policy._types import Log, Sequences
 from ding.policy.checks import to_floats
+from ding.policy.learning import weighted_sum
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import BEST, DRAWN, PolicyGradient
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -80,12 +81,22 @@ class IMPALAPolicy(UnrolledPolicy):
         )
 
     def _learn(self, batch: Sequences) -> Log:
-        shape = batch["discount"].shape
+        """One update; the ``priority`` of a piece is the mean of its one-step errors."""
+        cfg, shape = self._cfg.learn, batch["discount"].shape
         output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
         value = output["value"].unflatten(0, (shape[0] + 1, shape[1]))
         value = with_last_values(value, batch["mask"])
-        loss = self._vtrace_error(batch, _of_actions(output["logit"], shape), value)
-        loss_value = self._descend(self._weighted(loss._asdict()), batch, self._optimizer)
+        logit = _of_actions(output["logit"], shape)
+        behaviour = split_like(batch["logit"], logit)
+        loss = vtrace_error_discrete_action(
+            vtrace_data(logit, behaviour, batch["action"], value, batch["reward"], batch["weight"]),
+            batch["discount"],
+            cfg.lambda_,
+            cfg.rho_clip_ratio,
+            cfg.c_clip_ratio,
+            cfg.rho_pg_clip_ratio,
+        )
+        loss_value = self._descend(weighted_sum(loss._asdict(), cfg), batch, self._optimizer)
         value = value.detach()
         names = (*loss._fields, "value_mean")
         log = {
@@ -96,18 +107,6 @@ class IMPALAPolicy(UnrolledPolicy):
         if self._priority:
             log["priority"] = piece_priority(batch, value)
         return log
-
-    def _vtrace_error(self, batch: Sequences, logit: Any, value: torch.Tensor) -> Any:
-        cfg = self._cfg.learn
-        behaviour = split_like(batch["logit"], logit)
-        return vtrace_error_discrete_action(
-            vtrace_data(logit, behaviour, batch["action"], value, batch["reward"], batch["weight"]),
-            batch["discount"],
-            cfg.lambda_,
-            cfg.rho_clip_ratio,
-            cfg.c_clip_ratio,
-            cfg.rho_pg_clip_ratio,
-        )
 
     @property
     def _explorer(self) -> str:  # type: ignore[override]

@@ -160,24 +160,6 @@ class Learning(NetworkOwner):
         if self._priority_IS_weight and not self._priority:
             raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
 
-    def _follower(self, theta: float) -> Network:
-        """A target network that moves by ``theta`` of the way at each update."""
-        target = copy.deepcopy(self._model).requires_grad_(False)
-        return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
-
-    def _weighted(self, losses: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """The sum of an actor's losses by the weights in ``learn``; its entropy is to grow.
-
-        Args:
-            losses: ``policy_loss`` and ``entropy_loss``; and of those that have one ``value_loss``,
-                and ``kl_div`` from a policy that is not to be left.
-        """
-        cfg, total = self._cfg.learn, losses["policy_loss"]
-        if "value_loss" in losses:
-            total = total + cfg.value_weight * losses["value_loss"]
-        total = total - cfg.entropy_weight * losses["entropy_loss"]
-        return total + cfg.kl_beta * losses["kl_div"] if "kl_div" in losses else total
-
     def _descend(
         self,
         loss: torch.Tensor,
@@ -230,3 +212,23 @@ class Learning(NetworkOwner):
         own += ["grad_norm"] * self._logs_grad_norm
         names = dict.fromkeys(self._log_name_of.get(name, name) for name in own)
         return [name for name in names if name is not None]
+
+
+def follower(model: torch.nn.Module, theta: float) -> Network:
+    """A target network that moves by ``theta`` of the way to the model at each update."""
+    target = copy.deepcopy(model).requires_grad_(False)
+    return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
+
+
+def weighted_sum(losses: Mapping[str, torch.Tensor], cfg: Mapping[str, float]) -> torch.Tensor:
+    """The sum of an actor's losses by the weights in ``policy.learn``; its entropy is to grow.
+
+    Args:
+        losses: ``policy_loss`` and ``entropy_loss``; and of those that have one ``value_loss``,
+            and ``kl_div`` from a policy that is not to be left.
+    """
+    total = losses["policy_loss"]
+    if "value_loss" in losses:
+        total = total + cfg["value_weight"] * losses["value_loss"]
+    total = total - cfg["entropy_weight"] * losses["entropy_loss"]
+    return total + cfg["kl_beta"] * losses["kl_div"] if "kl_div" in losses else total

@@ -9,6 +9,7 @@ from ding.model import model_wrap
 from ding.policy._types import Eps, Log, Network, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import to_floats
+from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, OBS, VECTOR, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
@@ -96,7 +97,7 @@ class PDQNPolicy(NStepPolicy):
         self._value_parameters, self._argument_parameters = values, arguments
         self._optimizer_dis = Adam(values, lr=_rate(cfg, "learning_rate_dis"))
         self._optimizer_cont = Adam(arguments, lr=_rate(cfg, "learning_rate_cont"))
-        self._target_model = self._follower(cfg.target_theta)
+        self._target_model = follower(self._model, cfg.target_theta)
         self._update_count = 0
 
     def _learn(self, batch: Steps) -> Log:

@@ -13,6 +13,7 @@ from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout, Sa
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.policy.joint import normalised
+from ding.policy.learning import weighted_sum
 from ding.policy.networks import stochastic_actor
 from ding.rl_utils.gae import gae_columns
 from ding.rl_utils.log_prob_utils import log_prob_and_entropy
@@ -98,7 +99,7 @@ class PolicyGradient(ActingPolicy):
         if self._cfg.learn.adv_norm:
             adv = normalised(adv, self._joint)
         losses, facts = self._losses(batch, output, adv)
-        total_loss = self._weighted(losses)
+        total_loss = weighted_sum(losses, self._cfg.learn)
         log = self._log_values({"total_loss": total_loss, **losses}, output, adv)
         self._descend(total_loss, batch, self._optimizer, self._synced)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log, **facts}
@@ -114,7 +115,7 @@ class PolicyGradient(ActingPolicy):
         return self._trained
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
-        """Losses by name, of which `_weighted` makes a sum, and numbers to log in addition.
+        """Losses by name, of which `weighted_sum` makes one, and numbers to log in addition.
 
         Args:
             output: The network's present outputs: ``logit``, and ``value`` if there is a critic.

@@ -144,6 +144,7 @@ class PPOPolicy(_ClippedActorCritic):
     """
 
     _refused = {**_ClippedActorCritic._refused, "priority": "remove the key"}
+    _learned = {**_ClippedActorCritic._learned, "lr_scheduler": "_lr_scheduler"}
     config = dict(
         type="ppo",
         # Recompute advantages with the current critic at the start of each epoch.
@@ -186,18 +187,6 @@ class PPOPolicy(_ClippedActorCritic):
         if self._lr_scheduler is not None:
             self._lr_scheduler.step()
         return logs
-
-    def _state_dict_learn(self) -> State:
-        state = super()._state_dict_learn()
-        if self._lr_scheduler is not None:
-            # Without the function: it is made from the config.
-            state["lr_scheduler"] = {"last_epoch": self._lr_scheduler.last_epoch}
-        return state
-
-    def _load_state_dict_learn(self, state_dict: State) -> None:
-        super()._load_state_dict_learn(state_dict)
-        if self._lr_scheduler is not None and "lr_scheduler" in state_dict:
-            self._lr_scheduler.last_epoch = state_dict["lr_scheduler"]["last_epoch"]
 
 
 @POLICY_REGISTRY.register("ppo_offpolicy")
@@ -313,6 +302,16 @@ def _scale_last(head: nn.Module | None, gain: float) -> None:
         nn.init.orthogonal_(linear[-1].weight, gain)
 
 
+class _Decay(LambdaLR):
+    """Its state goes without the function, which is made from the config."""
+
+    def state_dict(self) -> State:
+        return {"last_epoch": self.last_epoch}
+
+    def load_state_dict(self, state_dict: State) -> None:
+        self.last_epoch = state_dict["last_epoch"]
+
+
 def linear_decay(
     optimizer: torch.optim.Optimizer, cfg: Mapping[str, Any] | None
 ) -> LambdaLR | None:
@@ -330,7 +329,7 @@ def linear_decay(
             f"got {dict(cfg)}"
         )
     epochs, least = cfg["epoch_num"], cfg["min_lr_lambda"]
-    return LambdaLR(optimizer, lambda epoch: 1 - min(epoch / epochs, 1) * (1 - least))
+    return _Decay(optimizer, lambda epoch: 1 - min(epoch / epochs, 1) * (1 - least))
 
 
 def load_pretrained(model: nn.Module, path: str) -> nn.Module:

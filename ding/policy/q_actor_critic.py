@@ -10,6 +10,7 @@ from ding.policy._types import Action, CriticLoss, Log, LoggedLoss, Network, Obs
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.checks import floats
 from ding.policy.joint import normalised
+from ding.policy.learning import follower
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
@@ -68,7 +69,7 @@ class QActorCritic(NStepPolicy):
         self._critic_parameters = list(self._model.critic.parameters())
         self._optimizer_critic = Adam(self._critic_parameters, lr=cfg[self._critic_lr])
         self._optimizer_actor = Adam(self._actor_parameters, lr=cfg[self._actor_lr])
-        self._target_model = self._follower(cfg.target_theta)
+        self._target_model = follower(self._model, cfg.target_theta)
         self._update_count = 0
 
     def _learn(self, batch: Steps) -> Log:
@@ -144,16 +145,16 @@ class QActorCritic(NStepPolicy):
         errors = [q_value - target for q_value in q_values]
         weight = batch["weight"]
         if weight is not None:
-            weight = self._of_team(weight, target)
+            weight = of_team(weight, target)
         losses = [weighted_mean(error.pow(2), weight) for error in errors]
         priority = priorities(torch.stack(errors).square(), self._priority_form).mean(0)
         priority = priority if priority.dim() == 1 else priority.mean(1)
         return CriticLoss(torch.stack(losses).sum(), priority, losses)
 
-    @staticmethod
-    def _of_team(value: Tensor, like: Tensor) -> Tensor:
-        """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
-        return value.unsqueeze(-1) if value.dim() < like.dim() else value
+
+def of_team(value: Tensor, like: Tensor) -> Tensor:
+    """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
+    return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
 def start_within(layer: torch.nn.Linear, bound: float) -> None:

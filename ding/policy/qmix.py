@@ -63,10 +63,8 @@ class QMIXPolicy(TeamPolicy):
     def _init_learn(self) -> None:
         super()._init_learn()
         self._nstep = self._cfg.get("nstep", 1)
-
-    def _make_optimizer(self) -> RMSprop:
         cfg = self._cfg.learn
-        return RMSprop(
+        self._optimizer = RMSprop(
             self._model.parameters(),
             lr=cfg.learning_rate,
             # As the paper's authors have it.

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ding.data import tree_take
@@ -25,6 +24,7 @@ from ding.policy._types import (
 )
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_sequences, to_floats
+from ding.policy.learning import follower
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 from ding.utils.errors import ConfigError, DataError
 
@@ -151,7 +151,7 @@ class TeamPolicy(RecurrentPolicy):
     ``[agents]``, the reward is the team's. Samples are sequences of ``collect.unroll_len`` steps
     with the network's state before them (``prev_state``).
 
-    Subclasses define the loss (`_losses`) and its optimiser (`_make_optimizer`).
+    Subclasses define the loss (`_losses`), and set up ``_optimizer``.
     """
 
     config = dict(
@@ -192,12 +192,7 @@ class TeamPolicy(RecurrentPolicy):
     def _init_learn(self) -> None:
         self._use_priority()
         self._gamma = self._cfg.learn.discount_factor
-        self._optimizer = self._make_optimizer()
-        self._target_model = self._follower(self._cfg.learn.target_update_theta)
-
-    def _make_optimizer(self) -> torch.optim.Optimizer:
-        """The optimiser of all parameters."""
-        raise NotImplementedError
+        self._target_model = follower(self._model, self._cfg.learn.target_update_theta)
 
     def _unroll(self, model: Network, batch: Sequences) -> Output:
         """A network's outputs for all T + 1 observations."""
