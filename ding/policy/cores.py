@@ -12,7 +12,7 @@ import torch
 from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
 from ding.envs.env.answers import brief
-from ding.policy._types import Arrays, Lengths, Obs, Output, Row, Tree
+from ding.policy._types import Arrays, Lengths, Obs, Output, Row
 from ding.policy.common_utils import as_tensor, flatten_numbers, sample_columns
 from ding.policy.modes import takes_indexed
 from ding.policy.network_owner import NetworkOwner
@@ -116,16 +116,15 @@ class Cores(NetworkOwner):
         """Forget the state of the given environments; stateless policies have none."""
 
     def _model_input(self, obs: Obs) -> Obs:
-        if not isinstance(obs, np.ndarray | torch.Tensor):
-            return tree_map(self._model_input, obs)
-        tensor = torch.from_numpy(obs) if isinstance(obs, np.ndarray) else obs
-        return tensor.to(self._device, torch.float32)
+        if isinstance(obs, np.ndarray):
+            return torch.from_numpy(obs).to(self._device, torch.float32)
+        tensors = tree_map(as_tensor, obs)
+        return tree_map(lambda leaf: leaf.to(self._device, torch.float32), tensors)
 
     def _forward_collect(
         self, data: Mapping[int, Obs], *args: Any, **kwargs: Any
     ) -> dict[int, Output]:
-        output = self._collect_columns(_collate_obs(data), *args, **kwargs, **self._ids(data))
-        return _rows_of(data, output)
+        return self._by_environment(self._collect_columns, data, *args, **kwargs)
 
     def _process_transition(self, obs: Obs, policy_output: Output, timestep: Any) -> Row:
         return {
@@ -150,23 +149,19 @@ class Cores(NetworkOwner):
         return get_train_sample(list(samples), self._get_unroll_len())
 
     def _forward_eval(self, data: Mapping[int, Obs]) -> dict[int, Output]:
-        return _rows_of(data, self._eval_columns(_collate_obs(data), **self._ids(data)))
+        return self._by_environment(self._eval_columns, data)
 
-    def _ids(self, data: Mapping[int, Obs]) -> dict[str, list[int]]:
-        return {"env_ids": list(data)} if self._recurrent else {}
+    def _by_environment(
+        self, act: Callable[..., Output], data: Mapping[int, Obs], *args: Any, **kwargs: Any
+    ) -> dict[int, Output]:
+        if self._recurrent:
+            kwargs["env_ids"] = list(data)
+        obs = default_collate(list(data.values()), cat_1dim=False)
+        parts = tree_map(as_tensor, act(obs, *args, **kwargs))
+        for name in STATE_KEYS:
+            if name in parts:
+                parts[name] = tree_rows(parts[name])
+        return dict(zip(data, default_decollate(parts)))
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name) is not getattr(Cores, name)
-
-
-def _collate_obs(data: Mapping[int, Obs]) -> Tree:
-    return default_collate(list(data.values()), cat_1dim=False)
-
-
-def _rows_of(data: Mapping[int, Obs], output: Output) -> dict[int, Output]:
-    """A batch's output by environment, in tensors."""
-    parts = tree_map(as_tensor, output)
-    for name in STATE_KEYS:
-        if name in parts:
-            parts[name] = tree_rows(parts[name])
-    return dict(zip(data, default_decollate(parts)))

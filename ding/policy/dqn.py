@@ -7,6 +7,7 @@ returns).
 """
 
 import copy
+from typing import Any
 
 import torch
 from easydict import EasyDict
@@ -176,12 +177,14 @@ class DQNPolicy(NStepPolicy):
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
+        if self._cfg.noisy_net:
+            set_noise_mode(self._model, True)
         return super()._forward_collect_batch(obs, eps=eps)
 
-    def _prepare_network(self, explores: bool) -> None:
-        super()._prepare_network(explores)
+    def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         if self._cfg.noisy_net:
-            set_noise_mode(self._model, explores)
+            set_noise_mode(self._model, False)
+        return super()._forward_eval_batch(obs)
 
 
 @POLICY_REGISTRY.register("c51")

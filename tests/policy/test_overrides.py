@@ -34,7 +34,7 @@ CALLED = [
     *((learn, name) for name in ("_value_loss", "_branch_loss", "_update")),
     *((learn, name) for name in ("_descend", "_train_mode")),
     *((collect, name) for name in ("_collect_columns", "_forward_collect_batch")),
-    *((act, name) for name in ("_prepare_network", "_model_input") for act in (collect, evaluate)),
+    *((act, name) for name in ("_train_mode", "_model_input") for act in (collect, evaluate)),
     *((evaluate, name) for name in ("_eval_columns", "_forward_eval_batch")),
 ]
 

@@ -29,7 +29,13 @@ class Dense(nn.Sequential):
 
 def run_layers(layers: Iterable[nn.Module], x: torch.Tensor) -> torch.Tensor:
     """What layers one after the other make of ``x``, as in a `Dense`."""
-    return _run(layers, x, False, _any_global_hook())[0]
+    hooked = bool(
+        torch_module._global_forward_hooks
+        or torch_module._global_forward_pre_hooks
+        or torch_module._global_backward_hooks
+        or torch_module._global_backward_pre_hooks
+    )
+    return _run(layers, x, False, hooked)[0]
 
 
 def leaves(layers: Iterable[nn.Module]) -> Iterator[nn.Module]:
@@ -70,15 +76,6 @@ def _is_special(layer: nn.Module) -> bool:
         or state["_backward_hooks"]
         or state["_backward_pre_hooks"]
         or "forward" in state
-    )
-
-
-def _any_global_hook() -> bool:
-    return bool(
-        torch_module._global_forward_hooks
-        or torch_module._global_forward_pre_hooks
-        or torch_module._global_backward_hooks
-        or torch_module._global_backward_pre_hooks
     )
 
 
