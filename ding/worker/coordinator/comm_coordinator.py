@@ -87,10 +87,11 @@ class CommCoordinator:
         if not self._control.close(durations.COMM_CLOSE):
             self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
         for thread in threads:
-            if thread is not threading.current_thread():
+            # One may have been made just now, and not be started yet.
+            if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(max(0.1, deadline - time.monotonic()))
                 if thread.is_alive():
-                    self._logger.warning("%s still works", thread.name)
+                    self._logger.warning("the session %s still works", thread.name)
 
     @property
     def address(self) -> tuple[str, int]:
