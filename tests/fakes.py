@@ -25,12 +25,12 @@ class LineEnv(BaseEnv):
         self.action_space = spaces.Discrete(2)
         self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
 
-    def _obs(self) -> np.ndarray:
+    def observe(self) -> np.ndarray:
         return np.array([self._cfg.number, self._t], np.float32)
 
     def reset(self) -> np.ndarray:
         self._t, self._return = 0, 0.0
-        return self._obs()
+        return self.observe()
 
     def step(self, action: Any) -> BaseEnvTimestep:
         self._t += 1
@@ -38,7 +38,7 @@ class LineEnv(BaseEnv):
         self._return += self._t
         if self._steps == self._cfg.abnormal_at:
             info = {"abnormal": True}
-            return BaseEnvTimestep(self._obs(), np.zeros(1, np.float32), False, info)
+            return BaseEnvTimestep(self.observe(), np.zeros(1, np.float32), False, info)
         done = self._t == self._cfg.length
         info: dict[str, Any] = {}
         if done:
@@ -47,7 +47,7 @@ class LineEnv(BaseEnv):
                 "truncated": self._cfg.truncate,
                 "terminated": not self._cfg.truncate,
             }
-        return BaseEnvTimestep(self._obs(), np.array([self._t], np.float32), done, info)
+        return BaseEnvTimestep(self.observe(), np.array([self._t], np.float32), done, info)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         self._seed = seed
@@ -66,8 +66,8 @@ class DuelLineEnv(LineEnv):
         self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32)
         self.action_space = spaces.MultiDiscrete([2] * self._players)
 
-    def _obs(self) -> np.ndarray:
-        return np.tile(super()._obs(), (self._players, 1))
+    def observe(self) -> np.ndarray:
+        return np.tile(super().observe(), (self._players, 1))
 
     def step(self, action: Any) -> BaseEnvTimestep:
         assert len(action) == self._players
@@ -98,6 +98,11 @@ class Writer:
 
     def add_scalar(self, tag: str, value: Any, step: int) -> None:
         self.rows.setdefault(tag, []).append((step, value))
+
+    @property
+    def last(self) -> dict[str, tuple[Any, int]]:
+        """The newest value of each tag, and its step."""
+        return {tag: rows[-1][::-1] for tag, rows in self.rows.items()}
 
     def flush(self) -> None:
         pass

@@ -128,13 +128,6 @@ def test_shapes_of_ppo_losses():
 # ---------------------------------------------------------------------- losses
 
 
-def test_named_tuples_are_there():
-    names = ["ppg_data", "happo_data", "coma_data", "dqfd_nstep_td_data"]
-    for name in names:
-        assert issubclass(getattr(rl_utils, name), tuple)
-    assert rl_utils.coma_data._fields[:2] == ("logit", "action")
-
-
 def test_log_probabilities_of_tokens():
     logits, index = torch.randn(2, 3, 5), torch.tensor([[0, 4, 2], [1, 1, 3]])
     wanted = logits.log_softmax(-1).gather(-1, index.unsqueeze(-1)).squeeze(-1)
@@ -260,14 +253,14 @@ def test_states_of_others_are_refused_by_workers(kind):
 
 
 def test_a_player_that_is_known_joins_again():
-    payoff = BattleSharedPayoff(EasyDict(type="battle", decay=0.99))
+    payoff = BattleSharedPayoff(EasyDict(type="battle", decay=0.99, min_win_rate_games=1))
     first, again = SimpleNamespace(player_id="a"), SimpleNamespace(player_id="a")
     payoff.add_player(first)
     payoff.add_player(again)
     assert payoff.players == [again]
     payoff.add_player(SimpleNamespace(player_id="b"))
     payoff.update({"player_id": ["a", "b"], "result": [["wins"]]})
-    assert payoff._data[payoff.get_key("a", "b")[0]]["wins"] == 1
+    assert payoff[again, SimpleNamespace(player_id="b")].item() == 1
 
 
 def test_elo():

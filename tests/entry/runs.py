@@ -83,11 +83,12 @@ class WalkEnv(BaseEnv):
             time.sleep(1000)
         if cfg["fault"] == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        obs, reward, *end = timestep
         if cfg["fault"] == "nan_reward":
-            return timestep._replace(reward=np.array([np.nan], np.float32))
+            reward = np.array([np.nan], np.float32)
         if cfg["fault"] == "nan_obs":
-            return timestep._replace(obs=np.full(3, np.nan, np.float32))
-        return timestep
+            obs = np.full(3, np.nan, np.float32)
+        return BaseEnvTimestep(obs, reward, *end)
 
     def close(self) -> None:
         pass

@@ -124,6 +124,15 @@ def manager_of(env_num):
     return create_env_manager(EasyDict(type="base"), [make] * env_num)
 
 
+def assert_frozen(manager, known):
+    """An evaluation uses the collectors' statistics, and adds nothing to them."""
+    assert manager.take_statistics()["ObsNormWrapper"]["count"] == 0
+    for env in manager.state_dict()["envs"]:
+        (statistics,) = env["env"]["wrappers"]
+        assert statistics["count"] == known["count"]
+        np.testing.assert_array_equal(statistics["mean"], known["mean"])
+
+
 def test_parts_of_a_script_of_users_share_them_by_the_policy(tmp_path):
     cfg = policy_cfg()
     cfg.model.obs_shape = 4
@@ -149,9 +158,7 @@ def test_parts_of_a_script_of_users_share_them_by_the_policy(tmp_path):
             evaluator_cfg, envs, judged.eval_mode, exp_name=str(tmp_path)
         )
         returns.append(evaluator.eval()[1]["eval_episode_return"])
-        statistics = envs._runner._normalisers.statistics["ObsNormWrapper"]
-        assert statistics.frozen
-        np.testing.assert_array_equal(statistics.mean, known["mean"])
+        assert_frozen(envs, known)
         evaluator.close()
     assert returns[0] == returns[1]
     collector.close()
@@ -171,8 +178,7 @@ def test_parallel_collectors_bring_news_and_follow_what_is_published():
     policy.model.obs_shape = 4
     facts = RunFacts()
     for name in ("one", "other"):
-        link = MemoryLink()
-        link.parts._name = name
+        link = MemoryLink(name)
         weights = DQNPolicy(policy, enable_field=["eval"]).eval_mode.state_dict()
         link.policies["policy_a"] = {**weights, "iter": 2}
         collector = create_parallel_collector(collector_cfg(env=env, policy=policy))
@@ -194,9 +200,7 @@ def test_parallel_collectors_bring_news_and_follow_what_is_published():
     collector = create_parallel_collector(collector_cfg(env=env, policy=policy, eval_flag=True))
     collector.attach(link)
     collector.start()
-    statistics = collector.env_manager._runner._normalisers.statistics["ObsNormWrapper"]
-    assert statistics.frozen
-    assert statistics.count == count
+    assert_frozen(collector.env_manager, facts.env_statistics["ObsNormWrapper"])
     link.parts.close()
 
 

@@ -38,11 +38,12 @@ class TestBatches:
         batch = Batches([{"obs": torch.zeros(4)}, {"obs": torch.zeros(2)}], 2, seed=0)[0]
         assert sorted(len(row["obs"]) for row in batch) == [2, 4]
 
-    def test_learners_share_an_epoch(self):
+    def test_learners_share_an_epoch(self, monkeypatch):
         shares = []
+        monkeypatch.setattr("ding.entry.serial_entry_offline.get_world_size", lambda: 3)
         for rank in range(3):
-            batches = Batches(numbered(100), 10, seed=0)
-            batches._rank, batches._ranks = rank, 3
+            monkeypatch.setattr("ding.entry.serial_entry_offline.get_rank", lambda rank=rank: rank)
+            batches = Batches(numbered(100), 10, seed=0, several=True)
             assert len(batches) == 4
             shares.append([n for k in range(4) for n in batches[k].column("number").tolist()])
         assert [len(share) for share in shares] == [34] * 3

@@ -244,11 +244,10 @@ def test_changed_learning_rate_follows_the_schedule():
         config[0].policy.learn.update(
             learning_rate=rate, lr_scheduler=schedule, resume_training=bool(runs)
         )
-        runs.append(
-            serial_pipeline_onpolicy(
-                config, env_setting=walk_envs(), max_train_iter=20 + 20 * len(runs)
-            )._optimizer.param_groups[0]["lr"]
+        policy = serial_pipeline_onpolicy(
+            config, env_setting=walk_envs(), max_train_iter=20 + 20 * len(runs)
         )
+        runs.append(optimizer_of(policy).param_groups[0]["lr"])
     assert 0 < runs[0] < 0.001
     assert runs[0] < runs[1] < 2 * runs[0]
 

@@ -177,11 +177,11 @@ def parts():
         seen = None
 
         def __call__(self, engine):
-            self._losses = [*getattr(self, "_losses", ()), 1.0]
+            self.losses = [*getattr(self, "losses", ()), 1.0]
 
     class Collector(SampleSerialCollector):
         def collect(self, *args, **kwargs):
-            self._calls = getattr(self, "_calls", 0) + 1
+            self.calls = getattr(self, "calls", 0) + 1
             return super().collect(*args, **kwargs)
 
     SERIAL_COLLECTOR_REGISTRY.register("own_counting", Collector)
@@ -210,7 +210,7 @@ def test_what_users_collectors_and_hooks_add_is_kept(parts):
     first.learner.call_hook("after_iter")
     save_run_state(first)
     load_run_state(second)
-    assert second.collector._calls == 3
-    assert [hook._losses for hook in second.learner.hooks("after_iter") if hook.name == "own"] == [
+    assert second.collector.calls == 3
+    assert [hook.losses for hook in second.learner.hooks("after_iter") if hook.name == "own"] == [
         [1.0]
     ]

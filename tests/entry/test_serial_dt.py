@@ -81,7 +81,7 @@ def test_a_resumed_run_goes_on_in_the_same_way(tmp_path):
     serial_pipeline_dt(config(tmp_path / "parts", rows()), max_train_iter=5)
     again = config(tmp_path / "parts", rows(), learn=dict(resume_training=True))
     parts = serial_pipeline_dt(again, max_train_iter=12)
-    one, two = (each._model.state_dict() for each in (whole, parts))
+    one, two = (model_of(each).state_dict() for each in (whole, parts))
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 

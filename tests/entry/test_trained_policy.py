@@ -130,7 +130,8 @@ def test_exported_policy_acts_in_the_same_way(env_id, kind, ending):
     policy = train(env_id, kind)
     policy.export(f"policy{ending}")
     assert [name for name in os.listdir() if name.startswith("policy")] == [f"policy{ending}"]
-    obs = np.random.default_rng(0).normal(size=(5, policy._obs_shape[0])).astype(np.float32)
+    size = {"CartPole-v1": 4, "Pendulum-v1": 3}[env_id]
+    obs = np.random.default_rng(0).normal(size=(5, size)).astype(np.float32)
     if ending == ".pt":
         actions = torch.jit.load("policy.pt")(torch.from_numpy(obs)).numpy()
     else:

@@ -8,11 +8,8 @@ from ding.entry import AccMetric, mark_not_expert, mark_warm_up, random_collect
 from ding.entry.components import build_components, load_config
 from ding.utils.errors import ConfigError
 from tests.entry.runs import walk_config, walk_envs
-
-
-class Writer:
-    def add_scalar(self, *args):
-        pass
+from tests.fakes import Writer
+from tests.policy.attributes import model_of
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def test_random_collection_fills_the_buffer_and_gives_the_policy_back(parts):
     actions = np.asarray(parts.replay_buffer.sample(40, 0).columns["action"])
     assert 5 < actions.sum() < 35
     with torch.no_grad():
-        for parameter in parts.policy._model.parameters():
+        for parameter in model_of(parts.policy).parameters():
             parameter.zero_()
     data = parts.collector.collect(n_sample=8, policy_kwargs={"eps": 0.0})
     assert not np.asarray(data.columns["action"]).any()  # of equal values the first is taken

@@ -36,6 +36,11 @@ FIELDS = {
     "td_lambda_data": "value reward weight",
     "vtrace_data": "target_output behaviour_output action value reward weight",
     "vtrace_loss": "policy_loss value_loss entropy_loss",
+    "ppg_data": "logit_new logit_old action value_new value_old return_ weight",
+    "happo_data": "logit_new logit_old action value_new value_old adv return_ weight factor",
+    "coma_data": "logit action q_value target_q_value reward weight",
+    "dqfd_nstep_td_data": "q next_n_q action next_n_action reward done done_one_step weight "
+    "new_n_q_one_step next_n_action_one_step is_expert",
 }
 
 

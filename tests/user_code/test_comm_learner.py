@@ -108,6 +108,11 @@ class _Memory:
     def hooks4call(self):
         return self._hooks4call
 
+    @property
+    def from_the_base(self):
+        """What the base class has for its subclasses."""
+        return self._end_flag, self._timer.value, self._learner_uid
+
     def run(self, task_info):
         with self._timer:
             learner = self._create_learner(task_info)
@@ -134,7 +139,7 @@ def test_trains_and_reports_each_result_once(kind):
     import_module(cfg.get("import_names", []))
     worker = create_comm_learner(cfg)
     worker.start()
-    assert worker._end_flag is False
+    assert worker.from_the_base[0] is False
     worker.batches = [list(rows(8, seed=i)) for i in range(5)]
     task = {"learner_cfg": learner_cfg(train_iterations=3), "policy": policy_cfg()}
     learner = worker.run(task)
@@ -142,10 +147,11 @@ def test_trains_and_reports_each_result_once(kind):
     assert [info["learner_step"] for info in worker.infos] == [0, 1, 2]
     assert len(worker.infos[0]["priority_info"]["priority"]) == 8
     assert learner.learn_info["learner_done"]
-    assert worker._timer.value > 0
-    assert isinstance(worker._learner_uid, str)
     worker.close()
-    assert worker._end_flag is True
+    has_ended, seconds, uid = worker.from_the_base
+    assert has_ended is True
+    assert seconds > 0
+    assert isinstance(uid, str)
 
 
 def test_abstract_methods_of_our_base():

@@ -21,7 +21,7 @@ from ding.worker import (
     NaiveReplayBuffer,
     SampleSerialCollector,
 )
-from tests.fakes import LineEnv, StepPolicy, line_manager
+from tests.fakes import LineEnv, StepPolicy, Writer, line_manager
 
 CLASSES = [
     *("SampleSerialCollector", "EpisodeSerialCollector", "BattleSampleSerialCollector"),
@@ -30,14 +30,6 @@ CLASSES = [
     *("EpisodeReplayBuffer", "AdvancedReplayBuffer", "FlaskFileSystemLearner"),
     *("FlaskFileSystemCollector", "Coordinator"),
 ]
-
-
-class Writer:
-    def add_scalar(self, *args):
-        pass
-
-    def flush(self):
-        pass
 
 
 def make(cls, env):

@@ -51,8 +51,10 @@ class InProcessLearner(BaseCommLearner):
         for hook in self.hooks4call:
             learner.register_hook(hook)
         try:
-            learner.start()
+            with self._timer:  # what subclasses find in the base class
+                learner.start()
         finally:
+            self.uid, self.seconds = self._learner_uid, self._timer.value
             learner.close()
 '''
 
@@ -69,14 +71,13 @@ def own_module():
 def test_is_found_by_its_type_and_trains(own_module):
     learner = create_comm_learner(EasyDict(type="in_process", import_names=[own_module]))
     assert isinstance(learner, BaseCommLearner)
-    with learner._timer:  # what subclasses find in the base class
-        assert learner._learner_uid
-    assert learner._timer.value > 0
     learner.start()
     learner.batches = [rows(8, seed=i) for i in range(3)]
     task = {"learner_cfg": learner_cfg(train_iterations=3), "policy": policy_cfg()}
     learner.work(task)
     assert learner.policies == [0, 1, 2]
+    assert learner.seconds > 0
+    assert learner.uid
     assert [len(info["priority_info"]["priority"]) for info in learner.infos] == [8, 8, 8]
     learner.close()
     assert learner.join(0)

@@ -26,16 +26,16 @@ class InProcessCollector(BaseCommCollector):
 
     def __init__(self, cfg):
         super().__init__(cfg)
-        self._hub = cfg.hub
+        self.hub = cfg.hub
 
     def get_policy_update_info(self, path):
-        return self._hub.policies.get(path)
+        return self.hub.policies.get(path)
 
     def send_stepdata(self, path, stepdata):
-        self._hub.samples[path] = stepdata
+        self.hub.samples[path] = stepdata
 
     def send_metadata(self, metadata):
-        self._hub.messages.put({**self.task.ids, **metadata})
+        self.hub.messages.put({**self.task.ids, **metadata})
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def _report(task):
 
 
 def test_it_collects(worker):
-    hub = worker._hub
+    hub = worker.hub
     hub.policies["policy_a"] = {**weights(0.0), "iter": 3}
     info = _report(worker.begin_task(tasks.task_info()))
     assert set(info) >= FINISH_KEYS
@@ -67,7 +67,7 @@ def test_it_collects(worker):
 
 
 def test_it_evaluates(worker):
-    worker._hub.policies["policy_a"] = {**weights(0.0), "iter": 3}
+    worker.hub.policies["policy_a"] = {**weights(0.0), "iter": 3}
     info = _report(worker.begin_task(tasks.task_info(eval_flag=True)))
     assert info["reward_raw"] == [15.0] * 3
     assert info["train_iter"] == 3

@@ -156,16 +156,15 @@ class TestMissingLearners:
         late.start()
         port = late.port
         late.close()
-        with Recorder("127.0.0.1", 0) as there:
-            late._port = port
-            with aggregated(there, late) as coordinator:
-                late = Recorder("127.0.0.1", port)
-                with late:
-                    assert coordinator.ask("resource")["cpu"] == 2
-                with late:
-                    with pytest.raises(Failed, match="LearnerLost: learner1"):
-                        coordinator.ask("resource")
-                    assert coordinator.ask("resource")["cpu"] == 2
+        late = Recorder("127.0.0.1", port)  # has not been started
+        with Recorder("127.0.0.1", 0) as there, aggregated(there, late) as coordinator:
+            late = Recorder("127.0.0.1", port)
+            with late:
+                assert coordinator.ask("resource")["cpu"] == 2
+            with late:
+                with pytest.raises(Failed, match="LearnerLost: learner1"):
+                    coordinator.ask("resource")
+                assert coordinator.ask("resource")["cpu"] == 2
 
 
 class TestOwnLearners:

@@ -101,8 +101,8 @@ def weights(value: float, **cfg: Any) -> dict[str, Any]:
 class MemoryLink:
     """A worker that keeps what is sent."""
 
-    def __init__(self) -> None:
-        self.parts = PartsCache("memory")
+    def __init__(self, name: str = "memory") -> None:
+        self.parts = PartsCache(name)
         self.data: dict[str, Any] = {}
         self.metadata: list[dict[str, Any]] = []
         self.policies: dict[str, Any] = {}

@@ -9,8 +9,7 @@ from gymnasium import spaces
 
 from ding.envs import BaseEnv, BaseEnvTimestep, DingEnvWrapper, create_env_manager, env_seeds
 from ding.worker import InteractionSerialEvaluator
-from tests.fakes import StepPolicy
-from tests.worker.collector.test_serial_collectors import Writer
+from tests.fakes import StepPolicy, Writer
 
 
 class StartEnv(BaseEnv):

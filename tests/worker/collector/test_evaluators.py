@@ -16,8 +16,7 @@ from ding.worker import (
 )
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.steps import Player, Tally
-from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
-from tests.worker.collector.test_serial_collectors import Writer
+from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, Writer, line_manager
 
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 

@@ -175,11 +175,9 @@ def test_evaluation_gives_each_env_its_share(link):
 
 
 def test_rows_of_a_user_s_policy_are_sent(link):
-    collector = _build(link)
+    collector = _build(link, policy_update_path=None, collect_setting={})
     collector.policy = RowPolicy(["collect"]).collect_mode
     collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
-    collector._cfg.collect_setting = {}
-    collector._cfg.policy_update_path = None
     collector.start()
     rows = [row for m in link.metadata for row in link.data[m["data_id"]]]
     assert len(rows) == 20
@@ -234,8 +232,7 @@ def test_equal_tasks_share_policy_and_environments(link):
 def test_seeds_differ_between_workers_but_not_between_evaluations():
     seeds = []
     for name in ("collector0", "collector1"):
-        link = MemoryLink()
-        link.parts._name = name
+        link = MemoryLink(name)
         for evaluate in (False, True):
             manager = link.parts.env_manager(collector_cfg().env, evaluate, 3)
             seeds.append(manager._seed[0])
@@ -271,7 +268,7 @@ def watched(monkeypatch):
 def test_a_hanging_policy_is_found(link, watched):
     collector = _build(link, policy_update_path=None, collect_setting={})
     mode = RowPolicy(["collect"]).collect_mode
-    collector.policy = mode._replace(forward=lambda obs: tasks.RELEASE.wait(30))
+    collector.policy = type(mode)(lambda obs: tasks.RELEASE.wait(30), *mode[1:])
     collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
     assert "the environments or the policy, in" in str(watched(collector)[-1])
 

@@ -8,7 +8,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns
-from ding.envs import create_env_manager
+from ding.envs import BaseEnvTimestep, create_env_manager
 from ding.policy import PPOPolicy
 from ding.utils.errors import ConfigError
 from ding.worker import (
@@ -20,7 +20,7 @@ from ding.worker import (
     create_serial_collector,
     get_serial_collector_cls,
 )
-from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
+from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, Writer, line_manager
 
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 
@@ -48,19 +48,6 @@ class GymLine(gym.Env):
     def step(self, action):
         self._t += 1
         return np.array([0, self._t], np.float32), float(self._t), False, False, {}
-
-
-class Writer:
-    """Remembers scalars."""
-
-    def __init__(self):
-        self.rows = {}
-
-    def add_scalar(self, tag, value, step):
-        self.rows.setdefault(tag, []).append((step, value))
-
-    def flush(self):
-        pass
 
 
 @pytest.fixture
@@ -121,7 +108,7 @@ class TestSample:
 
     def test_a_replaced_function_is_called(self, make):
         mode = StepPolicy().collect_mode
-        mode = mode._replace(forward=lambda obs, **_: {i: {"action": torch.tensor(1)} for i in obs})
+        mode = type(mode)(lambda obs, **_: {i: {"action": torch.tensor(1)} for i in obs}, *mode[1:])
         collector = make(SampleSerialCollector, mode)
         assert {int(row["action"]) for row in collector.collect(6)} == {1}
 
@@ -412,9 +399,9 @@ class TestRegistry:
 class ReusedArray(LineEnv):
     """Writes all its observations into one array."""
 
-    def _obs(self):
+    def observe(self):
         self._array = getattr(self, "_array", np.zeros(2, np.float32))
-        self._array[:] = super()._obs()
+        self._array[:] = super().observe()
         return self._array
 
 
@@ -457,8 +444,8 @@ class TestStackedManager:
                 super().__init__(cfg)
                 self.observation_space = gym.spaces.Dict({"at": self.observation_space})
 
-            def _obs(self):
-                return {"at": super()._obs()}
+            def observe(self):
+                return {"at": super().observe()}
 
         class Policy(RowPolicy):
             def _forward_collect(self, data, **kwargs):
@@ -475,9 +462,8 @@ class MixedRewards(LineEnv):
     """Rewards as users' environments give them: sometimes a whole number, sometimes not."""
 
     def step(self, action):
-        timestep = super().step(action)
-        reward = self._t if self._t % 2 else self._t + 0.5
-        return timestep._replace(reward=reward)
+        obs, _, done, info = super().step(action)
+        return BaseEnvTimestep(obs, self._t if self._t % 2 else self._t + 0.5, done, info)
 
 
 class BatchedRewards(StepPolicy):

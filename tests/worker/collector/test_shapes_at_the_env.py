@@ -27,8 +27,8 @@ class ShapeEnv(LineEnv):
 class DuelEnv(LineEnv):
     """Two players, spaces of one, rewards ``[2, 1]``; takes a list of one action each."""
 
-    def _obs(self):
-        return np.tile(super()._obs(), (2, 1))
+    def observe(self):
+        return np.tile(super().observe(), (2, 1))
 
     def step(self, action):
         assert type(action) is list

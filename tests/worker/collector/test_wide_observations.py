@@ -19,7 +19,7 @@ class WideningEnv(LineEnv):
         super().__init__(cfg)
         self.observation_space = spaces.Box(-(10**6), 10**6, (2,), np.int64)
 
-    def _obs(self):
+    def observe(self):
         first = np.int8 if self._t == 0 else np.int64
         return np.array([self._cfg.number, 300 * self._t], first)
 
@@ -40,7 +40,7 @@ class NestedEnv(WideningEnv):
 class LateFloat(LineEnv):
     """Whole numbers at first, halves then."""
 
-    def _obs(self):
+    def observe(self):
         return np.array([self._cfg.number, self._t / 2]) if self._t else np.zeros(2, int)
 
 

@@ -25,6 +25,7 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.turn import Turn
 from ding.worker.replay_buffer import IBuffer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
+from tests.fakes import Writer
 
 KINDS = ["advanced", "naive", "deque"]
 NAME = "buffer_7"
@@ -35,16 +36,11 @@ def folder(tmp_path):
     return SharedFolder(str(tmp_path / "data"))
 
 
-class NoWriter:
-    def add_scalar(self, *_):
-        pass
-
-
 def make(
     folder, kind="advanced", size=40, max_bytes=None, ratio=None, turn=None, **cfg
 ) -> ChunkBuffer:
     cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-    return ChunkBuffer(cfg, folder, SpaceQuota(max_bytes), "exp", NAME, NoWriter(), ratio, turn)
+    return ChunkBuffer(cfg, folder, SpaceQuota(max_bytes), "exp", NAME, Writer(), ratio, turn)
 
 
 def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -> dict:
@@ -60,7 +56,7 @@ class Learner:
 
     def __init__(self, folder, kind="advanced", size=40, **cfg):
         cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-        self.replay = ChunkReplay(cfg, "exp", NAME, NoWriter())
+        self.replay = ChunkReplay(cfg, "exp", NAME, Writer())
         self._read = partial(read_rows, partial(read_chunk, folder))
 
     def talk(self, buffer):
@@ -559,7 +555,7 @@ def test_buffers_of_one_folder_share_its_space(folder):
     limit = 12 * size
     space = SpaceQuota(limit)
     buffers = [
-        ChunkBuffer({"replay_buffer_size": 10_000}, folder, space, "exp", name, NoWriter())
+        ChunkBuffer({"replay_buffer_size": 10_000}, folder, space, "exp", name, Writer())
         for name in ("first", "second")
     ]
     reported = 0

@@ -17,6 +17,7 @@ from ding.worker import (
     get_parallel_commander_cls,
 )
 from ding.worker.coordinator.base_parallel_commander import MAX_LEARNER_INFO
+from tests.fakes import Writer
 
 INTERVAL = 5
 
@@ -338,8 +339,8 @@ def test_scalars_of_greedy_collectors_are_their_own():
     for eps in (0.9, 0.05):
         report = {"step_count": 10, "collect_setting": {"eps": eps}}
         commander.finish_collector_task(collect(commander)[0], report)
-    assert writer.scalars["collector_step/eps"] == (0.9, 10)
-    assert writer.scalars["collector_greedy_step/eps"] == (0.05, 20)
+    assert writer.last["collector_step/eps"] == (0.9, 10)
+    assert writer.last["collector_greedy_step/eps"] == (0.05, 20)
 
 
 def test_a_single_collector_takes_turns_by_its_steps():
@@ -625,14 +626,6 @@ def test_the_last_evaluation_is_tried_some_times(commander):
 # Solo: scalars, state
 
 
-class Writer:
-    def __init__(self):
-        self.scalars = {}
-
-    def add_scalar(self, tag, value, step):
-        self.scalars[tag] = (value, step)
-
-
 def test_scalars(commander):
     commander.tb_logger = writer = Writer()
     commander.get_learner_task()
@@ -651,20 +644,20 @@ def test_scalars(commander):
     }
     commander.finish_collector_task(commander.get_collector_task()["task_id"], info)
     # The names are those of serial runs.
-    assert writer.scalars["collector_iter/avg_envstep_per_episode"] == (20.0, 30)
-    assert writer.scalars["collector_iter/avg_episode_per_sec"] == (2.0, 30)
-    assert writer.scalars["collector_iter/avg_envstep_per_sec"] == (40.0, 30)
-    assert writer.scalars["collector_step/reward_max"] == (30.0, 60)
-    assert writer.scalars["collector_step/eps"] == (0.3, 60)
-    assert writer.scalars["collector_step/reward_mean"] == (20.0, 60)
-    assert writer.scalars["collector_step/episode_count"] == (3, 60)
-    assert "collector_iter/reward_std" not in writer.scalars
-    assert "collector_greedy_step/eps" not in writer.scalars
+    assert writer.last["collector_iter/avg_envstep_per_episode"] == (20.0, 30)
+    assert writer.last["collector_iter/avg_episode_per_sec"] == (2.0, 30)
+    assert writer.last["collector_iter/avg_envstep_per_sec"] == (40.0, 30)
+    assert writer.last["collector_step/reward_max"] == (30.0, 60)
+    assert writer.last["collector_step/eps"] == (0.3, 60)
+    assert writer.last["collector_step/reward_mean"] == (20.0, 60)
+    assert writer.last["collector_step/episode_count"] == (3, 60)
+    assert "collector_iter/reward_std" not in writer.last
+    assert "collector_greedy_step/eps" not in writer.last
     commander.finish_collector_task(evaluation(commander)["task_id"], {**info, "reward_mean": 9})
-    assert writer.scalars["evaluator_iter/reward_mean"] == (9, 30)
-    assert writer.scalars["evaluator_step/reward_mean"] == (9, 60)
-    assert writer.scalars["evaluator_step/evaluate_time"] == (1.5, 60)
-    assert "evaluator_step/eps" not in writer.scalars
+    assert writer.last["evaluator_iter/reward_mean"] == (9, 30)
+    assert writer.last["evaluator_step/reward_mean"] == (9, 60)
+    assert writer.last["evaluator_step/evaluate_time"] == (1.5, 60)
+    assert "evaluator_step/eps" not in writer.last
 
 
 @pytest.mark.parametrize("info", [{"real_episode_count": 0}, {"collector_done": False}])
@@ -673,7 +666,7 @@ def test_without_all_its_episodes_an_evaluation_has_no_return(info):
     commander.tb_logger = writer = Writer()
     commander.get_learner_task()
     assert not finish_evaluation(commander, 0.0, **info)
-    assert not [tag for tag in writer.scalars if "reward" in tag]
+    assert not [tag for tag in writer.last if "reward" in tag]
     assert finish_evaluation(commander, -60.0)
 
 
@@ -683,7 +676,7 @@ def test_a_task_without_an_episode_has_no_return(commander):
     info = {"real_episode_count": 0, "reward_mean": 0.0, "avg_step_per_episode": 9.0}
     task = commander.get_collector_task()
     commander.finish_collector_task(task["task_id"], {**info, "step_count": 9})
-    assert set(writer.scalars) == {
+    assert set(writer.last) == {
         f"collector_{of}/{name}"
         for of in ("iter", "step")
         for name in ("episode_count", "envstep_count")

@@ -291,13 +291,12 @@ def test_nonsense_from_a_learner_fails_its_task_and_keeps_the_buffer(step, answe
 
 
 def test_worker_that_refuses_tasks():
-    bad, good = FakeCollector(), endless()
+    class Refusing(FakeCollector):
+        def _before_task(self, task):
+            if task["name"] != "resource":
+                raise TaskRefuse
 
-    def refuse(task):
-        if task["name"] != "resource":
-            raise TaskRefuse
-
-    bad._before_task = refuse
+    bad, good = Refusing(), endless()
     with Run({"c0": bad, "c1": good}, commander={"collectors": 2}) as run:
         eventually(lambda: any("refuses" in task["message"] for task in run.commander.failed))
         eventually(lambda: good.asked.count("data") > 3)

@@ -9,6 +9,7 @@ from ding.data import Columns, IdColumn
 from ding.utils.errors import DataError
 from ding.worker import AdvancedReplayBuffer
 from ding.worker.replay_buffer.advanced_buffer import to_positive_index
+from tests.fakes import Writer
 
 INF = float("inf")
 
@@ -398,14 +399,6 @@ class TestLimits:
         assert len(buffer.sample(4, 0)) == 4
 
 
-class Writer:
-    def __init__(self):
-        self.rows = {}
-
-    def add_scalar(self, tag, value, step):
-        self.rows[tag] = (value, step)
-
-
 def test_figures_of_samples_are_logged(make):
     writer = Writer()
     attr = dict(average_range=2, print_freq=4)
@@ -413,14 +406,14 @@ def test_figures_of_samples_are_logged(make):
     buffer.push(columns(0, 4), 0)
     for i in range(3):
         buffer.sample(4, 10 + i)
-    assert writer.rows == {}
+    assert writer.last == {}
     buffer.sample(4, 13)
     # The last two samples: uses 3 and 4, at iterations 12 and 13, of items from 0 to 3.
-    assert writer.rows["buffer_iter/use_avg"] == (3.5, 13)
-    assert writer.rows["buffer_iter/use_max"] == (4, 13)
-    assert writer.rows["buffer_iter/staleness_avg"] == (11.0, 13)
-    assert writer.rows["buffer_iter/staleness_max"] == (13, 13)
-    assert writer.rows["buffer_iter/priority_min"] == (1.0, 13)
+    assert writer.last["buffer_iter/use_avg"] == (3.5, 13)
+    assert writer.last["buffer_iter/use_max"] == (4, 13)
+    assert writer.last["buffer_iter/staleness_avg"] == (11.0, 13)
+    assert writer.last["buffer_iter/staleness_max"] == (13, 13)
+    assert writer.last["buffer_iter/priority_min"] == (1.0, 13)
 
 
 def test_throughput_is_logged_once_a_period(make):
@@ -429,7 +422,7 @@ def test_throughput_is_logged_once_a_period(make):
     buffer = make(size=4, writer=writer, monitor=monitor)
     buffer.push(columns(0, 3), 0)
     buffer.push(columns(3, 6), 0)
-    assert {tag: value for tag, (value, _) in writer.rows.items()} == {
+    assert {tag: value for tag, (value, _) in writer.last.items()} == {
         "buffer_sec/push_count": 3,
         "buffer_sec/sample_count": 0,
         "buffer_sec/remove_count": 2,

@@ -21,13 +21,9 @@ from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.base_buffer import IBuffer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows, with_facts
 from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
+from tests.fakes import Writer
 
 KINDS = ["advanced", "naive", "deque"]
-
-
-class NoWriter:
-    def add_scalar(self, *_):
-        pass
 
 
 class Store(dict):
@@ -55,7 +51,7 @@ def store():
 
 def make(kind="advanced", size=40, **cfg) -> ChunkReplay:
     cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-    return ChunkReplay(cfg, "exp", "buffer", NoWriter())
+    return ChunkReplay(cfg, "exp", "buffer", Writer())
 
 
 def fill(replay, store, *chunks):
