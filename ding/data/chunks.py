@@ -233,6 +233,25 @@ def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:
     return IndexedColumn(frames, index)
 
 
+# ---------------------------------------------------------------------- in states
+
+_COLUMNS = "__chunk__"
+
+
+def packed(item: Any) -> Any:
+    """`item` with each `Columns` in it, or in a list of it, as a tagged dict."""
+    if isinstance(item, Columns) and item.window() is not None:
+        return {_COLUMNS: chunk_tensors(item)}
+    return [packed(value) for value in item] if isinstance(item, list) else item
+
+
+def unpacked(item: Any) -> Any:
+    """The inverse of `packed`."""
+    if isinstance(item, Mapping) and _COLUMNS in item:
+        return chunk_columns(*item[_COLUMNS])
+    return [unpacked(value) for value in item] if isinstance(item, list) else item
+
+
 # ---------------------------------------------------------------------- rows
 
 

@@ -485,32 +485,3 @@ def stack(values: list[Any], path: str) -> Column:
     except (ValueError, RuntimeError, OverflowError) as error:
         raise DataError(f"column {path!r} does not stack: {error}") from error
     raise DataError(f"column {path!r} holds {kind.__name__}, not numbers, arrays or tensors")
-
-
-# ---------------------------------------------------------------------- plain dicts, for files
-
-_COLUMNS, _IDS = "__columns__", "__ids__"
-
-
-def packed(item: Any) -> Any:
-    """`item` with each `Columns` and `IdColumn` in it, or in a list of it, as a tagged dict."""
-    if isinstance(item, IdColumn):
-        return {_IDS: item.prefix, "numbers": item.numbers}
-    if isinstance(item, Columns) and item.is_columnar:
-        return {_COLUMNS: {name: tree_map(packed, col) for name, col in item.columns.items()}}
-    return [packed(value) for value in item] if isinstance(item, list) else item
-
-
-def unpacked(item: Any) -> Any:
-    """The inverse of `packed`."""
-    if isinstance(item, Mapping) and _IDS in item:
-        return IdColumn(item[_IDS], item["numbers"])
-    if isinstance(item, Mapping) and _COLUMNS in item:
-        return Columns({name: _unpacked_column(col) for name, col in item[_COLUMNS].items()})
-    return [unpacked(value) for value in item] if isinstance(item, list) else item
-
-
-def _unpacked_column(col: Any) -> Any:
-    if isinstance(col, Mapping) and _IDS not in col:
-        return {name: _unpacked_column(value) for name, value in col.items()}
-    return unpacked(col)

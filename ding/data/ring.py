@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from ding.data.arrays import Item, Items, MoreColumns, State
-from ding.data.chunks import ChunkFacts, chunk_columns, chunk_tensors
+from ding.data.chunks import ChunkFacts, chunk_columns, chunk_tensors, packed, unpacked
 from ding.data.column_store import ColumnStore
-from ding.data.columns import Columns, as_columns, packed, unpacked
+from ding.data.columns import Columns, as_columns
 from ding.data.row_journal import RowJournal
 from ding.torch_utils.tensor_file import Leaf
 from ding.utils.errors import DataError

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 
 from ding.data import Columns
-from ding.data.columns import packed, unpacked
+from ding.data.chunks import packed, unpacked
 from ding.utils import allreduce_data
 
 #: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
