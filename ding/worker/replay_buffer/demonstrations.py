@@ -7,16 +7,16 @@ import numpy as np
 import torch
 
 from ding.data import Columns
-from ding.data.arrays import IdColumn, Item, Items, State, id_numbers
-from ding.utils.errors import DataError, require_entries
+from ding.data.arrays import IdColumn, Item, Items, id_numbers
+from ding.utils.errors import DataError
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
-from ding.worker.replay_buffer.base_buffer import IBuffer
+from ding.worker.replay_buffer.multi_buffer import BufferGroup
 
 #: What stands before the number in the ids of sampled items; an expert's numbers are negative.
 _PREFIX = "item"
 
 
-class DemonstrationBuffer(IBuffer):
+class DemonstrationBuffer(BufferGroup):
     """Two buffers behind one interface: what is pushed goes into the first, batches come of both.
 
     The second one holds demonstrations, which never leave. Each keeps its own priorities.
@@ -32,6 +32,7 @@ class DemonstrationBuffer(IBuffer):
     ) -> None:
         self.own = own
         self.demonstrations = demonstrations
+        self._buffers = {"own": own, "demonstrations": demonstrations}
         self._share = share
 
     @property
@@ -98,21 +99,6 @@ class DemonstrationBuffer(IBuffer):
 
     def load_data(self, file_name: str) -> None:
         self.own.load_data(file_name)
-
-    def state_dict(self) -> State:
-        return {
-            "own": self.own.state_dict(),
-            "demonstrations": self.demonstrations.state_dict(),
-        }
-
-    def load_state_dict(self, _state_dict: State) -> None:
-        require_entries("a buffer with demonstrations", _state_dict, ("own", "demonstrations"))
-        self.own.load_state_dict(_state_dict["own"])
-        self.demonstrations.load_state_dict(_state_dict["demonstrations"])
-
-    def close(self) -> None:
-        self.demonstrations.close()
-        self.own.close()
 
 
 def _labelled(data: Items, number: Callable[[np.ndarray], np.ndarray]) -> Columns:

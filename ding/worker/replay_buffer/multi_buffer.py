@@ -13,8 +13,30 @@ from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
 
+class BufferGroup(IBuffer):
+    """Several buffers behind one interface."""
+
+    _buffers: Mapping[str, Any]
+
+    def state_dict(self) -> State:
+        return {name: buffer.state_dict() for name, buffer in self._buffers.items()}
+
+    def load_state_dict(self, _state_dict: State) -> None:
+        require_entries("a buffer of several", _state_dict, self._buffers)
+        for name, buffer in self._buffers.items():
+            buffer.load_state_dict(_state_dict[name])
+
+    def start(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.start()
+
+    def close(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.close()
+
+
 @BUFFER_REGISTRY.register("multi")
-class MultiBuffer(IBuffer):
+class MultiBuffer(BufferGroup):
     """Adds all data to every buffer, and draws a batch from each.
 
     Args:
@@ -29,12 +51,12 @@ class MultiBuffer(IBuffer):
             if isinstance(part, dict) and "replay_buffer_size" in part
         }
         common = {name: part for name, part in cfg.items() if name not in own}
-        self._buffers: dict[str, Any] = {}
+        self._buffers = buffers = dict[str, Any]()
         for name, part in own.items():
             merged = EasyDict(deep_merge_dicts(common, part))
             options = {**kwargs, "instance_name": f"{name}_buffer"}
             kind = part.get("type", cfg.type)
-            self._buffers[name] = BUFFER_REGISTRY.build(kind, merged, *args, **options)
+            buffers[name] = BUFFER_REGISTRY.build(kind, merged, *args, **options)
 
     @property
     def replay_buffer_size(self) -> int:
@@ -83,25 +105,9 @@ class MultiBuffer(IBuffer):
         for name, buffer in self._buffers.items():
             buffer.load_data(_named(file_name, name))
 
-    def state_dict(self) -> State:
-        return {name: buffer.state_dict() for name, buffer in self._buffers.items()}
-
-    def load_state_dict(self, _state_dict: State) -> None:
-        require_entries("a buffer of several", _state_dict, self._buffers)
-        for name, buffer in self._buffers.items():
-            buffer.load_state_dict(_state_dict[name])
-
     def clear(self) -> None:
         for buffer in self._buffers.values():
             buffer.clear()
-
-    def start(self) -> None:
-        for buffer in self._buffers.values():
-            buffer.start()
-
-    def close(self) -> None:
-        for buffer in self._buffers.values():
-            buffer.close()
 
 
 def _named(file_name: str, name: str) -> str:
