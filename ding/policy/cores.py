@@ -17,6 +17,7 @@ from ding.policy.common_utils import as_tensor, flatten_numbers, sample_columns
 from ding.policy.modes import takes_indexed
 from ding.policy.network_owner import NetworkOwner
 from ding.rl_utils import get_train_sample
+from ding.torch_utils.model_helper import set_training
 from ding.utils.data import default_collate, default_decollate
 from ding.utils.data.collate_fn import STATE_KEYS
 from ding.utils.errors import DataError
@@ -114,6 +115,11 @@ class Cores(NetworkOwner):
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
+
+    def _train_mode(self, training: bool) -> None:
+        """Switch the model, if it is not there yet: walking all layers each time costs."""
+        if self._model.training is not training:
+            set_training(self._model, training)
 
     def _model_input(self, obs: Obs) -> Obs:
         if isinstance(obs, np.ndarray):

@@ -1,7 +1,7 @@
 """How a policy learns: from samples to a batch, to a step down a loss, to its log."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -55,6 +55,7 @@ class Learning(NetworkOwner):
     _layouts: set[object]
     #: Whether several learners train this policy together, as one with their joint batch.
     _joint: bool
+    _train_mode: Callable[[bool], None]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -13,7 +13,6 @@ from easydict import EasyDict
 from ding.model import create_model
 from ding.model.wrapper.base import innermost
 from ding.policy.networks import Call, require_parts, try_network
-from ding.torch_utils.model_helper import set_training
 from ding.utils import MODEL_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError
@@ -94,11 +93,6 @@ class NetworkOwner:
                 f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
             )
         return name, [BUILTIN_TYPES["model"][name]]
-
-    def _train_mode(self, training: bool) -> None:
-        """Switch the model, if it is not there yet: walking all layers each time costs."""
-        if self._model.training is not training:
-            set_training(self._model, training)
 
     def _compile(self, mode: bool | str) -> None:
         """Let torch compile the networks at their first calls, which takes up to a minute."""
