@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from ding.policy._types import Log, Network, Obs, Sequences
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import check_loss, floats
 from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -116,10 +116,14 @@ class ACERPolicy(UnrolledPolicy):
         )
         entropy = -(log_prob.exp() * log_prob).sum(-1, keepdim=True)
         actor_loss = policy_loss + correction - cfg.entropy_weight * entropy
-        names = ("actor_loss", "policy_loss", "bias_correction_loss", "entropy_loss")
-        parts = (actor_loss, policy_loss, correction, entropy)
-        means = (_mean(part.detach(), batch) for part in parts)
-        log: dict[str, Any] = dict(zip(names, to_floats(*means)))
+        parts = {
+            "actor_loss": actor_loss,
+            "policy_loss": policy_loss,
+            "bias_correction_loss": correction,
+            "entropy_loss": entropy,
+        }
+        means = {name: _mean(part.detach(), batch) for name, part in parts.items()}
+        log: dict[str, Any] = {**floats(means)}
         log["critic_loss"] = critic_loss.item()
         log["total_loss"] = log["actor_loss"] + cfg.value_weight * log["critic_loss"]
         check_loss(self, log["total_loss"], batch)

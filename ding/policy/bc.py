@@ -106,9 +106,9 @@ class BehaviourCloningPolicy(ActingPolicy):
     #: Number of passes over the data set; the pipelines count them.
     _epoch = 0
 
-    def default_model(self) -> tuple[str, list[str]]:
-        name = "continuous_bc" if self._cfg.continuous else "discrete_bc"
-        return name, ["ding.model.template.bc"]
+    @property
+    def _network(self) -> str:  # type: ignore[override]
+        return "continuous_bc" if self._cfg.continuous else "discrete_bc"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         own = {"action_shape": cfg.action_shape}

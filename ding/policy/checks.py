@@ -43,15 +43,10 @@ def _not_finite(batch: Mapping[str, object], path: str = "") -> list[str]:
 
 
 def floats(values: Mapping[str, torch.Tensor]) -> dict[str, float]:
-    """Scalars for the log, by name; see `to_floats`."""
-    return dict(zip(values, to_floats(*values.values())))
-
-
-def to_floats(*values: torch.Tensor) -> list[float]:
     """Scalars for the log, in one transfer where they are on another device."""
-    if values[0].device.type == "cpu":
-        return [value.item() for value in values]  # cheaper than stacking them
-    return torch.stack([value.detach() for value in values]).tolist()
+    if all(value.is_cpu for value in values.values()):
+        return {name: value.item() for name, value in values.items()}  # cheaper than stacking them
+    return dict(zip(values, torch.stack([value.detach() for value in values.values()]).tolist()))
 
 
 #: One number per sample, where a policy looks at it at all.

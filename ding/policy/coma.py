@@ -54,12 +54,7 @@ class COMAPolicy(TeamPolicy):
 
     _network = "coma"
     _logged: tuple[str, ...] = (
-        "cur_lr",
-        "total_loss",
-        "policy_loss",
-        "value_loss",
-        "entropy_loss",
-        "q_value",
+        *("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "q_value"),
     )
 
     def _init_learn(self) -> None:

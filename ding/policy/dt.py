@@ -79,6 +79,7 @@ class DTPolicy(Policy):
 
     _learned = {"optimizer": "_optimizer", "update_count": "_update_count"}
     _logged = ("cur_lr", "total_loss")
+    _network = "dt"
     _recurrent = True
     # Of scripts that evaluate by themselves, and of the policies that share these configs.
     _silent_keys = (
@@ -87,9 +88,6 @@ class DTPolicy(Policy):
         *("discount_factor", "nstep", "learn.target_update_freq", "learn.kappa"),
         *("learn.min_q_weight", "eval.evaluator.evalu_freq", "env_type"),
     )
-
-    def default_model(self) -> tuple[str, list[str]]:
-        return "dt", ["ding.model.template.decision_transformer"]
 
     def _init_learn(self) -> None:
         cfg = self._cfg

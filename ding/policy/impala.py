@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from ding.policy._types import Log, Sequences
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.learning import weighted_sum
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import BEST, DRAWN, PolicyGradient
@@ -61,12 +61,7 @@ class IMPALAPolicy(UnrolledPolicy):
     _network = "vac"
     _action_spaces = PolicyGradient._action_spaces
     _logged: tuple[str, ...] = (
-        "cur_lr",
-        "total_loss",
-        "policy_loss",
-        "value_loss",
-        "entropy_loss",
-        "value_mean",
+        *("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "value_mean"),
     )
 
     def _init_learn(self) -> None:
@@ -97,15 +92,13 @@ class IMPALAPolicy(UnrolledPolicy):
             cfg.rho_pg_clip_ratio,
         )
         loss_value = self._descend(weighted_sum(loss._asdict(), cfg), batch, self._optimizer)
-        value = value.detach()
-        names = (*loss._fields, "value_mean")
         log = {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,
-            **dict(zip(names, to_floats(*loss, value.mean()))),
+            **floats({**loss._asdict(), "value_mean": value.mean()}),
         }
         if self._priority:
-            log["priority"] = piece_priority(batch, value)
+            log["priority"] = piece_priority(batch, value.detach())
         return log
 
     @property

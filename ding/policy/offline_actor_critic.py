@@ -7,7 +7,7 @@ from easydict import EasyDict
 from torch import Tensor, nn
 
 from ding.policy._types import CriticLoss, Log, LoggedLoss, Network, Obs, Output, Steps
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.networks import (
     GAUSSIAN_PAIR,
     NUMBER,
@@ -196,9 +196,8 @@ class BCQPolicy(QActorCritic):
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
         loss = reconstruction + 0.5 * divergence
         vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
-        parts = to_floats(reconstruction.detach(), divergence.detach())
-        log = {"vae_loss": vae_loss, **dict(zip(("recons_loss", "kld_loss"), parts))}
-        return {**log, **super()._learn(batch)}
+        parts = floats({"recons_loss": reconstruction, "kld_loss": divergence})
+        return {"vae_loss": vae_loss, **parts, **super()._learn(batch)}
 
     def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)

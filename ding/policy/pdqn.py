@@ -8,7 +8,7 @@ from easydict import EasyDict
 from ding.model import model_wrap
 from ding.policy._types import Eps, Log, Network, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, OBS, VECTOR, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
@@ -128,14 +128,12 @@ class PDQNPolicy(NStepPolicy):
         loss_value = self._descend(
             loss, batch, self._optimizer_dis, parameters=self._value_parameters
         )
-        q_mean, target_mean = to_floats(q_value.detach().mean(), target.mean())
         return {
             "cur_lr_dis": self._optimizer_dis.param_groups[0]["lr"],
             "total_loss": loss_value,
             "dis_loss": loss_value,
-            "q_value": q_mean,
             "reward": batch["reward"].mean().item(),
-            "target_q_value": target_mean,
+            **floats({"q_value": q_value.mean(), "target_q_value": target.mean()}),
             "priority": priorities(error, self._priority_form),
         }
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ding.data import tree_take
 from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout, Samples
 from ding.policy.acting import ActingPolicy, one_action
-from ding.policy.checks import to_floats
+from ding.policy.checks import floats
 from ding.policy.joint import normalised
 from ding.policy.learning import weighted_sum
 from ding.policy.networks import stochastic_actor
@@ -135,7 +135,7 @@ class PolicyGradient(ActingPolicy):
             gaussian = logit["action_args"] if self._cfg.action_space == "hybrid" else logit
             values["mu_mean"] = gaussian["mu"].detach().mean()
             values["sigma_mean"] = gaussian["sigma"].detach().mean()
-        return dict(zip(values, to_floats(*values.values())))
+        return floats(values)
 
     def _monitor_vars_learn(self) -> list[str]:
         gaussian = [] if self._cfg.action_space == "discrete" else ["mu_mean", "sigma_mean"]

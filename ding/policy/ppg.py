@@ -17,7 +17,7 @@ from ding.data.tree import tree_leaves
 from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples, State, Tree
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import check_loss, floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.ppo import Clipped
 from ding.rl_utils import ppo_value_data, ppo_value_error
@@ -100,11 +100,11 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         value = self._model(batch["obs"], mode="compute_critic")["value"]
         data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
         loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
-        names = ("value_loss", "value_mean", "value_max")
-        log = dict(zip(names, to_floats(loss, value.detach().mean(), value.detach().max())))
+        facts = {"value_loss": loss, "value_mean": value.mean(), "value_max": value.max()}
         total_loss = self._cfg.learn.value_weight * loss
         self._descend(total_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
-        return {"value_cur_lr": self._optimizer_aux_critic.param_groups[0]["lr"], **log}
+        lr = self._optimizer_aux_critic.param_groups[0]["lr"]
+        return {"value_cur_lr": lr, **floats(facts)}
 
     def _total(self, log: Log) -> Log:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
@@ -131,16 +131,16 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
             inputs = (self._model_input(tree_take(obs, index)) for index in chunks)
             outputs = (self._model(part, mode="compute_actor") for part in inputs)
             old = tree_join(torch.cat, [one_action(output)["logit"] for output in outputs])
-        losses = []
+        logs = []
         for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
             for place in self._shuffled_parts(len(target)):
                 part = tree_take(obs, place.cpu())
-                losses.append(self._update_both(part, tree_take(old, place), target[place]))
-        means = torch.tensor(losses).mean(0).tolist()
-        return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
+                logs.append(self._update_both(part, tree_take(old, place), target[place]))
+        means = torch.tensor([list(log.values()) for log in logs]).mean(0).tolist()
+        return dict(zip(logs[0], means))
 
-    def _update_both(self, obs: Obs, old: Tree, target: torch.Tensor) -> list[float]:
-        """One step of each network; returns `_auxiliary_phase`'s three losses."""
+    def _update_both(self, obs: Obs, old: Tree, target: torch.Tensor) -> dict[str, float]:
+        """One step of each network; returns their losses."""
         obs = self._model_input(obs)
         output = self._model(obs, mode="compute_actor_critic")
         value_loss = 0.5 * (output["value"] - target).pow(2).mean()
@@ -148,13 +148,14 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")
         own_value = self._model(obs, mode="compute_critic")["value"]
         critic_loss = 0.5 * (own_value - target).pow(2).mean()
-        losses = to_floats(value_loss, clone_loss, critic_loss)
+        losses = {"aux_value_loss": value_loss, "clone_loss": clone_loss}
+        log = floats({**losses, "aux_critic_loss": critic_loss})
         batch = {"obs": obs, "return": target}
-        check_loss(self, sum(losses), batch)  # before either of them moves
+        check_loss(self, sum(log.values()), batch)  # before either of them moves
         actor_critic = self._model.actor_critic
         self._descend(value_loss + weight * clone_loss, batch, self._optimizer, actor_critic)
         self._descend(critic_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
-        return losses
+        return log
 
     def _forward_collect_batch(self, obs: Obs) -> Output:
         return {**super()._forward_collect_batch(obs), "value": self._values(obs)}

@@ -23,7 +23,7 @@ from ding.policy._types import (
     Tree,
 )
 from ding.policy.base_policy import Policy
-from ding.policy.checks import check_sequences, to_floats
+from ding.policy.checks import check_sequences, floats
 from ding.policy.learning import follower
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 from ding.utils.errors import ConfigError, DataError
@@ -76,7 +76,7 @@ class RecurrentPolicy(Policy):
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,
-            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
+            **floats(log),
             "priority": self._priorities(error.detach().abs(), batch["mask"][self._burnin_step :]),
         }
 
