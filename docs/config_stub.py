@@ -6,13 +6,14 @@
 import inspect
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
 from ding.config.schema import CREATE_SECTIONS, SCHEMA, Key
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.registry_factory import registries
+from ding.utils.settings import leaves
 
 STUB = Path(__file__).parent.parent / "ding/config/keys.pyi"
 #: The defaults of a key: by their text, the value and the types that have it.
@@ -53,15 +54,6 @@ from typing import Any, TypedDict
 '''
 
 
-def leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
-    """The dotted paths below a value, with what is there."""
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from leaves(f"{path}.{name}", item)
-    else:
-        yield path, value
-
-
 def defaults() -> dict[str, Defaults]:
     """The defaults of the built-in classes by key."""
     names = {id(registry): name for name, registry in registries.items()}
@@ -70,7 +62,7 @@ def defaults() -> dict[str, Defaults]:
     parts = {names[id(registry)]: (registry, place) for registry, place in all_parts}
     for name, (registry, place) in parts.items():
         for type_ in BUILTIN_TYPES[name] if place else ():
-            for path, value in leaves(place, dict(default_config(registry.get(type_)))):
+            for path, value in leaves(default_config(registry.get(type_)), place):
                 types = found[path].setdefault(repr(value), (value, []))[1]
                 types.append(type_.removesuffix("_command"))
     return found

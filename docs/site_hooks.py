@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 import numpy as np
-from config_stub import Defaults, defaults, leaves  # mkdocs has hooks import from their folder
+from config_stub import Defaults, defaults  # mkdocs has hooks import from their folder
 from markdown.extensions.toc import slugify
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -27,6 +27,7 @@ from ding.config.schema import SCHEMA, Key
 from ding.entry import cli
 from ding.plot import averaged
 from ding.utils import POLICY_REGISTRY
+from ding.utils.settings import leaves
 
 ROOT = Path(__file__).parent.parent
 #: Pages of the site that are stored elsewhere in the repository.
@@ -167,7 +168,7 @@ def _policy_page(
         "",
     ]
     lines += ["| key | meaning | type | default |", "|---|---|---|---|"]
-    for path, value in leaves("policy", dict(default_config(policy))):
+    for path, value in leaves(default_config(policy), "policy"):
         if value == {} or path.endswith(".cfg_type"):
             continue
         key = _KEYS.get(path)

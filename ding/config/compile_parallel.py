@@ -118,13 +118,7 @@ def compile_joining(
     If the run's folder exists another is taken, unless training is resumed. ``notes`` gets unknown
     keys and the like; ``strict`` makes them errors: all, or those at or under these paths.
     """
-    config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
-    old = config.main.exp_name
-    if not at(config.main, "policy.learn.resume_training"):
-        config.main.exp_name = new_folder(old)
-        move_folders(config.system, old, config.main.exp_name)
-        for key in ("path_data", "path_policy"):
-            config.system.coordinator[key] = config.system[key]
+    config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict, new=True)
     set_system_cfg(config)
     fill_tables(config)
     return config
@@ -137,10 +131,14 @@ def complete_parallel(
     seed: int = 0,
     notes: Notes | None = None,
     strict: Strict = False,
+    new: bool = False,
 ) -> EasyDict:
     """Check and complete the three parts; no entries for single workers yet.
 
     The result also contains the notes, for the run's record.
+
+    Args:
+        new: If the run's folder exists, take another one, unless training is resumed.
     """
     notes = Notes() if notes is None else notes
     request = Request(notes=notes, seed=seed, strict=strict, parallel=True, command=True)
@@ -151,6 +149,9 @@ def complete_parallel(
     create = unshared(draft.create)
     settle_engine(system, create)
     main = complete(replace(draft, create=create), request).cfg
+    if new and not at(main, "policy.learn.resume_training"):
+        old, main.exp_name = main.exp_name, new_folder(main.exp_name)
+        move_folders(system, old, main.exp_name)
     config = EasyDict(main=main, system=complete_system(system, main, notes, strict))
     if notes.facts:
         config.notes = notes.facts

@@ -115,10 +115,7 @@ class File(click.Path):
 SECTIONS: dict[str, tuple[_Option, ...]] = {
     "What to run": (
         click.option(
-            *("-c", "--config"),
-            type=File("*.py"),
-            metavar="FILE",
-            help="Config file, .py or .yaml.",
+            "-c", "--config", type=File("*.py"), metavar="FILE", help="Config file, .py or .yaml."
         ),
         click.option(
             "-m",
@@ -128,7 +125,9 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
             help=f"{', '.join(MODES)}; without it, train as the policy wants.",
         ),
         click.option(
-            *("-e", "--env", "env_id"),
+            "-e",
+            "--env",
+            "env_id",
             metavar="ID",
             help="Environment, instead of a config file: with -p as ding train ENV POLICY.",
         ),
@@ -171,7 +170,9 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
     ),
     "Seeds": (
         click.option(
-            *("-s", "--seed", "seeds"),
+            "-s",
+            "--seed",
+            "seeds",
             multiple=True,
             callback=seeds,
             metavar="N[,N...][,N-N]",
@@ -198,10 +199,7 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
         ),
         click.option("-cdp", "-cp", "--coordinator-port", type=_PORT, help="Its port."),
         click.option(
-            "--enable-total-log",
-            **_SWITCH,
-            default=False,
-            help="Workers log more than warnings.",
+            "--enable-total-log", **_SWITCH, default=False, help="Workers log more than warnings."
         ),
         click.option(
             "--disable-flask-log",

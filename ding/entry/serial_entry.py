@@ -139,7 +139,11 @@ class SerialPipeline:
             notes=self.notes,
             strict=strict,
         )
-        self.env_setting, self._model = env_setting, model
+        self.input_cfg, self.env_setting, self._model = input_cfg, env_setting, model
+        self.settle()
+
+    def settle(self) -> None:
+        """Check and complete what only this pipeline reads of the compiled config."""
 
     def outfit(self, parts: Components) -> None:
         """Change the parts when they have been built."""

@@ -1,7 +1,5 @@
 """Behavioural cloning from observation, in one process."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from easydict import EasyDict
@@ -66,8 +64,7 @@ class ObservationPipeline(ExpertPipeline):
     mode, columns = "serial_bco", ("obs", "next_obs")
     _demonstrations: Columns
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def settle(self) -> None:
         if self.cfg.policy.type.removesuffix("_command") != "bc":
             raise ConfigError(
                 f"policy.type is {self.cfg.policy.type!r}; serial_pipeline_bco trains 'bc'"

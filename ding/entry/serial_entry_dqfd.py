@@ -1,7 +1,5 @@
 """Off-policy training on demonstrations as well: DQfD, R2D3 and SQIL, in one process."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from easydict import EasyDict
@@ -95,8 +93,7 @@ class DemonstrationPipeline(ExpertPipeline):
 
     mode = "serial_dqfd"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def settle(self) -> None:
         other = self.cfg.policy.other
         if (kind := other.replay_buffer.get("type")) in ("naive", "deque"):
             own = AdvancedReplayBuffer.default_config()

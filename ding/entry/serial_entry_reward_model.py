@@ -189,9 +189,7 @@ class RewardModelPipeline(ExpertPipeline):
     #: Whether an expert plays, rather than a file being read.
     plays = True
 
-    def __init__(self, input_cfg: InputConfig, *args: Any, **kwargs: Any) -> None:
-        super().__init__(input_cfg, *args, **kwargs)
-        self._input_cfg = input_cfg
+    def settle(self) -> None:
         if not self.cfg.get("reward_model"):
             known = ", ".join(self.types or sorted(REWARD_MODEL_REGISTRY.query()))
             raise ConfigError(f"missing section reward_model: its type is one of {known}")
@@ -243,7 +241,7 @@ class RewardModelPipeline(ExpertPipeline):
         expert_cfg: InputConfig | None = None,
         model: torch.nn.Module | None = None,
     ) -> Mode:
-        key, seed, usual = "reward_model.expert_model_path", self.cfg.seed, self._input_cfg
+        key, seed, usual = "reward_model.expert_model_path", self.cfg.seed, self.input_cfg
         return load_expert(path, key, expert_cfg, seed, self.env_setting, model, usual)
 
     def outfit(self, parts: Components) -> None:

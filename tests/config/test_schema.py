@@ -12,7 +12,7 @@ from ding.config.parts import COMPONENTS, PARALLEL_COMPONENTS, default_config
 from ding.config.schema import RANGES, SCHEMA, examples
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.registry_factory import registries
-from ding.utils.settings import at
+from ding.utils.settings import at, leaves
 from tests.config.test_check import message
 
 BY_PATH = {key.path: key for key in SCHEMA}
@@ -56,18 +56,12 @@ def test_twins_and_old_names_are_other_keys():
             assert twin not in BY_PATH or not BY_PATH[twin].twins
 
 
-def leaves(value, path):
-    if isinstance(value, dict) and value:
-        return [leaf for name in value for leaf in leaves(value[name], f"{path}.{name}")]
-    return [path]
-
-
 @pytest.mark.parametrize("section", sorted({*COMPONENTS, *PARALLEL_COMPONENTS}))
 def test_every_key_of_a_built_in_class_has_a_meaning(section):
     registry, place = {**PARALLEL_COMPONENTS, **COMPONENTS}[section]
     kind = next(name for name, one in registries.items() if one is registry)
     for type_ in BUILTIN_TYPES[kind] if place else ():
-        for path in leaves(dict(default_config(registry.get(type_))), place):
+        for path, _ in leaves(default_config(registry.get(type_)), place):
             above = path.rpartition(".")[0] if path.count(".") > 2 else path
             further = above.rpartition(".")[0] if above.count(".") > 2 else path
             is_empty = path.rpartition(".")[2] in ("learn", "collect", "eval", "other")

@@ -6,9 +6,8 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from ding.torch_utils import to_device
 from ding.utils import durations, get_rank, read_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, mismatch
 from ding.utils.file_helper import put_in_place, temporary_name
+from ding.utils.settings import Settings, leaves
 from ding.utils.state_saver import SAVE_ERRORS, StateSaver
 from ding.worker.collector.steps import State
 from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 #: The state before; it is loaded if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
 #: Where a run is and how it resumes; these change with every resume.
-_PLACES = ("exp_name", "policy.learn.resume_training", "policy.learn.learner.hook")
+_PLACES = ("exp_name.", "policy.learn.resume_training.", "policy.learn.learner.hook.")
 
 
 def state_path(exp_name: str) -> str:
@@ -207,18 +207,14 @@ def own_states(parts: Components) -> dict[str, tuple[object, OwnState]]:
     return parts.own_states
 
 
-def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
+def _config_facts(cfg: Settings) -> dict[str, str]:
     """All values of a compiled config as text, by their full path."""
-    facts: dict[str, str] = {}
-    for key, value in cfg.items():
-        place = f"{path}.{key}" if path else str(key)
-        if place in _PLACES:
-            continue
-        if isinstance(value, Mapping):
-            facts.update(_config_facts(value, place))
-        elif not callable(value):  # its text is another in each process
-            facts[place] = repr(value)
-    return facts
+    # The text of what can be called is another in each process.
+    return {
+        path: repr(value)
+        for path, value in leaves(cfg)
+        if not f"{path}.".startswith(_PLACES) and not callable(value)
+    }
 
 
 def _set_rng_state(state: State) -> None:
