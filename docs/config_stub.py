@@ -59,7 +59,7 @@ def defaults() -> dict[str, Defaults]:
     names = {id(registry): name for name, registry in registries.items()}
     found: dict[str, Defaults] = defaultdict(dict)
     all_parts = (*COMPONENTS.values(), *PARALLEL_COMPONENTS.values())
-    parts = {names[id(registry)]: (registry, place) for registry, place in all_parts}
+    parts = {names[id(one.registry)]: (one.registry, one.place) for one in all_parts}
     for name, (registry, place) in parts.items():
         for type_ in BUILTIN_TYPES[name] if place else ():
             for path, value in leaves(default_config(registry.get(type_)), place):
@@ -73,7 +73,7 @@ def stub() -> str:
     sections = _sections()
     names = _names(sections)
     create: dict[str, _Row] = {}
-    places = {name: place for name, (_, place) in PARALLEL_COMPONENTS.items()}
+    places = {name: one.place for name, one in PARALLEL_COMPONENTS.items()}
     for name in CREATE_SECTIONS:
         place = "policy.model" if name == "model" else places.get(name)
         create[name] = (names.get(place or "-", "PartConfig"), "")

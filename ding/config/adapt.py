@@ -22,8 +22,12 @@ _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_
 
 def twins_of(path: str) -> list[str]:
     """Other places of what stands at a path; those of types are in ``create_config``."""
-    places = ((name, place) for name, (_, place) in PARALLEL_COMPONENTS.items() if place)
-    pairs = [*TWINS, *((f"create_config.{n}.type", f"{p}.type") for n, p in places)]
+    types = {
+        f"create_config.{name}.type": f"{one.place}.type"
+        for name, one in PARALLEL_COMPONENTS.items()
+        if one.place
+    }
+    pairs = [*TWINS, *types.items()]
     return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
 
 

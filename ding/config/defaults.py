@@ -45,8 +45,9 @@ def defaults_of(parts: Parts, create: Settings) -> EasyDict:
     """
     policy = deep_merge_dicts({name: {} for name in _POLICY_SECTIONS}, default_config(parts.policy))
     cfg = EasyDict(env=default_config(parts.env), policy=policy)
-    for name, (_, place) in parts.components.items():
-        part, settings = getattr(parts, name), create.get(name, {})
+    for name, one in parts.components.items():
+        place = one.place
+        part, settings = parts.get(name), create.get(name, {})
         if not place or (part is None and not settings):
             continue
         own = at(cfg, place) or {}
@@ -73,11 +74,12 @@ def defaults_of(parts: Parts, create: Settings) -> EasyDict:
 def share_buffer_keys(user: EasyDict, parts: Parts) -> None:
     """Move what a user sets for all of several buffers to each of them, in place."""
     section = at(user, "policy.other.replay_buffer")
-    if not isinstance(parts.replay_buffer, Mapping) or not isinstance(section, EasyDict):
+    buffers = parts.get("replay_buffer")
+    if not isinstance(buffers, Mapping) or not isinstance(section, EasyDict):
         return
-    known = {key for cls in parts.replay_buffer.values() for key in default_config(cls)}
-    common = {key: section.pop(key) for key in known - set(parts.replay_buffer) if key in section}
-    for name, cls in parts.replay_buffer.items():
+    known = {key for cls in buffers.values() for key in default_config(cls)}
+    common = {key: section.pop(key) for key in known - set(buffers) if key in section}
+    for name, cls in buffers.items():
         shared = {key: value for key, value in common.items() if key in default_config(cls)}
         section[name] = layered(shared, section.get(name) or {})
 
@@ -113,8 +115,9 @@ def known_keys(defaults: Settings, model_cls: ModelClass) -> SettingsDict:
 def open_paths(parts: Parts, model_cls: ModelClass) -> set[str]:
     """Sections of which not all keys can be known: those of classes from elsewhere."""
     paths = {"policy.learn.learner.hook"}
-    for name, (_, place) in parts.components.items():
-        if place and not is_ours(getattr(parts, name)):
+    for name, one in parts.components.items():
+        place = one.place
+        if place and not is_ours(parts.get(name)):
             paths.add(place)
     if not is_ours(parts.policy):
         paths |= {f"policy.{name}" for name in (*_POLICY_SECTIONS, "other.eps")}

@@ -5,8 +5,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from easydict import EasyDict
 
@@ -32,71 +31,61 @@ from ding.utils.import_helper import CONFIG_MODULE
 from ding.utils.registry import Registry
 from ding.utils.settings import Settings, at
 
-#: Section of ``create_config`` to registry, and where the compiled config keeps the component.
-COMPONENTS: dict[str, tuple[Registry, str]] = {
-    "env": (ENV_REGISTRY, "env"),
-    "env_manager": (ENV_MANAGER_REGISTRY, "env.manager"),
-    "policy": (POLICY_REGISTRY, "policy"),
-    "learner": (LEARNER_REGISTRY, "policy.learn.learner"),
-    "collector": (SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector"),
-    "evaluator": (SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator"),
-    "replay_buffer": (BUFFER_REGISTRY, "policy.other.replay_buffer"),
-    "reward_model": (REWARD_MODEL_REGISTRY, "reward_model"),
+
+class Component(NamedTuple):
+    """A section of ``create_config``.
+
+    Attributes:
+        registry: Of its types.
+        place: Where the compiled main config keeps it; empty for what carries messages.
+        usual: The type where a config names none; empty if none is needed.
+    """
+
+    registry: Registry
+    place: str
+    usual: str = ""
+
+
+COMPONENTS = {
+    "env": Component(ENV_REGISTRY, "env"),
+    "env_manager": Component(ENV_MANAGER_REGISTRY, "env.manager", "base"),
+    "policy": Component(POLICY_REGISTRY, "policy"),
+    "learner": Component(LEARNER_REGISTRY, "policy.learn.learner", "base"),
+    "collector": Component(SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector", "sample"),
+    "evaluator": Component(SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator", "interaction"),
+    "replay_buffer": Component(BUFFER_REGISTRY, "policy.other.replay_buffer", "advanced"),
+    "reward_model": Component(REWARD_MODEL_REGISTRY, "reward_model"),
 }
-#: The same for parallel mode; what carries messages has no place in the main config.
-PARALLEL_COMPONENTS: dict[str, tuple[Registry, str]] = {
+PARALLEL_COMPONENTS = {
     **COMPONENTS,
-    "collector": (PARALLEL_COLLECTOR_REGISTRY, "policy.collect.collector"),
-    "commander": (COMMANDER_REGISTRY, "policy.other.commander"),
-    "comm_learner": (COMM_LEARNER_REGISTRY, ""),
-    "comm_collector": (COMM_COLLECTOR_REGISTRY, ""),
+    "collector": Component(PARALLEL_COLLECTOR_REGISTRY, "policy.collect.collector", "zergling"),
+    "commander": Component(COMMANDER_REGISTRY, "policy.other.commander", "solo"),
+    "comm_learner": Component(COMM_LEARNER_REGISTRY, "", "flask_fs"),
+    "comm_collector": Component(COMM_COLLECTOR_REGISTRY, "", "flask_fs"),
 }
-_DEFAULT_TYPES = {
-    "env_manager": "base",
-    "learner": "base",
-    "collector": "sample",
-    "evaluator": "interaction",
-    "replay_buffer": "advanced",
-}
-_PARALLEL_DEFAULT_TYPES = {
-    **_DEFAULT_TYPES,
-    "collector": "zergling",
-    "commander": "solo",
-    "comm_learner": "flask_fs",
-    "comm_collector": "flask_fs",
-}
-
-
 #: A class, or several by name; ``None`` to do without one.
 Part: TypeAlias = type | Mapping[str, type] | None
 
 
-@dataclass
-class Parts:
-    """Classes by role; ``None`` for those that a config does without.
+class Parts(dict[str, Part]):
+    """Classes by role; with several replay buffers, the class of each by its name.
 
     Attributes:
-        replay_buffer: With several buffers, the class of each by its name.
         parallel: Whether they are those of a parallel run.
     """
 
-    env: type | None = None
-    env_manager: type | None = None
-    policy: type | None = None
-    learner: type | None = None
-    collector: type | None = None
-    evaluator: type | None = None
-    replay_buffer: type | dict[str, type] | None = None
-    reward_model: type | None = None
-    commander: type | None = None
-    comm_learner: type | None = None
-    comm_collector: type | None = None
-    parallel: bool = False
+    def __init__(self, given: Mapping[str, Part] | None = None, parallel: bool = False) -> None:
+        super().__init__(given or {})
+        self.parallel = parallel
+        self.components = PARALLEL_COMPONENTS if parallel else COMPONENTS
 
     @property
-    def components(self) -> dict[str, tuple[Registry, str]]:
-        """Registry of each role, and where the compiled config keeps the component."""
-        return PARALLEL_COMPONENTS if self.parallel else COMPONENTS
+    def env(self) -> Part:
+        return self.get("env")
+
+    @property
+    def policy(self) -> Part:
+        return self.get("policy")
 
 
 def find_parts(
@@ -122,8 +111,7 @@ def find_parts(
             given is no class.
         UnknownTypeError: A type that no registry knows.
     """
-    problems, parts = Problems(), Parts(parallel=parallel)
-    vars(parts).update(given)
+    problems, parts = Problems(), Parts(given, parallel)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
         classes = isinstance(part, Mapping) and name == "replay_buffer" and part.values()
@@ -136,36 +124,36 @@ def find_parts(
                 f"create_config.{name} must be a dict such as dict(type='...'), got {section!r}"
             )
     problems.raise_if_any()
-    if "env" not in given:
-        _replace_env(create, notes)
-    for name, (_, place) in parts.components.items():
-        if place and name not in given:
-            _settle_type(name, place, create, user, problems)
+    for name, component in parts.components.items():
+        if component.place and name not in given:
+            _settle_type(name, component.place, create, user, problems)
     if "policy" not in given and not at(create, "policy.type"):
         known = ", ".join(sorted(POLICY_REGISTRY.query()))
         problems.add(f"missing key create_config.policy.type: one of {known}")
     problems.raise_if_any()
-    parts.policy = parts.policy or _lookup("policy", create, parts)
-    on_policy = _wanted(user, parts.policy, "on_policy")
+    if "env" not in given and at(create, "env.type"):  # its module may register the policy, too
+        parts["env"] = _lookup("env", create, parts, notes)
+    policy = parts["policy"] = parts.policy or _lookup("policy", create, parts, notes)
+    on_policy = _wanted(user, policy, "on_policy")
     if not on_policy and "replay_buffer" not in given:
-        _prioritise(create, _wanted(user, parts.policy, "priority"), notes)
+        _prioritise(create, _wanted(user, policy, "priority"), notes)
     if not parallel and "collector" not in given:
         _count_episodes(create, user, notes)
-    for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
-        if name in given or (name == "replay_buffer" and on_policy and name not in create):
+    for name, component in parts.components.items():
+        unused = name == "replay_buffer" and on_policy and name not in create
+        if not component.usual or name in given or unused:
             continue
         section = create.setdefault(name, EasyDict())
         if name == "replay_buffer" and (several := _named_sections(section)):
-            parts.replay_buffer = {key: _lookup(f"{name}.{key}", create, parts) for key in several}
+            found = {key: _lookup(f"{name}.{key}", create, parts, notes) for key in several}
+            parts[name] = found
             continue
-        section.type = section.get("type") or type_
-        setattr(parts, name, _lookup(name, create, parts))
-    if "env" not in given and at(create, "env.type"):
-        parts.env = _lookup("env", create, parts)
+        section.type = section.get("type") or component.usual
+        parts[name] = _lookup(name, create, parts, notes)
     if "reward_model" not in given and at(create, "reward_model.type"):
         # Scripts may build one of another kind themselves; a run that builds it refuses the type.
         with contextlib.suppress(UnknownTypeError):
-            parts.reward_model = _lookup("reward_model", create, parts)
+            parts["reward_model"] = _lookup("reward_model", create, parts, notes)
     return parts
 
 
@@ -191,7 +179,7 @@ def _prioritise(create: EasyDict, priority: object, notes: Notes) -> None:
     """Take the buffer that draws by priority if that is what the policy is to learn from."""
     kind = at(create, "replay_buffer.type")
     if priority and kind in ("naive", "elastic"):
-        create.replay_buffer.type = _DEFAULT_TYPES["replay_buffer"]
+        create.replay_buffer.type = COMPONENTS["replay_buffer"].usual
         notes.adapt(
             f"policy.priority=True: samples are drawn by priority from the replay buffer "
             f"{create.replay_buffer.type!r}; {kind!r}, which create_config names, draws uniformly"
@@ -210,7 +198,7 @@ def name_parts(create: EasyDict, given: Mapping[str, Part]) -> None:
     for name, part in given.items():
         if name == "reward_model":  # scripts build it themselves
             continue
-        section, registry = create.setdefault(name, EasyDict()), COMPONENTS[name][0]
+        section, registry = create.setdefault(name, EasyDict()), COMPONENTS[name].registry
         if isinstance(part, Mapping):
             section.pop("type", None)
             for key, one in part.items():
@@ -259,14 +247,27 @@ def _settle_type(
         )
 
 
-def _lookup(name: str, create: Settings, parts: Parts) -> Any:
-    section, registry = at(create, name), parts.components[name.split(".")[0]][0]
+def _lookup(name: str, create: Settings, parts: Parts, notes: Notes) -> Any:
+    """The class of a type; one of this package where the module of one like it is missing."""
+    section, registry = at(create, name), parts.components[name.split(".")[0]].registry
     where = f"create_config.{name}.import_names"
     try:
         import_names(section.get("import_names", []), where)
     except ConfigError as error:
-        missing = (getattr(error.__cause__, "name", None) or "").split(".")[0]
-        if missing in ("ding", "dizoo") and _is_built_in(registry, section):
+        cause, type_ = error.__cause__, section.get("type")
+        module = getattr(cause, "name", None) or ""
+        missing = module.split(".")[0]
+        # The module of the type 'gymnasium' registers the user's own environment: no type
+        # replaces that.
+        is_known = name == "env" and type_ != "gymnasium" and type_ in registry
+        if is_known and isinstance(cause, ModuleNotFoundError):
+            whose = "of this package" if _is_built_in(registry, section) else "that is registered"
+            notes.adapt(
+                f"{where}={list(section.import_names)}: there is no module {module!r}; the type "
+                f"{type_!r} {whose} is used instead"
+            )
+            section.import_names = []
+        elif missing in ("ding", "dizoo") and _is_built_in(registry, section):
             section["import_names"] = []  # the type has another place here
         elif missing == "dizoo":
             raise ConfigError(_no_dizoo(name, section, where)) from error
@@ -277,30 +278,6 @@ def _lookup(name: str, create: Settings, parts: Parts) -> Any:
 
 def _is_built_in(registry: Registry, section: Settings) -> bool:
     return section.get("type") in registry and is_ours(registry.get(section["type"]))
-
-
-def _replace_env(create: EasyDict, notes: Notes) -> None:
-    """Take an environment of this package where the module of one like it is not installed."""
-    section = create.get("env")
-    if not isinstance(section, EasyDict) or not section.get("import_names"):
-        return
-    if section.get("type") == "gymnasium":
-        return  # the module registers the user's own environment: no type replaces that
-    try:
-        import_module(section.import_names)
-        return
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-    except (ImportError, TypeError):
-        return  # the lookup reports it
-    if section.get("type") not in ENV_REGISTRY:
-        return
-    whose = "of this package" if _is_built_in(ENV_REGISTRY, section) else "that is registered"
-    notes.adapt(
-        f"create_config.env.import_names={list(section.import_names)}: there is no module "
-        f"{missing!r}; the type {section.type!r} {whose} is used instead"
-    )
-    section.import_names = []
 
 
 def import_names(modules: list[str], where: str) -> None:
@@ -337,9 +314,7 @@ def add_origins(create: EasyDict, user: EasyDict, parts: Parts) -> None:
         user: The main config.
         parts: The classes of the types.
     """
-    found = [
-        (create[name], origin(getattr(parts, name))) for name in parts.components if name in create
-    ]
+    found = [(create[name], origin(parts.get(name))) for name in parts.components if name in create]
     env_id = at(user, "env.env_id")
     if at(create, "env.type") == "gymnasium" and isinstance(env_id, str):
         found.append((create.env, _registrant(env_id)))

@@ -80,7 +80,7 @@ def save_config_formatted(config_: SettingsDict, path: str = "formatted_total_co
     main: SettingsDict = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
     source = Source(search_path(create))
-    for name, (registry, _) in PARALLEL_COMPONENTS.items():
+    for name, (registry, *_) in PARALLEL_COMPONENTS.items():
         type_ = at(create, f"{name}.type")
         if type_ in registry and _is_of_a_script(registry[type_]):
             source.lose(f"the {name} type {type_!r} is registered by a script")

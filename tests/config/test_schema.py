@@ -58,7 +58,7 @@ def test_twins_and_old_names_are_other_keys():
 
 @pytest.mark.parametrize("section", sorted({*COMPONENTS, *PARALLEL_COMPONENTS}))
 def test_every_key_of_a_built_in_class_has_a_meaning(section):
-    registry, place = {**PARALLEL_COMPONENTS, **COMPONENTS}[section]
+    registry, place, _ = {**PARALLEL_COMPONENTS, **COMPONENTS}[section]
     kind = next(name for name, one in registries.items() if one is registry)
     for type_ in BUILTIN_TYPES[kind] if place else ():
         for path, _ in leaves(default_config(registry.get(type_)), place):
