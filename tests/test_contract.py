@@ -27,7 +27,7 @@ from ding.worker import (
     create_buffer,
 )
 from ding.worker.learner import build_learner_hook_by_cfg
-from tests.fakes import StepPolicy, line_manager
+from tests.fakes import StepPolicy, Writer, line_manager
 
 TYPES = {
     "serial_collector": "sample episode sample_1v1 episode_1v1",
@@ -43,17 +43,6 @@ TYPES = {
     "league": "one_vs_one",
     "player": "naive_sp_player historical_player main_player main_exploiter league_exploiter",
 }
-
-
-class Writer:
-    def __init__(self):
-        self.names = set()
-
-    def add_scalar(self, tag, value, step):
-        self.names.add(tag)
-
-    def flush(self):
-        pass
 
 
 def row(i, done=False):
@@ -239,7 +228,7 @@ def test_collecting():
     collector.envstep = 500
     assert collector.envstep == 500
     for axis in ("iter", "step"):
-        assert {f"collector_{axis}/{name}" for name in SCALARS.split()} <= writer.names
+        assert {f"collector_{axis}/{name}" for name in SCALARS.split()} <= writer.rows.keys()
     collector.close()
     collector.close()
 

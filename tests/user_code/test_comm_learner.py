@@ -148,10 +148,30 @@ def test_trains_and_reports_each_result_once(kind):
     assert len(worker.infos[0]["priority_info"]["priority"]) == 8
     assert learner.learn_info["learner_done"]
     worker.close()
+    if kind == "user_our_base":
+        assert worker.join(0)
+        assert worker.failed is None
     has_ended, seconds, uid = worker.from_the_base
     assert has_ended is True
     assert seconds > 0
     assert isinstance(uid, str)
+
+
+LATE = """
+from ding.utils import COMM_LEARNER_REGISTRY
+from tests.user_code.test_comm_learner import OnOurBase
+COMM_LEARNER_REGISTRY.register("user_late", type("Late", (OnOurBase,), {}))
+"""
+
+
+def test_a_type_is_found_where_import_names_say(tmp_path, monkeypatch):
+    with pytest.raises(KeyError, match="user_late"):
+        create_comm_learner(EasyDict(type="user_late"))
+    (tmp_path / "late_learner.py").write_text(LATE)
+    monkeypatch.syspath_prepend(tmp_path)
+    worker = create_comm_learner(EasyDict(type="user_late", import_names=["late_learner"]))
+    assert isinstance(worker, OnOurBase)
+    del COMM_LEARNER_REGISTRY["user_late"]
 
 
 def test_abstract_methods_of_our_base():
