@@ -2,10 +2,16 @@ import pytest
 import torch
 from torch import nn
 
-from ding.model import VAC, FCEncoder, IMPALAConvEncoder
+from ding.model import MAVAC, VAC, FCEncoder, IMPALAConvEncoder
 from ding.utils.errors import ConfigError
 
 HYBRID = {"action_type_shape": 3, "action_args_shape": 2}
+
+
+def test_observations_by_name():
+    x, team = torch.zeros(5, 4), {"agent_state": torch.zeros(5, 3, 4)}
+    assert VAC(4, 2)(x=x, mode="compute_critic")["value"].shape == (5,)
+    assert MAVAC(4, 6, 2, 3)(inputs=team, mode="compute_actor")["logit"].shape == (5, 3, 2)
 
 
 @pytest.mark.parametrize("share_encoder", [True, False])

@@ -100,10 +100,6 @@ class ValueActorCritic(ActorCritic):
 
     mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
 
-    def forward(self, x: Any, mode: str) -> dict[str, Any]:
-        """Runs the method that ``mode`` names, one of the class's `mode`."""
-        return super().forward(x, mode)
-
     def compute_actor(self, x: Any) -> dict[str, Any]:
         """``{'logit'}``."""
         return {"logit": self._logit(self.actor_feature(x), x)}

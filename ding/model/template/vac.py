@@ -113,6 +113,10 @@ class VAC(ValueActorCritic):
         super().__init__(encoder, critic_encoder, heads)
         self.action_space = action_space
 
+    def forward(self, x: Any, mode: str) -> dict[str, Any]:
+        """Runs the method that ``mode`` names, one of the class's `mode`."""
+        return super().forward(x, mode)
+
     def _logit(self, feature: torch.Tensor, x: Any) -> Any:
         if self.action_space == "discrete":
             return self.actor_head(feature)["logit"]
