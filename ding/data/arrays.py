@@ -5,14 +5,15 @@ than to copy sixty rows.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 import torch
 
-from ding.data.tree import tree_paths
+from ding.data.tree import Index as Index, tree_paths
 from ding.utils.errors import DataError
+from ding.utils.types import State as State, Tree
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
@@ -43,9 +44,9 @@ class IdColumn:
     def __getitem__(self, index: int) -> str: ...
 
     @overload
-    def __getitem__(self, index: Any) -> "IdColumn": ...
+    def __getitem__(self, index: Index) -> "IdColumn": ...
 
-    def __getitem__(self, index: Any) -> "str | IdColumn":
+    def __getitem__(self, index: Index | int) -> "str | IdColumn":
         picked = self.numbers[index]
         return IdColumn(self.prefix, picked) if np.ndim(picked) else f"{self.prefix}_{int(picked)}"
 
@@ -58,7 +59,7 @@ class IdColumn:
         return f"IdColumn({self.prefix!r}, {self.numbers!r})"
 
 
-def id_numbers(ids: Any, prefix: str) -> np.ndarray:
+def id_numbers(ids: "IdColumn | Iterable[str]", prefix: str) -> np.ndarray:
     """Numbers of the ids that have this prefix, -2 for others; int64 [n].
 
     Raises:
@@ -129,15 +130,11 @@ Item: TypeAlias = Any
 #: Items as they leave: ``Columns`` if they are columnar, otherwise a plain list.
 Items: TypeAlias = list[Item]
 #: One transition, or another mapping of names.
-Row: TypeAlias = dict[str, Any]
-#: Plain data: numbers, texts, arrays, and lists and dicts of them.
-State: TypeAlias = dict[str, Any]
+Row: TypeAlias = dict[str, Item]
 #: An array of one value per row.
 Leaf: TypeAlias = np.ndarray | torch.Tensor | IdColumn
 #: An array of one value per row, or a nested mapping of them.
-Column: TypeAlias = Leaf | Mapping[str, Any]
-#: Which rows: numbers, flags or a slice.
-Index: TypeAlias = np.ndarray | torch.Tensor | list[int] | slice
+Column: TypeAlias = Leaf | Mapping[str, Tree]
 #: Name of a column; of one in nested mappings the names on the way to it.
 Key: TypeAlias = Hashable
 #: What readers get: ``None`` the array itself, a dtype a tensor of it, a text ids of that prefix.
@@ -185,11 +182,11 @@ class Arrays:
                 leaves[key] = leaf[rows]
         return Arrays(leaves, self.forms)
 
-    def shown(self) -> tuple[dict[str, Any], bool]:
+    def shown(self) -> tuple[dict[str, Tree], bool]:
         """The columns as readers get them, nested as they came; and whether these are all of them,
         in the same memory."""
         leaves, is_flat, is_shared = self.leaves, True, True
-        found: dict[Any, Any] = {}
+        found: dict[Any, Tree] = {}
         for key, form in self.forms.items():
             leaf = leaves[key]
             if type(form) is _DTYPE and form is not _BFLOAT16 and type(leaf) is _ARRAY:
@@ -205,7 +202,7 @@ class Arrays:
         return found, is_shared
 
 
-def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
+def arrays_of(columns: Mapping[str, Tree]) -> Arrays | None:
     """Columns as arrays, with which they share memory; None if one of them cannot be kept so."""
     leaves: dict[Key, StoredLeaf] = {}
     forms: dict[Key, Form] = {}
@@ -231,7 +228,7 @@ def joined_arrays(parts: Sequence[Arrays]) -> Arrays | None:
         return None
     leaves: dict[Key, StoredLeaf] = {}
     #: Columns that are indices into the same arrays, by the memory of these.
-    over: dict[tuple[Any, ...], list[Key]] = {}
+    over: dict[tuple[object, ...], list[Key]] = {}
     for key, form in forms.items():
         given = [part.leaves[key] for part in parts]
         if len({leaf.shape[1:] for leaf in given}) > 1:
@@ -252,7 +249,7 @@ def joined_arrays(parts: Sequence[Arrays]) -> Arrays | None:
     return Arrays(leaves, forms) if parts else None
 
 
-def _join_indexed(parts: Sequence[Sequence[Any]], keys: Sequence[Key]) -> dict[Key, StoredLeaf]:
+def _join_indexed(parts: Sequence[Sequence[Tree]], keys: Sequence[Key]) -> dict[Key, StoredLeaf]:
     """Join columns that are indices into one array in each part."""
     sources, index, begin = [], [], 0
     for leaves in parts:
@@ -265,7 +262,7 @@ def _join_indexed(parts: Sequence[Sequence[Any]], keys: Sequence[Key]) -> dict[K
     return {key: IndexedColumn(source, own) for key, own in zip(keys, np.concatenate(index, 1))}
 
 
-def as_array(value: Any) -> np.ndarray | None:
+def as_array(value: object) -> np.ndarray | None:
     """An array that shares memory with a CPU tensor, an array or ids; None for anything else."""
     if isinstance(value, torch.Tensor):
         try:
@@ -295,7 +292,7 @@ def tensor_form(dtype: np.dtype) -> Form:
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
-def shown(leaf: StoredLeaf, form: Form) -> Any:
+def shown(leaf: StoredLeaf, form: Form) -> Leaf:
     """What readers get of an array."""
     array = gathered(leaf)
     if form is None:
@@ -311,9 +308,9 @@ def gathered(leaf: StoredLeaf) -> np.ndarray:
     return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
-def nested(flat: Mapping[Any, Any]) -> dict[Any, Any]:
+def nested(flat: Mapping[Key, Tree]) -> dict[str, Tree]:
     """Mappings of mappings, of flat ones by the names on the way to each value."""
-    found: dict[Any, Any] = {}
+    found: dict[Any, Tree] = {}
     for key, value in flat.items():
         home, path = found, path_of(key)
         for name in path[:-1]:
@@ -327,7 +324,7 @@ def path_of(key: Key) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def key_of(path: tuple[Any, ...]) -> Key:
+def key_of(path: tuple[Key, ...]) -> Key:
     """The inverse of `path_of`."""
     # A name that is a tuple itself is left in one, not to be taken for a path.
     return path if len(path) > 1 or type(path[0]) is tuple else path[0]

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ding.data.arrays import IdColumn, IndexedColumn, Row, nested, path_of, shown
+from ding.data.arrays import IdColumn, IndexedColumn, Key, Row, nested, path_of, shown
 from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
 from ding.torch_utils.tensor_file import (
@@ -22,6 +22,7 @@ from ding.utils import safe_serial
 from ding.utils.errors import ChunkError, DataError
 from ding.utils.file_helper import write_pieces
 from ding.utils.shared_folder import SharedFolder as SharedFolder
+from ding.utils.types import Json, Tree
 
 #: How files of `torch.save` start: as zip archives, the old ones as pickles.
 _OF_TORCH = (b"P", b"\x80")
@@ -161,7 +162,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
         "ids": {name: form for place, name in names.items() if type(form := forms[place]) is str},
         "frames": [],
     }
-    tensors: dict[str, Leaf] = {}
+    tensors: dict[str, Tree] = {}
     for place in [place for place in leaves if place[0] == "obs"]:
         later = ("next_obs", *place[1:])
         if later not in leaves or forms[later] != forms[place]:
@@ -201,19 +202,19 @@ def _free_name(name: str, taken: Container[str]) -> str:
     return name
 
 
-def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
+def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> Columns:
     """The columns that `chunk_tensors` was given.
 
     Raises:
         DataError: The parts do not fit each other.
     """
     places, ids = facts.get("places"), facts.get("ids") or {}
-    leaves: dict[str, Any] = dict(tensors)
+    leaves: dict[str, Tree] = dict(tensors)
     for frames, *names in facts.get("frames") or []:
         source = leaves.pop(frames)
         for name in names:
             leaves[name] = _checked(source, np.asarray(leaves[name]), name)
-    columns: dict[tuple[str | int, ...], Any] = {}
+    columns: dict[Key, Tree] = {}
     for name in places or leaves:
         leaf, place = leaves[name], (name,) if places is None else tuple(places[name])
         columns[place] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf

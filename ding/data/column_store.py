@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ding.data.arrays import (
     Arrays,
     Form,
     IndexedColumn,
+    Item,
     Key,
     MoreColumns,
     StoredLeaf,
@@ -130,7 +130,7 @@ class ColumnStore:
         self.version = object()
         self._plan()
 
-    def write_row(self, slot: int, row: Mapping[Any, Any]) -> bool:
+    def write_row(self, slot: int, row: Mapping[Key, Item]) -> bool:
         """Write a row dict straight into its slot.
 
         False means that the slot is to be written by other means: some of the values may already

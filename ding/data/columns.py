@@ -9,7 +9,7 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from ding.data.arrays import (
     IdColumn,
     Index,
     IndexedColumn,
+    Item,
     Leaf,
     Row,
     arrays_of,
@@ -30,7 +31,9 @@ from ding.data.arrays import (
 )
 from ding.data.tree import tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
 
+Result = TypeVar("Result")
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
@@ -89,11 +92,11 @@ class _Block:
             return self.rows
 
 
-def _of_rows(method: Callable[..., Any]) -> Any:
+def _of_rows(method: Callable[..., Result]) -> Callable[..., Result]:
     """A list's method, which turns this container, and those among its arguments, into rows."""
 
     @functools.wraps(method)
-    def call(self: "Columns", *args: Any, **kwargs: Any) -> Any:
+    def call(self: "Columns", *args: object, **kwargs: object) -> Result:
         for container in (self, *args):
             if isinstance(container, Columns):
                 container._to_rows()
@@ -137,7 +140,7 @@ class Columns(list[Row]):
             return
         super().__init__()
         length = _common_length(columns)
-        own: dict[str, Any] | None = dict(columns)
+        own: dict[str, Tree] | None = dict(columns)
         arrays = None
         if any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns)):
             arrays = arrays_of(columns)
@@ -175,7 +178,7 @@ class Columns(list[Row]):
         return cls.trusted(arrays, length)
 
     @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Columns":
+    def from_rows(cls, rows: Sequence[Mapping[str, Item]]) -> "Columns":
         """Stack uniform rows.
 
         Raises:
@@ -320,13 +323,13 @@ class Columns(list[Row]):
     @overload
     def __getitem__(self, index: slice) -> "Columns": ...
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: SupportsIndex | slice) -> "Row | Columns | list[Row]":
         if (block := self._block) is not None and isinstance(index, slice):
             return Columns._of(block, self._span[index])
         self._to_rows()
         return super().__getitem__(index)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         # `rows + columns` and `rows += columns` both call this, and cannot be distinguished.
         # The methods of `list` then do the right thing: they read the rows made here.
         self._to_rows()
@@ -338,12 +341,12 @@ class Columns(list[Row]):
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Row]:
         if self.is_columnar:
             return self.take(slice(None))
         return [copy.deepcopy(row, memo) for row in self]
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type, tuple[object]]:
         if self.is_columnar:
             return (Columns, (self.columns,))
         return (list, (list(self),))
@@ -425,7 +428,7 @@ def _rows_of(columns: Mapping[str, Column], length: int) -> list[Row]:
     return [dict(zip(names, row)) for row in zip(*values)]
 
 
-def _values_of(col: Column, length: int) -> Sequence[Any]:
+def _values_of(col: Column, length: int) -> Sequence[Item]:
     if isinstance(col, torch.Tensor):
         return col.unbind(0)
     if isinstance(col, Mapping):
@@ -452,14 +455,14 @@ def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:
 _NUMBER = int | float | np.number
 
 
-def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, Column]:
+def _stack_mappings(rows: Sequence[Mapping[str, Item]], path: str) -> dict[str, Column]:
     keys = rows[0].keys()
     if any(row.keys() != keys for row in rows):
         raise DataError(f"rows differ in their keys{f' under {path!r}' if path else ''}")
     return {key: stack([row[key] for row in rows], f"{path}{key}") for key in keys}
 
 
-def stack(values: list[Any], path: str) -> Column:
+def stack(values: list[Item], path: str) -> Column:
     """One column of the values that rows have under a name.
 
     Raises:

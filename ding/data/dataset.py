@@ -1,13 +1,14 @@
 """Data sets of transitions on disk, by the names of their types."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 from torch.utils.data import Dataset
 
+from ding.data.arrays import Items
 from ding.data.columns import Columns
 from ding.data.offline.hdf5_dataset import HDF5_ENDINGS, require_h5py, write_hdf5
 from ding.data.offline.naive_dataset import NaiveRLDataset, write_naive
@@ -17,11 +18,12 @@ from ding.data.tree import tree_paths
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import DATASET_REGISTRY
+from ding.utils.types import Settings
 
 __all__ = ["NaiveRLDataset", "create_dataset", "describe_dataset", "offline_data_save_type"]
 
 
-def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset[Any]:
+def create_dataset(cfg: Settings, **kwargs: object) -> Dataset[Any]:
     """Build the registered data set ``policy.collect.data_type``, ``naive`` if there is none.
 
     ``import_names`` of the config are imported first.
@@ -32,7 +34,7 @@ def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset[Any]:
     return DATASET_REGISTRY.build(kind, cfg=cfg, **kwargs)
 
 
-def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
+def describe_dataset(cfg: str | Settings) -> str:
     """What is in a data set, as text to be printed: counts, returns, shapes, ranges.
 
     Args:
@@ -45,7 +47,7 @@ def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
     return _described(transitions_of(create_dataset(cfg)))
 
 
-def _described(data: Columns | list[Any]) -> str:
+def _described(data: Items) -> str:
     """Counts, the returns of the trajectories, and each column's shape, type and range.
 
     Trajectories are transitions that follow each other by their observations; where an episode was
@@ -83,7 +85,7 @@ def _row(name: str, array: np.ndarray) -> str:
 
 
 def offline_data_save_type(
-    exp_data: list[Any], expert_data_path: str, data_type: str = "naive"
+    exp_data: Items, expert_data_path: str, data_type: str = "naive"
 ) -> None:
     """Write transitions in the form of a type of data set, into the file `saved_path`.
 
@@ -109,4 +111,4 @@ def saved_path(path: str, data_type: str) -> str:
     return path if path.endswith(HDF5_ENDINGS) else f"{os.path.splitext(path)[0]}_demos.hdf5"
 
 
-_SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": write_naive, "hdf5": write_hdf5}
+_SAVERS: dict[str, Callable[[str, Items], None]] = {"naive": write_naive, "hdf5": write_hdf5}

@@ -1,10 +1,10 @@
 """Drawing indices, and the random generator that does it."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+
+from ding.utils.types import SavedState, State
 
 #: Most batches, and numbers, that are drawn at once.
 _MOST_AHEAD = 32
@@ -107,7 +107,7 @@ class Draw:
         points *= total / max(size, 1)
         return points
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Continues with the same draws; the generator as text, as its integers are large."""
         return {
             "generator": json.dumps(self.rng.bit_generator.state),
@@ -117,7 +117,7 @@ class Draw:
             "at": self._at,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: SavedState) -> None:
         self.rng.bit_generator.state = json.loads(state["generator"])
         self._way = state["way"]
         self._n, self._at = int(state["n"]), int(state["at"])

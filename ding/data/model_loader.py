@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import torch
 
 from ding.data.storage_loader import FileStorage, FileStorageLoader
 from ding.torch_utils.data_helper import map_leaves
+from ding.utils.types import State
 
 
 class FileModelLoader(FileStorageLoader):
@@ -54,10 +54,10 @@ class FileModelLoader(FileStorageLoader):
             last.result()
         self._last = self.submit(lambda: callback(super(FileModelLoader, self).save(state)))
 
-    def load(self, storage: FileStorage) -> dict[str, Any]:  # type: ignore[override]
+    def load(self, storage: FileStorage) -> State:  # type: ignore[override]
         """The state of a model, as it was saved."""
         return storage.load()
 
 
-def _copied(leaf: Any) -> Any:
+def _copied(leaf: object) -> object:
     return leaf.detach().to("cpu", copy=True) if isinstance(leaf, torch.Tensor) else leaf

@@ -1,14 +1,12 @@
 """Proportional prioritisation (Schaul et al., 2016, https://arxiv.org/abs/1511.05952)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ding.data.draw import Draw
 from ding.data.ring import Ring
 from ding.utils.errors import DataError
 from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
+from ding.utils.types import SavedState, State, Tree
 
 #: Nothing in the buffer is so unimportant that it is never seen again.
 _LEAST = 1e-5
@@ -147,7 +145,7 @@ class Priorities:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Priorities of all rows, the oldest first."""
         return {
             "values": self.values[self._ring.by_age()],
@@ -155,7 +153,7 @@ class Priorities:
             "equal": self._sum is None,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], slots: np.ndarray) -> None:
+    def load_state_dict(self, state: SavedState, slots: np.ndarray) -> None:
         """Restore priorities; the last rows of the state are in these slots."""
         self.clear()
         self.values[slots] = state["values"][len(state["values"]) - len(slots) :]
@@ -164,7 +162,7 @@ class Priorities:
             self._plant()
 
 
-def checked_priorities(values: Any, n: int) -> np.ndarray:
+def checked_priorities(values: Tree, n: int) -> np.ndarray:
     """Priorities as float64 [n].
 
     Raises:

@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ding.data.chunks import ChunkFacts, chunk_columns
 from ding.data.columns import Columns
 from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, DataError
+from ding.utils.types import SavedState, State
 
 #: Entry of a file: the numbers of its rows.
 _NUMBERS = "__numbers__"
@@ -67,7 +68,7 @@ class RowJournal:
         numbers: np.ndarray,
         row_bytes: int,
         copy: Callable[[np.ndarray], Rows],
-    ) -> list[dict[str, Any]]:
+    ) -> list[State]:
         """Copy the rows that are in no file, to be written by `write`.
 
         Args:
@@ -126,7 +127,7 @@ class RowJournal:
                 if name not in used and _NAME.fullmatch(name):
                     os.remove(os.path.join(self._folder, name))
 
-    def read(self, entries: Sequence[Any]) -> Iterator[tuple[np.ndarray, Columns]]:
+    def read(self, entries: Sequence[SavedState]) -> Iterator[tuple[np.ndarray, Columns]]:
         """The numbers of the rows, int64 ``[n]``, and the rows, of each segment of a state.
 
         Raises:
@@ -150,7 +151,7 @@ class RowJournal:
                 ) from error
             yield numbers, columns
 
-    def adopt(self, entries: Sequence[Any], layout: object) -> None:
+    def adopt(self, entries: Sequence[SavedState], layout: object) -> None:
         """Continue the files of a state that was loaded into a ring of that layout."""
         self._segments = [Segment(**entry) for entry in entries]
         self._layout = layout

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping
 from multiprocessing import RawArray
-from typing import Any
 
 import numpy as np
 
 from ding.data.tree import tree_map
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
 
 
 class ShmBuffer:
@@ -65,27 +65,27 @@ class ShmBufferContainer:
         copy_on_get: As for `ShmBuffer`.
     """
 
-    def __init__(self, dtype: Any, shape: Any, copy_on_get: bool = True) -> None:
+    def __init__(self, dtype: Tree, shape: Tree, copy_on_get: bool = True) -> None:
         self._data = _buffers(dtype, shape, copy_on_get)
         self.shape = shape
 
-    def fill(self, src_arr: Any) -> None:
+    def fill(self, src_arr: Tree) -> None:
         """Copy an array, or a mapping of arrays with the names of the container."""
         _fill(self._data, src_arr)
 
-    def get(self) -> Any:
+    def get(self) -> Tree:
         """The array or the dict of arrays."""
         return tree_map(lambda buffer: buffer.get(), self._data)
 
 
-def _buffers(dtype: Any, shape: Any, copy_on_get: bool) -> Any:
+def _buffers(dtype: Tree, shape: Tree, copy_on_get: bool) -> Tree:
     if not isinstance(shape, Mapping):
         return ShmBuffer(dtype, shape, copy_on_get)
     dtypes = dtype if isinstance(dtype, Mapping) else dict.fromkeys(shape, dtype)
     return {key: _buffers(dtypes[key], part, copy_on_get) for key, part in shape.items()}
 
 
-def _fill(data: Any, given: Any) -> None:
+def _fill(data: Tree, given: Tree) -> None:
     if isinstance(data, ShmBuffer):
         data.fill(given)
         return

@@ -1,16 +1,17 @@
 """How old items are: by the training iteration of the policy that collected them."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ding.data.arrays import Item
 from ding.data.columns import Columns
+from ding.utils.types import Tree
 
 _LATEST = np.iinfo(np.int64).max
 
 
-def as_iters(collect_iter: Any) -> np.ndarray:
+def as_iters(collect_iter: Tree) -> np.ndarray:
     """``collect_iter`` of items as int64: ``[n]``, or one for all of them; -1 where unknown.
 
     Args:
@@ -26,7 +27,7 @@ def as_iters(collect_iter: Any) -> np.ndarray:
     return iters.reshape(len(iters), -1).min(axis=1) if iters.ndim > 1 else iters
 
 
-def oldest_iter(collect_iter: Any) -> int:
+def oldest_iter(collect_iter: Tree) -> int:
     """``collect_iter`` of one item, a number or one for each of its steps; -1 if unknown."""
     if type(collect_iter) is int:
         return collect_iter
@@ -37,7 +38,7 @@ def oldest_iter(collect_iter: Any) -> int:
     return int(np.asarray(collect_iter).min(initial=_LATEST))
 
 
-def iters_of(samples: Any) -> np.ndarray | None:
+def iters_of(samples: Iterable[Item]) -> np.ndarray | None:
     """``collect_iter`` of samples, rows or columns, int64 ``[n]``; None if they have none."""
     columns = samples.columns_or_none() if isinstance(samples, Columns) else None
     if columns is not None:

@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ding.utils.file_helper import read_file, remove_file, save_file
+from ding.utils.types import Tree
 
 _Result = TypeVar("_Result")
 
@@ -20,11 +21,11 @@ class FileStorage:
 
     path: str
 
-    def save(self, data: Any) -> None:
+    def save(self, data: object) -> None:
         """Write it; the file appears at once and whole."""
         save_file(self.path, data)
 
-    def load(self) -> Any:
+    def load(self) -> Tree:
         """Read it.
 
         Raises:
@@ -62,7 +63,7 @@ class FileStorageLoader:
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def save(self, obj: Any) -> FileStorage:
+    def save(self, obj: object) -> FileStorage:
         """Write plain data; returns its place, to be sent to the process that loads it."""
         storage = FileStorage(os.path.join(self._dirname, uuid.uuid4().hex))
         storage.save(obj)
@@ -73,7 +74,7 @@ class FileStorageLoader:
                 remove_file(self._files.pop(0)[1])
         return storage
 
-    def load(self, storage: FileStorage, callback: Callable[[Any], None]) -> Future[None]:
+    def load(self, storage: FileStorage, callback: Callable[[Tree], None]) -> Future[None]:
         """Read in a thread, and call back with the object.
 
         Returns:

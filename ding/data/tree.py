@@ -1,25 +1,29 @@
 """Nested mappings of arrays: the shape of a dict observation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
+from ding.utils.types import Tree
+
+#: Which rows: numbers, flags or a slice.
+Index: TypeAlias = np.ndarray | torch.Tensor | list[int] | slice
 #: Names on the way to a leaf.
 Path = tuple[str, ...]
 #: Asked for first: whether something is a mapping of any kind takes several times as long.
 _ARRAYS = frozenset({np.ndarray, torch.Tensor})
 
 
-def tree_map(fn: Callable[[Any], Any], tree: Any) -> Any:
+def tree_map(fn: Callable[[Tree], object], tree: Tree) -> Tree:
     """Apply ``fn`` to each leaf of nested mappings; a bare array is its own leaf."""
     if type(tree) not in _ARRAYS and isinstance(tree, Mapping):
         return {key: tree_map(fn, value) for key, value in tree.items()}
     return fn(tree)
 
 
-def tree_paths(tree: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def tree_paths(tree: Mapping[str, Tree], path: Path = ()) -> Iterator[tuple[Path, Tree]]:
     """Each leaf with the names on the way to it."""
     for name, value in tree.items():
         if type(value) not in _ARRAYS and isinstance(value, Mapping):
@@ -28,7 +32,7 @@ def tree_paths(tree: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path,
             yield (*path, name), value
 
 
-def tree_leaves(tree: Any) -> Iterator[Any]:
+def tree_leaves(tree: Tree) -> Iterator[Tree]:
     """The leaves; a bare array is its own."""
     if isinstance(tree, Mapping):
         for _, leaf in tree_paths(tree):
@@ -37,19 +41,19 @@ def tree_leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def tree_take(tree: Any, index: Any) -> Any:
+def tree_take(tree: Tree, index: Index | int | tuple[slice, int]) -> Tree:
     """Index each leaf along its first dimension."""
     return tree_map(lambda leaf: leaf[index], tree)
 
 
-def tree_join(fn: Callable[[list[Any]], Any], trees: Sequence[Any]) -> Any:
+def tree_join(fn: Callable[[list[Tree]], object], trees: Sequence[Tree]) -> Tree:
     """Apply ``fn`` to the leaves that trees of one structure have in each place."""
     if isinstance(trees[0], Mapping):
         return {key: tree_join(fn, [tree[key] for tree in trees]) for key in trees[0]}
     return fn(list(trees))
 
 
-def tree_rows(tree: Any) -> list[Any]:
+def tree_rows(tree: Tree) -> list[Tree]:
     """A tree for each index of the leaves' first dimension."""
     if isinstance(tree, Mapping):
         parts = [tree_rows(part) for part in tree.values()]
@@ -57,7 +61,7 @@ def tree_rows(tree: Any) -> list[Any]:
     return list(tree)
 
 
-def tree_length(tree: Any) -> int:
+def tree_length(tree: Tree) -> int:
     """Length of the first leaf's first dimension."""
     while type(tree) not in _ARRAYS and isinstance(tree, Mapping):
         tree = next(iter(tree.values()))

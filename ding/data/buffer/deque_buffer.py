@@ -4,8 +4,8 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from ding.data.arrays import Item, Row
 from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
@@ -15,9 +15,9 @@ from ding.utils.file_helper import read_file, save_file
 class BufferedData:
     """An item, the index it is known by, and what is noted about it."""
 
-    data: Any
+    data: Item
     index: str
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: Row = field(default_factory=dict)
 
 
 class DequeBuffer:
@@ -43,7 +43,7 @@ class DequeBuffer:
         self._items: OrderedDict[str, BufferedData] = OrderedDict()
         self._draw = Draw()
 
-    def push(self, data: Any, meta: dict[str, Any] | None = None) -> BufferedData:
+    def push(self, data: Item, meta: Row | None = None) -> BufferedData:
         """Store one item."""
         item = BufferedData(data, uuid.uuid4().hex, dict(meta or {}))
         self._items[item.index] = item
@@ -83,7 +83,7 @@ class DequeBuffer:
         draw = self._draw.any if replace else self._draw.distinct
         return [pool[i] for i in draw(len(pool), size).tolist()]
 
-    def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
+    def update(self, index: str, data: Item = None, meta: Row | None = None) -> bool:
         """Replace an item's data, its metadata, or both; False if it is no longer there."""
         item = self._items.get(index)
         if item is None:

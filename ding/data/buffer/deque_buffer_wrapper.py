@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from ding.data.arrays import IdColumn, Items, State
+from ding.data.arrays import IdColumn, Item, Items, State
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
@@ -79,7 +78,7 @@ class DequeBufferWrapper(PrioritisedBuffer):
         part = min(cur_iter / max(self._cfg.IS_weight_anneal_train_iter, 1), 1.0)
         return first + (1.0 - first) * part
 
-    def update(self, info: Mapping[str, Any]) -> None:
+    def update(self, info: Mapping[str, Item]) -> None:
         """Set the priorities of sampled items, if the config has ``priority``.
 
         Raises:

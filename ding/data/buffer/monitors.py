@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from logging import Logger
-from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.arrays import Item
 from ding.utils import durations
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.file_helper import remove_file
@@ -97,7 +97,7 @@ class SampledDataAttrMonitor(LoggedModel[BaseTime]):
         for name, (_, kind) in _FIGURES.items():
             self.register_attribute_value(kind, name, self._reducer(name, _REDUCE[kind]))
 
-    def _reducer(self, name: str, reduce: Callable[[Any], Any]) -> Callable[[], float]:
+    def _reducer(self, name: str, reduce: Callable[..., np.floating]) -> Callable[[], float]:
         def value() -> float:
             # Not the one that was replaced when the span began.
             spans = self.range_values[name]()
@@ -113,10 +113,14 @@ _FIGURES = {
     for name, value in vars(SampledDataAttrMonitor).items()
     if isinstance(value, LoggedValue)
 }
-_REDUCE: dict[str, Callable[[Any], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}
+_REDUCE: dict[str, Callable[..., np.floating]] = {
+    "max": np.max,
+    "min": np.min,
+    "avg": np.mean,
+}
 
 
-def summarise_samples(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def summarise_samples(samples: Sequence[Mapping[str, Item]]) -> dict[str, float]:
     """The figures of `SampledDataAttrMonitor` over these samples, each with its columns."""
     columns = {column for column, _ in _FIGURES.values()}
     values = {name: np.concatenate([sample[name] for sample in samples]) for name in columns}
@@ -213,7 +217,7 @@ class UsedDataRemover:
             if thread.is_alive():  # a disk that hangs
                 _logger.warning("some files of used data may be left: removing them takes too long")
 
-    def add_used_data(self, data: Any) -> None:
+    def add_used_data(self, data: Item) -> None:
         """Queue an item's file; an item without ``data_id`` has none."""
         if isinstance(data, Mapping) and isinstance(data.get("data_id"), str):
             self._queue.put(data["data_id"])

@@ -1,7 +1,6 @@
 """What the buffers share whose items have a priority and a number that they are known by."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class PrioritisedBuffer(RingBuffer):
         self._collect_iter[where] = iters if kept is None or not iters.ndim else iters[kept]
         return slots, kept
 
-    def update(self, info: Mapping[str, Any]) -> None:
+    def update(self, info: Mapping[str, Item]) -> None:
         """Give sampled items new priorities.
 
         Items that have been replaced or removed since are passed over.

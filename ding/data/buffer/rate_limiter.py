@@ -4,9 +4,9 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ding.utils.errors import ConfigError
+from ding.utils.types import Settings
 
 #: Batches that a learner may be ahead of collectors, or behind them, if no tolerance is given.
 _BATCHES = 32
@@ -158,7 +158,7 @@ class ThruputController:
         cfg: ``push_sample_rate_limit.max``, ``.min`` and ``window_seconds``.
     """
 
-    def __init__(self, cfg: Mapping[str, Any]) -> None:
+    def __init__(self, cfg: Settings) -> None:
         self._least, self._most = _bounds({"thruput_controller": cfg})
         ratio = SampleRatio(self._least, 0.0, 0, "", self._most, float(cfg["window_seconds"]))
         self._limiter = RateLimiter(ratio)
@@ -204,7 +204,7 @@ class ThruputController:
 
 
 def sample_ratio(
-    policy: Mapping[str, Any], samples_per_insert: Any = "auto", tolerance: Any = None
+    policy: Settings, samples_per_insert: object = "auto", tolerance: object = None
 ) -> SampleRatio | None:
     """The ratio for a policy's buffer; ``None`` if nothing is to be kept to.
 
@@ -256,14 +256,14 @@ def sample_ratio(
     return SampleRatio(ratio, _positive("samples_per_insert_tolerance", tolerance), size, origin)
 
 
-def _bounds(buffer: Mapping[str, Any]) -> tuple[float, float]:
+def _bounds(buffer: Settings) -> tuple[float, float]:
     """The least and the largest number of draws per sample that a buffer's config allows."""
     limit = (buffer.get("thruput_controller") or {}).get("push_sample_rate_limit") or {}
     most_pushed, least_pushed = float(limit.get("max", math.inf)), float(limit.get("min", 0.0))
     return 1 / max(most_pushed, 1e-9), 1 / least_pushed if least_pushed > 0 else math.inf
 
 
-def _positive(name: str, value: Any) -> float:
+def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         expected = "a positive number, 'auto' or None" if "tol" not in name else "a positive number"
         raise ConfigError(f"system_config.coordinator.{name} is {value!r}: expected {expected}")

@@ -4,7 +4,7 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from easydict import EasyDict
@@ -34,7 +34,7 @@ class IBuffer(Configurable, ABC):
         """Store one item, or each item of a list (``Columns`` are a list of rows)."""
 
     @abstractmethod
-    def update(self, info: Mapping[str, Any]) -> None:
+    def update(self, info: Mapping[str, Item]) -> None:
         """Take in what learning found out about sampled items, such as their priorities."""
 
     @abstractmethod
