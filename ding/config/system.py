@@ -24,11 +24,7 @@ DEFAULT_ENGINE = "flask_fs"
 _COMM = {"comm_collector": COMM_COLLECTOR_REGISTRY, "comm_learner": COMM_LEARNER_REGISTRY}
 _WHERE = "system_config.engine"
 #: What holds for the coordinator, with defaults.
-COORDINATOR_DEFAULTS: SettingsDict = {
-    **Coordinator.default_config(),
-    "host": None,
-    "port": "auto",
-}
+COORDINATOR_DEFAULTS: SettingsDict = {**Coordinator.default_config(), "host": None, "port": "auto"}
 COORDINATOR_DEFAULTS.pop("cfg_type")
 SYSTEM_DEFAULTS: SettingsDict = {
     "coordinator": COORDINATOR_DEFAULTS,
@@ -72,10 +68,7 @@ _TYPES = {
 
 
 def complete_system(
-    system: Settings,
-    main: Settings,
-    notes: Notes,
-    strict: bool | Collection[str] = False,
+    system: Settings, main: Settings, notes: Notes, strict: bool | Collection[str] = False
 ) -> EasyDict:
     """Check what a user wrote in ``system_config`` and complete it with defaults.
 

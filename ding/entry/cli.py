@@ -147,10 +147,7 @@ class _Group(Sectioned, click.Group):
 
 @click.group(
     cls=_Group,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=_EXAMPLES,
     no_args_is_help=True,
     invoke_without_command=True,
@@ -239,10 +236,7 @@ def init(
 
 @main.command(cls=Sectioned)
 @click.argument("run", type=click.Path())
-@run_options(
-    *_COMMON,
-    without=_OF_NEW_RUNS,
-)
+@run_options(*_COMMON, without=_OF_NEW_RUNS)
 @click.pass_context
 def resume(ctx: click.Context, run: str, **options: object) -> None:
     """Continue the run in the folder RUN.
@@ -262,8 +256,7 @@ def resume(ctx: click.Context, run: str, **options: object) -> None:
 
 @main.command(cls=Sectioned, rare=RARE[:1])
 @run_options(
-    *(*_COMMON, *RARE[:1]),
-    without=("mode", "env_id", "policy", "replay_path", "load_path"),
+    *(*_COMMON, *RARE[:1]), without=("mode", "env_id", "policy", "replay_path", "load_path")
 )
 @click.pass_context
 def parallel(ctx: click.Context, **options: object) -> None:
@@ -301,11 +294,7 @@ def dist(ctx: click.Context, **options: object) -> None:
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
               help="Set a key of the config; may be given several times.")  # fmt: skip
 def evaluate(
-    name: str,
-    seed: int,
-    episodes: int | None,
-    replay_path: str | None,
-    settings: tuple[str, ...],
+    name: str, seed: int, episodes: int | None, replay_path: str | None, settings: tuple[str, ...]
 ) -> None:
     """Evaluate a run's best policy, or one of the zoo.
 

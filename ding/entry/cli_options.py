@@ -345,10 +345,7 @@ def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str
     )
     yield given >= {"plain", "quiet"}, "--plain and --quiet exclude each other"
     yield given >= {"jobs", "resume"}, "--jobs is for new runs, not --resume"
-    yield (
-        is_dist and "module" not in given,
-        f"-m dist needs one of -M {'|'.join(MODULES)}",
-    )
+    yield (is_dist and "module" not in given, f"-m dist needs one of -M {'|'.join(MODULES)}")
     yield (
         "module" in given and "config" not in given,
         "-m dist needs a config file (-c); for parts, the one that -M config wrote",

@@ -30,11 +30,7 @@ from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import OnPolicyPipeline, SerialPipeline
 from ding.entry.serial_entry_bco import ObservationPipeline
 from ding.entry.serial_entry_dqfd import DemonstrationPipeline, SQILPipeline
-from ding.entry.serial_entry_offline import (
-    CloningPipeline,
-    OfflinePipeline,
-    TrajectoryPipeline,
-)
+from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline, TrajectoryPipeline
 from ding.entry.serial_entry_reward_model import (
     GailPipeline,
     GuidedCostPipeline,

@@ -194,12 +194,7 @@ class SerialPipeline:
         with (
             serial_folder(cfg) as begin,
             RunLog(
-                cfg.exp_name,
-                starts=True,
-                config=cfg,
-                seed=cfg.seed,
-                mode=self.mode,
-                **notes.facts,
+                cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, mode=self.mode, **notes.facts
             ) as log,
             Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
             RunWatch(stop, cfg.env.manager, env_num, log) as watch,

@@ -12,12 +12,7 @@ from ding.entry.expert import ExpertPipeline, bare
 from ding.entry.run.serial import SerialRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
-from ding.reward_model.base_reward_model import (
-    BaseRewardModel,
-    RecentSteps,
-    Transitions,
-    shapes_of,
-)
+from ding.reward_model.base_reward_model import BaseRewardModel, RecentSteps, Transitions, shapes_of
 from ding.utils import deep_merge_dicts
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
@@ -96,8 +91,7 @@ class ObservationPipeline(ExpertPipeline):
         count = cfg.collect.get("n_sample") or cfg.collect.n_episode
         first = EasyDict(cfg, random_collect_size=round(count / self.cfg.bco.alpha))
         random_collect(
-            *(first, parts.policy, parts.collector, parts.collector_env, parts.commander),
-            _Unkept(),
+            *(first, parts.policy, parts.collector, parts.collector_env, parts.commander), _Unkept()
         )
 
     def round(self, parts: Components, run: SerialRun) -> None:

@@ -20,12 +20,7 @@ _BOUNDED = ("regression", "reparameterization")
 _TOLERANCE = 1e-4
 
 
-def check_transitions(
-    data: Items,
-    required: Sequence[str],
-    policy: Settings,
-    source: str,
-) -> None:
+def check_transitions(data: Items, required: Sequence[str], policy: Settings, source: str) -> None:
     """Compare a data set with what a policy needs.
 
     What cannot be compared passes: observations of several arrays, hybrid actions, rows of shapes

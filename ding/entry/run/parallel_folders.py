@@ -10,12 +10,7 @@ from easydict import EasyDict
 
 from ding.config.system import has_own_engine
 from ding.data.chunks import chunk_pattern
-from ding.entry.run.folder import (
-    RECORD_FILE,
-    clean_run_folder,
-    naming_errors,
-    taken_folder,
-)
+from ding.entry.run.folder import RECORD_FILE, clean_run_folder, naming_errors, taken_folder
 from ding.entry.run.status import COORDINATOR_FILE, coordinator_address, is_answering
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError

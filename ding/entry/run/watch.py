@@ -90,13 +90,7 @@ class RunWatch:
         run: What is watched; ``None`` as long as its parts are being built.
     """
 
-    def __init__(
-        self,
-        stop: RunStop,
-        manager_cfg: Settings,
-        env_num: int,
-        log: RunLog,
-    ) -> None:
+    def __init__(self, stop: RunStop, manager_cfg: Settings, env_num: int, log: RunLog) -> None:
         self._stop = stop
         self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
         self._env_num = env_num
