@@ -44,6 +44,7 @@ from ding.worker.engines.ray_worker import (
     Files,
     Life,
     Location,
+    News,
     Parcel,
     RayWorker,
     Reply,
@@ -370,7 +371,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _take(self, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef) -> Files:
         """Take in what came with an answer; returns what was written."""
-        news = reply.news
+        news = reply.news or News()
         with self._lock:
             for name, size in news.chunks.items():
                 self._samples[name] = Location(freight, name, size)

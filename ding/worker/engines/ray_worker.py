@@ -115,7 +115,7 @@ class Reply:
 
     answer: object
     failure: ErrorReport | None
-    news: News
+    news: News | None  # as most answers have none, and an empty one has to be packed
     files: int
 
 
@@ -304,12 +304,12 @@ class WorkerStore:
 
     # What the actor calls
 
-    def take(self) -> tuple[News, Mapping[str, np.ndarray]]:
+    def take(self) -> tuple[News | None, Mapping[str, np.ndarray]]:
         """What is new since the last call, and the freight."""
         with self._lock:
-            new = self._news, self._freight
+            news, freight = self._news, self._freight
             self._news, self._freight = News(), {}
-        return new
+        return (None if news == News() else news), freight
 
     def forget(self) -> None:
         """The driver has died, and with it what it owned."""
