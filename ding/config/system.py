@@ -163,19 +163,15 @@ def team_of(name: str, system: Settings) -> str | None:
     per_learner = processes_per_learner(system)
     if kind_of(name) != "learner" or per_learner == 1:
         return None
-    return f"learner_aggregator{rank_of(name, system)[0]}"
-
-
-def rank_of(name: str, system: Settings) -> tuple[int, int]:
-    """Which learner a process belongs to, and its rank there."""
-    return divmod(int(name.removeprefix("learner")), processes_per_learner(system))
+    return f"learner_aggregator{int(name.removeprefix('learner')) // per_learner}"
 
 
 def place_in_team(name: str, system: Settings) -> tuple[int, int]:
     """The rank of a worker's process within its learner, and the number of processes."""
     if team_of(name, system) is None:
         return 0, 1
-    return rank_of(name, system)[1], processes_per_learner(system)
+    size = processes_per_learner(system)
+    return int(name.removeprefix("learner")) % size, size
 
 
 def kind_of(name: str) -> str:

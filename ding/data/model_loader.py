@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import torch
 
 from ding.data.storage_loader import FileStorage, FileStorageLoader
-from ding.torch_utils.data_helper import map_leaves
+from ding.torch_utils.data_helper import cpu_copy, map_leaves
 from ding.utils.types import State
 
 
@@ -48,7 +48,7 @@ class FileModelLoader(FileStorageLoader):
             Exception: From writing the state before, or from its callback.
         """
         # On the CPU, and a copy: the model is trained on while it is being written.
-        state = map_leaves(_copied, dict(self._model.state_dict()))
+        state = map_leaves(cpu_copy, dict(self._model.state_dict()))
         if self._last is not None and self._last.done():
             last, self._last = self._last, None
             last.result()
@@ -57,7 +57,3 @@ class FileModelLoader(FileStorageLoader):
     def load(self, storage: FileStorage) -> State:  # type: ignore[override]
         """The state of a model, as it was saved."""
         return storage.load()
-
-
-def _copied(leaf: object) -> object:
-    return leaf.detach().to("cpu", copy=True) if isinstance(leaf, torch.Tensor) else leaf

@@ -12,7 +12,6 @@ from ding.config.compile_parallel import complete_parallel, place_parts
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names
-from ding.config.utils import is_local
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
@@ -25,7 +24,6 @@ from ding.utils.console import say
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import KEY_FILE, KEY_VARIABLE, make_run_key, read_run_key
-from ding.utils.system_helper import own_address
 from ding.worker.engines.http_worker import ask_for_entry
 from ding.worker.messages import Kind
 
@@ -237,12 +235,10 @@ def launch(
         say(f"{name or module}: nothing to do, a learner's processes join the coordinator")
         return
     elif module == "spawn_learner":
-        _find_own_address(config)
         ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
         say(f"{name or 'learner'}: {ending}")
     else:
         entry = _entry_of(config, module, name)
-        _find_own_address(config)
         _place(entry, host, port)
         ending = _run_worker(config, entry.name, make_run_key(config.main.exp_name))
     ending.raise_if_bad()
@@ -271,9 +267,7 @@ def _place(entry: EasyDict, host: str | None, port: int | None) -> None:
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
     system = config.system
     if name and name not in system and kind_of(name) == kind and kind in _FURTHER:
-        first = worker_of(config, kind, None)
-        if not first.get("multi_gpu"):  # else it has no rank
-            system[name] = {**first, "name": name, "port": "auto"}
+        system[name] = {**worker_of(config, kind, None), "name": name, "port": "auto"}
     entry = worker_of(config, kind, name)
     # The coordinator of a run on one machine, or one that chooses its port.
     if system.coordinator.port in (None, "auto", 0):
@@ -295,25 +289,6 @@ def read_part(
     config.main.seed = config.main.seed if seed is None else seed
     config.system.logs = {"total": total_log, "flask": not disable_flask_log}
     return config
-
-
-def _find_own_address(config: EasyDict) -> None:
-    """Let workers on another host than the coordinator's listen where that reaches them."""
-    coordinator = config.system.coordinator
-    if is_local(coordinator.host):
-        return
-    for name in worker_names(config.main, config.system):
-        entry = config.system[name]
-        if is_local(entry.host) and entry.coordinator:
-            entry.host = _own_host(*entry.coordinator)
-
-
-def _own_host(host: str, port: int) -> str:
-    """The address of this host on the way to another one."""
-    try:
-        return own_address(host, int(port))
-    except OSError as error:
-        raise ConfigError(f"the coordinator at {host!r} cannot be reached: {error}") from error
 
 
 # ---------------------------------------------------------------------- workers without a config
@@ -348,8 +323,7 @@ def join(host: str, port: int, kind: Kind, name: str | None = None, folder: str 
     if not os.path.isdir(exp_name):
         raise ConfigError(f"this host has no folder {exp_name}, which workers of a run share")
     name = next(part for part in config.system if kind_of(part) == kind)
-    entry = config.system[name]
-    entry.update(coordinator=[host, port], host=None if is_local(host) else _own_host(host, port))
+    config.system[name].coordinator = [host, port]
     say(f"{name} joins {host}:{port}")
     _run_worker(config, name, key).raise_if_bad()
 

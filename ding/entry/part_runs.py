@@ -15,6 +15,7 @@ from ding.config.system import (
     team_of,
     worker_names,
 )
+from ding.config.utils import LOOPBACK, is_local, reachable
 from ding.entry.part_process import PartHandle, Up, run_part
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopSignal, heard_at_once
@@ -28,6 +29,7 @@ from ding.utils.errors import ConfigError
 from ding.utils.log_helper import set_logs
 from ding.utils.run_log import RunLog
 from ding.utils.settings import at
+from ding.utils.system_helper import own_address
 from ding.worker import Coordinator
 from ding.worker.comm_worker import build_service, make_service
 from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
@@ -101,7 +103,7 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
         How it ended; `RELEASED` if the coordinator let it go.
     """
     entry = config.system[name]
-    entry.run_key = key
+    entry.run_key, entry.host = key, _host_of(entry)
     spec = worker_spec(config, name)
     spec.settle_process()
     worker = make_service(spec.kind, entry)
@@ -117,6 +119,20 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
         asked = Ending("failed", str(failed))
         say(f"{name}: {failed}", to_stderr=True)
     return asked or RELEASED
+
+
+def _host_of(entry: EasyDict) -> str | None:
+    """Where a worker listens: where its config says, else where others have to reach it."""
+    host, coordinator = entry.get("host"), entry.get("coordinator")
+    if coordinator is None or reachable(host) != LOOPBACK:
+        return host
+    if is_local(coordinator[0]) and not entry.get("multi_gpu"):
+        return host
+    try:
+        return own_address(reachable(coordinator[0]), int(coordinator[1]))
+    except OSError as error:
+        cause = f"the coordinator at {coordinator[0]!r} cannot be reached: {error}"
+        raise ConfigError(cause) from error
 
 
 def output_path(exp_name: str, name: str) -> str:

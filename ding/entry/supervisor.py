@@ -8,7 +8,7 @@ from functools import partial
 
 from easydict import EasyDict
 
-from ding.config.system import kind_of, rank_of, worker_names
+from ding.config.system import kind_of, place_in_team, worker_names
 from ding.config.utils import OPEN_PORTS, reachable
 from ding.entry.part_process import (
     Died,
@@ -252,5 +252,6 @@ def _ranks_of(config: EasyDict, name: str | None) -> list[str]:
     learners = [n for n in worker_names(config.main, system) if kind_of(n) == "learner"]
     if name not in (None, *learners):
         raise ConfigError(f"the config has no learner {name!r}; it has {', '.join(learners)}")
-    index = rank_of(name or learners[0], system)[0]
-    return [n for n in learners if rank_of(n, system)[0] == index]
+    rank, size = place_in_team(name or learners[0], system)
+    first = learners.index(name or learners[0]) - rank
+    return learners[first : first + size]

@@ -80,6 +80,11 @@ def to_device(item: object, device: str, ignore_keys: list[str] = []) -> Tree:
     return _changed(lambda leaf: leaf.to(device), movable, item, "to_device", ignore_keys)
 
 
+def cpu_copy(leaf: object) -> object:
+    """A copy of a tensor on the CPU that later updates do not change; another leaf stays."""
+    return leaf.detach().to("cpu", copy=True) if isinstance(leaf, torch.Tensor) else leaf
+
+
 def to_dtype(item: object, dtype: torch.dtype) -> Tree:
     """Cast tensors to ``dtype``; other leaves stay."""
     return _changed(lambda leaf: leaf.to(dtype), torch.Tensor, item, "to_dtype")

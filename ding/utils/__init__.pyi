@@ -86,7 +86,6 @@ from .pytorch_ddp_dist_helper import (
     get_group as get_group,
     get_rank as get_rank,
     get_world_size as get_world_size,
-    launched_as as launched_as,
     reduce_data as reduce_data,
     to_ddp_config as to_ddp_config,
 )

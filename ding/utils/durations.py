@@ -212,8 +212,7 @@ AGGREGATOR_START = 34.0
 #: Wait for missing learners when a task starts.
 AGGREGATOR_GATHER = 18.0
 AGGREGATOR_CLOSE = 15.0
-#: Ending the other learners' tasks after a failure, and looking for its root cause: a process that
-#: died may show by missing signs of life alone.
+#: Ending the other learners' tasks after a failure; finding which one died, without a sign of life.
 TEAM_ABORT = 16.0
 ROOT_CAUSE_WAIT = 5.0
 

@@ -163,9 +163,8 @@ def dist_init(
     import torch
     import torch.distributed as dist
 
-    launched_rank, launched_size = launched_as()
-    rank = launched_rank if rank is None else rank
-    world_size = launched_size if world_size is None else world_size
+    rank = _setting("RANK", "SLURM_PROCID", 0) if rank is None else rank
+    world_size = _setting("WORLD_SIZE", "SLURM_NTASKS", 1) if world_size is None else world_size
     if world_size == 1:
         return 0, 1
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
@@ -230,12 +229,6 @@ def listen_at(host: str, port: int = 0) -> socket.socket:
             raise
         # The others reach this one under an address that is not its own.
         return socket.create_server(("", port), family=family, backlog=2048)
-
-
-def launched_as() -> tuple[int, int]:
-    """Rank and number of processes, as ``torchrun`` or Slurm says in the environment."""
-    rank = _setting("RANK", "SLURM_PROCID", 0)
-    return rank, _setting("WORLD_SIZE", "SLURM_NTASKS", 1)
 
 
 def dist_finalize() -> None:

@@ -174,15 +174,15 @@ def test_processes_of_a_learner_are_started_one_by_one(parts):
     """Each could be on another host: they meet at the address that the first announces."""
     path = prepare(hosts=("127.0.0.2", None, None), learner_gpu_num=2)
     host, port = "127.0.0.2", read_compiled(path).system.coordinator.port
-    with pytest.raises(ConfigError, match="no learner named 'learner2'; it has learner0, learner1"):
-        dist_launch_learner(path, 0, None, name="learner2")
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    parts.start("stray", dist_launch_learner, path, 0, None, name="learner7")
     parts.start("unnamed", join, host, port, "learner", None, "run")
     parts.start("learner0", dist_launch_learner, path, 0, None, name="learner0")
     parts.start("learner1", join, host, port, "learner", "learner1", "run")
-    status, line = parts.end("unnamed")
-    assert status == 1
-    assert "learners of this run are learner0, learner1: choose one by --name" in line
+    for name, rank in (("stray", "learner7"), ("unnamed", "learner2")):
+        status, line = parts.end(name)
+        assert status == 1
+        assert f"the learners of this run are learner0, learner1; it has no {rank}" in line
     parts.start("collector", dist_launch_collector, path, 0, None)
     for name in ("coordinator", "learner0", "learner1", "collector"):
         assert parts.end(name)[0] == 0, (name, parts.text(name))

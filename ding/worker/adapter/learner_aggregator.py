@@ -94,10 +94,6 @@ class LearnerAggregator(LearnerTeam):
         """Deal out what came, as much to one learner as to the other, and merge the results."""
         return self._answer_named("learner_learn_task", task)
 
-    def deal_with_learner_close(self, task: Mapping[str, object]) -> Json:
-        """End the task at every learner."""
-        return self._answer_named("learner_close_task", task)
-
     def _answer_named(self, name: str, task: Mapping[str, object]) -> Json:
         return self._answer_json(request_from_json("learner", {**task, "name": name}))
 

@@ -273,26 +273,16 @@ class LearnerTeam(CommWorker):
         if not _is_of_group(failure):
             return failure
         deadline = time.monotonic() + durations.ROOT_CAUSE_WAIT
-        for name, future in asked.items():
+        for future in asked.values():
             wait([future], max(0.0, deadline - time.monotonic()))
             error = future.exception() if future.done() else None
             if isinstance(error, TaskFail) and not _is_of_group(error):
                 return error
-            if future.done() and error is None and not self._lives(name):
-                return _fail("LearnerLost", name, "its process has ended")
+        with self._changed:  # or one that had answered has ended since
+            self._changed.wait_for(self.missing, max(0.0, deadline - time.monotonic()))
+            for name in self.missing():
+                return _fail("LearnerLost", name, self._causes.get(name, "it left"))
         return failure
-
-    def _lives(self, name: str) -> bool:
-        arrival = self._there.get(name)
-        if arrival is None:
-            return False
-        try:
-            arrival.peer.ask(ResourceRequest(), durations.ROOT_CAUSE_WAIT)
-        except WorkerLost:
-            return False
-        except WorkerFailed:
-            pass  # it is busy, but connected
-        return True
 
     # ------------------------------------------------------------------ as one worker of a control
 

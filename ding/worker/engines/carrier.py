@@ -159,6 +159,9 @@ class WorkerTable(Protocol):
     def names(self) -> Iterable[str]:
         """The names of all workers, including those that have not joined yet."""
 
+    def objection(self, name: str) -> str | None:
+        """Why no worker of a name may join, if there is a reason."""
+
     def adopt(self, kind: Kind, name: str, handle: Any) -> bool:
         """A worker has come, perhaps again; whether it is wanted."""
 

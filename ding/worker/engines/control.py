@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from ding.interaction.base.service import HttpService
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import DataError
 from ding.utils.processes import AfterDeath, Restarts
 from ding.utils.sent_files import FileChange
 from ding.worker.adapter.learner_team import LearnerTeam
@@ -110,19 +110,19 @@ class RunControl:
         with self._lock:
             return list(self._lives)
 
-    def adopt(self, kind: Kind, name: str, handle: object) -> bool:
-        """A worker has joined, perhaps again; whether it is wanted.
+    def objection(self, name: str) -> str | None:
+        """Why no worker of a name may join: it has no rank where learners train together."""
+        ranks = [one for team in self._teams.values() for one in team.names]
+        if not ranks or name in ranks or not re.fullmatch(r"learner\d+", name):
+            return None
+        return f"the learners of this run are {', '.join(ranks)}; it has no {name}"
 
-        Raises:
-            ConfigError: It has no rank among the processes that train together.
-        """
+    def adopt(self, kind: Kind, name: str, handle: object) -> bool:
+        """A worker has joined, perhaps again; whether it is wanted."""
         with self._lock:
             if self.closing.is_set():
                 return False
             life = self._lives.get(name)
-            if life is None and self._teams and re.fullmatch(r"learner\d+", name):
-                ranks = ", ".join(one for team in self._teams.values() for one in team.names)
-                raise ConfigError(f"the learners of this run are {ranks}; it has no {name}")
             if life is None or not life.take(handle):
                 spec = WorkerSpec(name, kind, built_elsewhere)
                 life = self._lives[name] = _Life(self, spec, joined=handle, is_guest=True)

@@ -105,9 +105,6 @@ def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> M
     first = system.get(f"{kind}0")
     if first is None or not re.fullmatch(rf"{kind}\d+", name):
         raise ConfigError(f"expected a worker's name, such as {kind}7, got {name!r}")
-    if first.get("multi_gpu") and name not in system:
-        ranks = ", ".join(known for known in system if re.fullmatch(rf"{kind}\d+", known))
-        raise ConfigError(f"{kind}s of this run are {ranks}: choose one by --name, not {name}")
     entry = {**first, "name": name, "host": None, "port": "auto", "run_key": None}
     for path in ("exp_name", "path_data", "path_policy"):
         entry[path] = os.path.abspath(entry[path])
@@ -298,6 +295,8 @@ class HttpWorkers(Workers[Remote]):
     def _join(self, message: JoinMessage) -> None:
         """Connect to a worker that has joined; it takes the place of another one of its name."""
         name, address = message.name, (message.host, message.port)
+        if cause := self._table.objection(name):
+            raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
         old = self._remotes.get(name)
         if old is not None:
             _check_replacement(old, message)
@@ -311,12 +310,7 @@ class HttpWorkers(Workers[Remote]):
             _logger.debug(cause)
             status = HTTPStatus.FAILED_DEPENDENCY
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
-        try:
-            is_wanted = self._table.adopt(message.kind, name, remote)
-        except ConfigError as err:
-            remote.connection.disconnect_now()
-            raise refusal(Code.TASK_DATA_INVALID, str(err), HTTPStatus.CONFLICT) from err
-        if not is_wanted:
+        if not self._table.adopt(message.kind, name, remote):
             remote.connection.disconnect_now()
             raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
 

@@ -13,12 +13,11 @@ from easydict import EasyDict
 
 from ding.data import Columns
 from ding.envs.running_statistics import merged
-from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE, GLOBAL_HOST, LOCAL_HOST
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE, LOCAL_HOST
 from ding.policy import create_policy
 from ding.torch_utils.model_helper import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
 from ding.utils.errors import ConfigError, DingError
-from ding.utils.system_helper import own_address
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
@@ -29,7 +28,6 @@ from ding.worker.learner.comm.policy_publisher import (
     SendPolicyHook,
     Version,
 )
-from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import (
     LearnerTaskInfo,
     LearnInfo,
@@ -54,8 +52,6 @@ from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
-#: Hosts of a config that do not name an address for others.
-_UNNAMED = (None, "", "localhost", LOCAL_HOST, GLOBAL_HOST)
 
 
 class BaseCommLearner(CommWorker):
@@ -125,7 +121,7 @@ class BaseCommLearner(CommWorker):
         priorities = learn_info.get("priority_info") if task.info.policy.get("priority") else None
         if task.replay is not None and isinstance(priorities, Mapping):
             task.replay.update(priorities)
-        task.report.add(learn_info)
+        task.add(learn_info)
 
     @property
     @abstractmethod
@@ -180,8 +176,8 @@ class BaseCommLearner(CommWorker):
         if task.replay is None:
             name, info = task.info.buffer_id or "", task.info
             replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
-            if task.replay_state is not None:
-                replay.load_state_dict(task.replay_state)
+            if task.keeper.replay_state is not None:
+                replay.load_state_dict(task.keeper.replay_state)
             task.replay = self.replays[name] = replay
         rewards = task.learner.reward_model
         task.replay.rewards = rewards if isinstance(rewards, ChunkRewards) else None
@@ -190,7 +186,7 @@ class BaseCommLearner(CommWorker):
     def _answer_in_task(self, request: Request[Answer]) -> object:
         match request:
             case OpenMeeting():
-                return self._group.open(self._own_host())
+                return self._group.open(str(self._cfg.get("host") or LOCAL_HOST))
             case DemandRequest():
                 return self._demand(request)
             case TrainRequest():
@@ -215,6 +211,7 @@ class BaseCommLearner(CommWorker):
                 self._cfg,
                 self.send_policy,
                 self._is_in_touch,
+                self.stores.artifacts,
                 self._group.leave if self._world_size > 1 else None,
             )
             with self._lock:
@@ -243,20 +240,13 @@ class BaseCommLearner(CommWorker):
         info = task.info
         self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
         task.replay = self.replays.get(info.buffer_id or "")
-        keeper = StateKeeper(
-            self.stores.artifacts,
-            info.artifact(),
-            task.report.warn,
-            self._rank == 0,
-            lambda: None if task.replay is None else task.replay.state_dict(),
-        )
         if info.meeting is not None and self._multi_gpu:
             self._group.meet(info.meeting)
         learner = self._create_learner(vars(info), self._batches(task))
         learner.send_policy = task.send_policy  # type: ignore[attr-defined]
         for hook in self.hooks4call:
             learner.register_hook(hook)
-        task.start(learner, keeper)
+        task.start(learner)
 
     def _demand(self, request: DemandRequest) -> Demand:
         task = self._require_task()
@@ -368,13 +358,6 @@ class BaseCommLearner(CommWorker):
         self._group.close()
         for replay in self.replays.values():
             replay.close()
-
-    def _own_host(self) -> str:
-        """The address at which others reach this host."""
-        host, coordinator = self._cfg.get("host"), self._cfg.get("coordinator")
-        if host not in _UNNAMED:
-            return str(host)
-        return own_address(coordinator[0] or LOCAL_HOST) if coordinator else LOCAL_HOST
 
     def _is_in_touch(self) -> bool:
         """Whether the coordinator probably still uses this learner, and not another one."""

@@ -27,7 +27,8 @@ class LearnerGroup:
 
     def open(self, host: str) -> Meeting:
         """As rank 0, listen for the others at an address of this host."""
-        self._close_listener()
+        if self._listener is not None:
+            self._listener.close()
         try:
             self._listener = listen_at(host)
         except OSError as error:
@@ -38,11 +39,11 @@ class LearnerGroup:
         """Wait for the other ranks, and form a group with them."""
         _check_environment(meeting)
         dist_finalize()
-        host, port, rank, size = meeting.host, meeting.port, meeting.rank, len(meeting.learners)
         self._store = self._reach_store(meeting)
         self._wait_for_others(meeting)
+        place = meeting.rank, len(meeting.learners)
         limit = timedelta(seconds=durations.GROUP_REDUCTION)
-        dist_init("nccl", host, str(port), rank, size, limit, self._store)
+        dist_init("nccl", meeting.host, str(meeting.port), *place, limit, self._store)
 
     @staticmethod
     def leave() -> None:
@@ -51,24 +52,17 @@ class LearnerGroup:
 
     def close(self) -> None:
         self.leave()
-        self._close_listener()
-        self._store = None
-
-    def _close_listener(self) -> None:
         if self._listener is not None:
             self._listener.close()
-            self._listener = None
+        self._store = self._listener = None
 
     def _reach_store(self, meeting: Meeting) -> Any:
         from torch.distributed import PrefixStore
 
         listener, self._listener = self._listener, None
-        rank, limit = meeting.rank, timedelta(seconds=durations.GROUP_MEET)
-        if rank == 0 and listener is None:
-            raise _failure("rank 0 was given a task before it was asked to listen for the others")
-        at = (meeting.host, meeting.port)
+        at, limit = (meeting.host, meeting.port), timedelta(seconds=durations.GROUP_MEET)
         try:
-            store = tcp_store(*at, rank, len(meeting.learners), limit, listener)
+            store = tcp_store(*at, meeting.rank, len(meeting.learners), limit, listener)
         except RuntimeError as error:
             cause = str(error).partition("\n")[0]
             raise _failure(

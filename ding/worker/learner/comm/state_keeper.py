@@ -69,16 +69,14 @@ class StateKeeper(LearnerHook):
             MAX_SHARE,
         )
 
-    def save_if_due(self, learner: BaseLearner) -> None:
+    def save_if_due(self) -> None:
         """Save if the last time was long ago; between updates only."""
         if self._writes:
-            self._learner = learner
             self._saver.save_if_due()
 
-    def save(self, learner: BaseLearner) -> None:
+    def save(self) -> None:
         """Save; between updates only. A file that cannot be written is a warning."""
         if self._writes:
-            self._learner = learner
             self._saver.save()
 
     def _take(self) -> State:
@@ -95,6 +93,7 @@ class StateKeeper(LearnerHook):
         Raises:
             DataError: Other ranks resume from another state.
         """
+        self._learner = engine
         if self._path is None:
             return
         for unsaved in engine.policy.get_attribute("unsaved_attributes"):

@@ -6,14 +6,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
-import torch
-
+from ding.torch_utils.data_helper import cpu_copy, map_leaves
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
+from ding.utils.strict_json import plain
 from ding.utils.usage import reported_usage
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
@@ -22,7 +22,7 @@ from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolic
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Meeting, Task, TaskReport, TrainAnswer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay
-from ding.worker.seams import State
+from ding.worker.seams import Artifacts, State
 
 #: Type of the failure of an update that does not end; the process has to end with it.
 HUNG = "LearnerHung"
@@ -89,11 +89,12 @@ class TrainingTask:
             longest one.
         publish: Brings a version of the policy to where collectors find it.
         may_publish: Whether this learner is the one to publish now.
+        artifacts: Where its state is kept.
         leave_group: Called at the end if it trains together with other processes. If it is
             stopped, it first trains on what waits ready, so that all make as many updates.
 
     Attributes:
-        report: News for the coordinator.
+        keeper: Restores and saves its state.
         replay: The replay buffer, if it is this learner's.
         failure: Why it ended early; ``None`` if it did not.
         end_was_reported: Whether results were returned since it ended.
@@ -106,6 +107,7 @@ class TrainingTask:
         cfg: Mapping[str, Any],
         publish: Callable[[Version], object],
         may_publish: Callable[[], bool],
+        artifacts: Artifacts,
         leave_group: Callable[[], object] | None = None,
     ) -> None:
         self.info = info
@@ -114,46 +116,46 @@ class TrainingTask:
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
         self.feed = BatchFeed(prefetch, MOST_PREFETCH * prefetch, self._between_updates)
-        self.report = LearnReport()
         self.replay: ChunkReplay | None = None
         self.failure: ErrorReport | None = None
         self.end_was_reported = False
+        is_first = info.meeting is None or info.meeting.rank == 0
+        self.keeper = StateKeeper(artifacts, info.artifact(), self.warn, is_first, self._replay)
         self._publisher = PolicyPublisher(
             publish, lambda: not self._abandoned and may_publish(), self.fail
         )
         self._learner: BaseLearner | None = None
-        self._keeper: StateKeeper | None = None
         self._policy_hooks: list[SendPolicyHook] = []
-        self._reported = 0
+        self._reported, self._rate, self._rate_from = 0, 0.0, (time.monotonic(), 0)
+        self._news = threading.Lock()  # guards what the next answer contains
+        self._info: dict[str, object] = {}
+        self._warnings: dict[str, None] = {}
         self._thread = threading.Thread(target=self._main, name=f"train-{name}", daemon=True)
 
     def send_policy(self, state_dict: Mapping[str, object]) -> None:
         """Publish a version soon; its tensors may change as soon as this returns."""
         version = {"time": time.time(), **state_dict, "learner": self._name}
-        self._publisher.publish({name: _copied(value) for name, value in version.items()})
+        self._publisher.publish(map_leaves(cpu_copy, version))
 
     def _between_updates(self, idle: bool) -> None:
         if idle:
             for hook in self._policy_hooks:
                 hook.flush(self.learner)
-        if self._keeper is not None:
-            self._keeper.save_if_due(self.learner)
+        self.keeper.save_if_due()
+
+    def _replay(self) -> State | None:
+        return None if self.replay is None else self.replay.state_dict()
 
     @property
     def learner(self) -> BaseLearner:
         assert self._learner is not None, "start() sets the learner"
         return self._learner
 
-    @property
-    def replay_state(self) -> State | None:
-        """The saved state of the replay buffer, without its samples."""
-        return None if self._keeper is None else self._keeper.replay_state
-
-    def start(self, learner: BaseLearner, keeper: StateKeeper) -> None:
+    def start(self, learner: BaseLearner) -> None:
         """Begin to train; the thread closes the learner at its end."""
-        self._learner, self._keeper = learner, keeper
+        self._learner = learner
         learner.policy_due = lambda: self._publisher.due  # type: ignore[attr-defined]
-        learner.register_hook(keeper)
+        learner.register_hook(self.keeper)
         hooks = learner.hooks("after_iter")
         self._policy_hooks = [hook for hook in hooks if isinstance(hook, SendPolicyHook)]
         self._thread.start()
@@ -186,6 +188,16 @@ class TrainingTask:
             self.failure = failure
             self.feed.close()
 
+    def add(self, learn_info: LearnInfo) -> None:
+        """Add an update's results to the next answer; priorities are the buffer's."""
+        with self._news:
+            self._info.update({n: v for n, v in learn_info.items() if n != "priority_info"})
+
+    def warn(self, text: str) -> None:
+        """Add a warning for the operator; equal ones are reported once."""
+        with self._news:
+            self._warnings[text] = None
+
     def results(self, batch_num: int | None = None) -> TrainAnswer:
         """The news since the last call; ``batch_num`` is how many batches are wanted next."""
         learner, feed, reported = self.learner, self.feed, self._reported
@@ -193,20 +205,29 @@ class TrainingTask:
         # In this order: updates that are reported as trained show in the learner's step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
-        answer = TrainAnswer(
+        with self._news:
+            warnings, self._warnings = tuple(self._warnings), {}
+            info = {name: plain(value) for name, value in self._info.items()}
+        step, now, (since, step_then) = learner.train_iter, time.monotonic(), self._rate_from
+        if now - since >= durations.UPDATE_RATE_SPAN:
+            self._rate, self._rate_from = (step - step_then) / (now - since), (now, step)
+        return TrainAnswer(
             self.info.task_id,
             self.info.buffer_id,
-            learner.train_iter,
+            step,
             learner_done=bool(learner.learn_info["learner_done"]),
             trained=self._reported - reported,
             batch_num=batch_num,
             policy_iter=self._publisher.published_iter,
             waiting="data" if feed.waiting else None,
             trouble=self._publisher.warning,
+            warnings=warnings,
             info={
+                **info,
                 "envstep": learner.collector_envstep,
                 "wait_share": round(feed.wait_share, 4),
                 "iteration_seconds": round(feed.step_seconds, 3),
+                "iters_per_second": round(self._rate, 3),
                 "usage": {**reported_usage()},
             },
             received=() if news is None else news.received,
@@ -215,7 +236,6 @@ class TrainingTask:
             starved=news is not None and news.starved,
             bad_chunks=() if news is None else tuple(news.bad),
         )
-        return self.report.complete(answer)
 
     def final_report(self) -> TaskReport:
         info: dict[str, Json] = {
@@ -257,15 +277,14 @@ class TrainingTask:
         return self._hung(f"did not end within {timeout:g} s of being asked to")
 
     def _main(self) -> None:
-        learner, keeper = self.learner, self._keeper
-        assert keeper is not None
+        learner = self.learner
         try:
             learner.start()
         except BaseException as error:  # the edge of the thread
             self.fail(ErrorReport.of(error))
         else:
-            keeper.save(learner)
-            self.report.add(learner.learn_info)
+            self.keeper.save()
+            self.add(learner.learn_info)
         finally:
             self.feed.finish()
             self._publisher.close(durations.LEARNER_STOP / 2)
@@ -279,58 +298,3 @@ class TrainingTask:
         place = f", at {os.path.basename(stack[-1].filename)}:{stack[-1].lineno}" if frame else ""
         message = f"iteration {self.learner.train_iter} of {self._name} {what}{place}"
         return ErrorReport(HUNG, message, "".join(traceback.format_list(stack[-8:])))
-
-
-class LearnReport:
-    """Results of updates since the last answer; one thread adds them, another one takes them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._info: dict[str, object] = {}
-        self._warnings: dict[str, None] = {}
-        self._rate_from = (time.monotonic(), 0)
-        self._rate = 0.0
-
-    def add(self, learn_info: LearnInfo) -> None:
-        with self._lock:  # priorities are the buffer's
-            self._info.update({n: v for n, v in learn_info.items() if n != "priority_info"})
-
-    def warn(self, text: str) -> None:
-        """Add a warning for the operator; equal ones are reported once."""
-        with self._lock:
-            self._warnings[text] = None
-
-    def complete(self, answer: TrainAnswer) -> TrainAnswer:
-        """The answer with what was added since the last one."""
-        with self._lock:
-            warnings, self._warnings = tuple(self._warnings), {}
-            info = {name: _plain(value) for name, value in self._info.items()}
-        now, (since, step) = time.monotonic(), self._rate_from
-        if now - since >= durations.UPDATE_RATE_SPAN:
-            self._rate = (answer.learner_step - step) / (now - since)
-            self._rate_from = now, answer.learner_step
-        return replace(
-            answer,
-            warnings=warnings,
-            info={**info, **answer.info, "iters_per_second": round(self._rate, 3)},
-        )
-
-
-def _plain(value: Any) -> Json:
-    """The value with builtins for tensors and arrays, as JSON needs them."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return cast(Json, value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return cast(Json, value)
-
-
-def _copied(value: object) -> object:
-    """A copy, on the CPU, that later updates do not change."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().to("cpu", copy=True)
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    return value

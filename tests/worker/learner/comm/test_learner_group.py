@@ -48,11 +48,6 @@ def test_an_address_that_cannot_be_reached_is_named_in_time(group):
     assert time.monotonic() - begun < 5
 
 
-def test_rank_0_has_to_listen_first(group):
-    with pytest.raises(TaskFail, match="before it was asked to listen"):
-        group.meet(Meeting("127.0.0.1", 1, "name", NAMES, 0))
-
-
 def test_what_a_launcher_has_set_has_to_agree(group, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
