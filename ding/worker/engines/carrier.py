@@ -256,6 +256,7 @@ class Carrier(Workers[Handle], Configurable):
     #: Known keys of the engine's section, with defaults.
     config: dict[str, Any] = {}
     #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
+    #: If these hosts differ, `spawn` sets ``host`` of a worker's entry: where others reach it.
     has_teams = False
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
