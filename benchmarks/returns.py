@@ -30,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import _compared_returns
 import zoo
 from _peers import peer_python
 
@@ -300,6 +301,11 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "whatever they return. With a † are runs from before environments of gymnasium were seeded "
         "as they are now: the same seeds make other runs today. Dashed curves are SB3's, with the "
         "hyperparameters of the config that is named.",
+        "## Next to SB3",
+        "SB3 2.9 on the same machine, with the same simulator and the config's hyperparameters. A "
+        "run's return is the mean of its evaluations in the tenth of the steps before the one that "
+        "is named; after the interval is the number of seeds.",
+        _compared_returns.table(results),
     ]
     for env, file in pictures.items():
         rows = [_row(result) for result in results if result["env"] == env]
