@@ -10,7 +10,8 @@ from ding.config.check import Notes, Problems, check_ranges, is_int, is_number
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.schema import OLD_NAMES, TWINS
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
-from ding.utils.settings import Settings, SettingsDict, at, has, put
+from ding.utils.settings import at, has, put
+from ding.utils.types import Config, Settings
 
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")
@@ -63,7 +64,7 @@ def take_old_names(user: EasyDict, defaults: Settings) -> None:
         policy.action_space = "continuous" if policy.continuous else "discrete"
 
 
-def without_copies(main: SettingsDict) -> SettingsDict:
+def without_copies(main: Config) -> Config:
     """A compiled config with each setting only where users set it, changed in place."""
     for first, second in TWINS:
         section, _, key = second.rpartition(".")

@@ -10,7 +10,8 @@ import numpy as np
 
 from ding.config.schema import RANGES, SCHEMA
 from ding.utils.errors import ConfigError
-from ding.utils.settings import Settings, SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config, Settings
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
 _TELLING = 4  # letters from which a slip in a key shows which one was meant, in any section
@@ -75,7 +76,7 @@ class Notes:
         return "\n".join(lines)
 
     @property
-    def facts(self) -> SettingsDict:
+    def facts(self) -> Config:
         """The same for ``run.json``; only what there is."""
         facts = dict(unknown_keys=self.unknown, unused_keys=self.unused, adapted=self.adapted)
         return {name: value for name, value in facts.items() if value}
@@ -133,11 +134,11 @@ class KeyChecker:
         self._places: dict[str, list[str]] = {}
         self._index(known, "")
 
-    def check(self, user: SettingsDict) -> None:
+    def check(self, user: Config) -> None:
         """Check a whole config; floats such as ``1e5`` in place of integers become integers."""
         self._check(user, self._known, "")
 
-    def _check(self, user: SettingsDict, known: Settings, path: str) -> None:
+    def _check(self, user: Config, known: Settings, path: str) -> None:
         for key in list(user):
             where = f"{path}.{key}" if path else str(key)
             if not isinstance(key, str):

@@ -17,7 +17,8 @@ from ding.utils import broadcast_object_list, get_rank, get_world_size
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import is_locked
 from ding.utils.run_log import never_began
-from ding.utils.settings import EnvSetting, Settings, at
+from ding.utils.settings import EnvSetting, at
+from ding.utils.types import Settings
 from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 
 _logger = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from ding.config.system import complete_system, kind_of, settle_engine
 from ding.config.utils import Hosts, fill_tables, set_host_port, set_system_cfg
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
-from ding.utils.settings import Settings, SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config, Settings
 
 _logger = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ def complete_parallel(
     return config
 
 
-def move_folders(system: SettingsDict, old: str, new: str) -> None:
+def move_folders(system: Config, old: str, new: str) -> None:
     """Keep the shared folders in the run's folder when that gets another name."""
     before, now = os.path.abspath(old), os.path.abspath(new)
     for key in ("path_data", "path_policy"):
@@ -177,7 +178,7 @@ def is_parallel(create: object) -> bool:
     )
 
 
-def serial_form(main: Settings, create: Settings) -> tuple[SettingsDict, SettingsDict]:
+def serial_form(main: Settings, create: Settings) -> tuple[Config, Config]:
     """The configs of a parallel run for a serial one, or for evaluating what it trained.
 
     Parts and settings that only parallel mode has are left out.

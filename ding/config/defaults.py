@@ -29,7 +29,8 @@ from ding.policy.fit import (
 from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.errors import ConfigError, UnknownTypeError
-from ding.utils.settings import EnvSetting, Settings, SettingsDict, at, put
+from ding.utils.settings import EnvSetting, at, put
+from ding.utils.types import Config, Settings
 from ding.worker import BaseSerialCommander
 
 #: What makes a network; ``None`` if that is not known.
@@ -86,13 +87,13 @@ def share_buffer_keys(user: EasyDict, parts: Parts) -> None:
 
 def layered(*layers: Settings) -> EasyDict:
     """All layers merged, later over earlier."""
-    merged: SettingsDict = {}
+    merged: Config = {}
     for layer in layers:
         merged = deep_merge_dicts(merged, dict(layer))
     return EasyDict(merged)
 
 
-def known_keys(defaults: Settings, model_cls: ModelClass) -> SettingsDict:
+def known_keys(defaults: Settings, model_cls: ModelClass) -> Config:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), examples())
     known["policy"]["model"] = {

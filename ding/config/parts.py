@@ -29,7 +29,8 @@ from ding.utils import (
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.import_helper import CONFIG_MODULE
 from ding.utils.registry import Registry
-from ding.utils.settings import Settings, at
+from ding.utils.settings import at
+from ding.utils.types import Settings
 
 
 class Component(NamedTuple):

@@ -11,7 +11,7 @@ from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import run_config_file
-from ding.utils.settings import SettingsDict
+from ding.utils.types import Config as ConfigDict
 
 
 class Config:
@@ -25,7 +25,7 @@ class Config:
 
     def __init__(
         self,
-        cfg_dict: SettingsDict | None = None,
+        cfg_dict: ConfigDict | None = None,
         cfg_text: str | None = None,
         filename: str | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class Config:
         return Config(values, text, filename)
 
     @property
-    def cfg_dict(self) -> SettingsDict:
+    def cfg_dict(self) -> ConfigDict:
         """The config as a nested dict."""
         return self._cfg_dict
 
@@ -122,7 +122,7 @@ def read_config_yaml(path: str) -> EasyDict:
     return EasyDict(loaded)
 
 
-def read_config_directly(path: str) -> SettingsDict:
+def read_config_directly(path: str) -> ConfigDict:
     """All values that a ``.py`` or ``.yaml`` config file defines, by name.
 
     Raises:
@@ -136,7 +136,7 @@ def read_config_directly(path: str) -> SettingsDict:
     raise ConfigError(f"config file {path!r} must end in .py, .yaml or .yml")
 
 
-def read_config(path: str) -> tuple[SettingsDict, SettingsDict]:
+def read_config(path: str) -> tuple[ConfigDict, ConfigDict]:
     """Read ``main_config`` and ``create_config`` from a config file.
 
     Args:
@@ -158,7 +158,7 @@ def read_config(path: str) -> tuple[SettingsDict, SettingsDict]:
     return main_and_create(path, read_config_directly(path))
 
 
-def read_config_with_system(path: str) -> tuple[SettingsDict, SettingsDict, SettingsDict]:
+def read_config_with_system(path: str) -> tuple[ConfigDict, ConfigDict, ConfigDict]:
     """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
 
     The last may be missing, as in the config of a serial run: all of it has defaults.
@@ -171,7 +171,7 @@ def read_config_with_system(path: str) -> tuple[SettingsDict, SettingsDict, Sett
     return main, create, names.get("system_config", {})
 
 
-def main_and_create(path: str, names: SettingsDict) -> tuple[SettingsDict, SettingsDict]:
+def main_and_create(path: str, names: ConfigDict) -> tuple[ConfigDict, ConfigDict]:
     """The two dicts among what a config file defines; a `ConfigError` if one is missing."""
     missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:

@@ -19,11 +19,12 @@ from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
-from ding.utils.settings import SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config
 
 
 def save_config(
-    config_: SettingsDict, path: str, type_: str = "py", save_formatted: bool = False
+    config_: Config, path: str, type_: str = "py", save_formatted: bool = False
 ) -> None:
     """Save a config.
 
@@ -48,7 +49,7 @@ def save_config(
         raise ConfigError(f"type_ must be 'py' or 'yaml', got {type_!r}")
 
 
-def save_config_yaml(config_: SettingsDict, path: str) -> None:
+def save_config_yaml(config_: Config, path: str) -> None:
     """Save as YAML; tuples become lists.
 
     Raises:
@@ -64,20 +65,20 @@ def save_config_yaml(config_: SettingsDict, path: str) -> None:
     _save_text(path, text)
 
 
-def save_config_py(config_: SettingsDict, path: str) -> None:
+def save_config_py(config_: Config, path: str) -> None:
     """Save as a Python file that defines ``exp_config``."""
     source = Source(search_path(at(config_, "main.create_config") or {}))
     body = source.of(config_, "exp_config")
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
 
-def save_config_formatted(config_: SettingsDict, path: str = "formatted_total_config.py") -> None:
+def save_config_formatted(config_: Config, path: str = "formatted_total_config.py") -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
     The script is a config file like any other, and starts a new run when it is executed.
     """
     is_parallel = {"main", "system"} <= set(config_)
-    main: SettingsDict = config_["main"] if is_parallel else config_
+    main: Config = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
     source = Source(search_path(create))
     for name, (registry, *_) in PARALLEL_COMPONENTS.items():

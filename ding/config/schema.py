@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ding.utils.settings import SettingsDict
+from ding.utils.types import Config
 
 #: Ranges that a number may have, by what messages and docs call them.
 RANGES: dict[str, Callable[[float], bool]] = {
@@ -59,7 +59,7 @@ class Key:
     silent: bool = False
 
 
-def _rows(section: str, rows: SettingsDict) -> Iterator[Key]:
+def _rows(section: str, rows: Config) -> Iterator[Key]:
     """The keys of a section of ``keys.json``."""
     prefix = f"{section}." if section else ""
     rows.pop("_note", None)
@@ -68,10 +68,10 @@ def _rows(section: str, rows: SettingsDict) -> Iterator[Key]:
         yield Key(f"{prefix}import_names", "Modules to import, which register the type.", [])
         yield Key(f"{prefix}cfg_type", "Name of the section's form; written, and not read.", "")
     for name, row in rows.items():
-        facts: SettingsDict = row
+        facts: Config = row
         if isinstance(row, str):
             facts = {"meaning": row, "known": False}
-        several: SettingsDict = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old")}
+        several: Config = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old")}
         yield Key(f"{prefix}{name}", **{**facts, **several})
 
 
@@ -79,7 +79,7 @@ def _read() -> tuple[Key, ...]:
     # Not YAML: its thousands of short-lived objects have the garbage collector go through all that
     # torch holds, 0.1 s at each start.
     with open(Path(__file__).with_name("keys.json"), encoding="utf-8") as file:
-        sections: dict[str, SettingsDict] = json.load(file)
+        sections: dict[str, Config] = json.load(file)
     return tuple(key for section, rows in sections.items() for key in _rows(section, rows))
 
 
@@ -102,9 +102,9 @@ CREATE_SECTIONS = (
 )
 
 
-def examples() -> SettingsDict:
+def examples() -> Config:
     """The keys that every main config may hold, nested, each with an example of its value."""
-    tree: SettingsDict = {}
+    tree: Config = {}
     for key in SCHEMA:
         if not key.known:
             continue

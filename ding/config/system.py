@@ -17,16 +17,17 @@ from ding.utils import (
     deep_merge_dicts,
 )
 from ding.utils.errors import ConfigError
-from ding.utils.settings import Settings, SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config, Settings
 from ding.worker import Coordinator
 
 DEFAULT_ENGINE = "flask_fs"
 _COMM = {"comm_collector": COMM_COLLECTOR_REGISTRY, "comm_learner": COMM_LEARNER_REGISTRY}
 _WHERE = "system_config.engine"
 #: What holds for the coordinator, with defaults.
-COORDINATOR_DEFAULTS: SettingsDict = {**Coordinator.default_config(), "host": None, "port": "auto"}
+COORDINATOR_DEFAULTS: Config = {**Coordinator.default_config(), "host": None, "port": "auto"}
 COORDINATOR_DEFAULTS.pop("cfg_type")
-SYSTEM_DEFAULTS: SettingsDict = {
+SYSTEM_DEFAULTS: Config = {
     "coordinator": COORDINATOR_DEFAULTS,
     # What carries messages, samples and weights: its type, and what that knows.
     "engine": {"type": DEFAULT_ENGINE, "import_names": []},
@@ -45,7 +46,7 @@ _GONE = {
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
-_WORKER_KEYS: SettingsDict = {
+_WORKER_KEYS: Config = {
     "type": "",
     "import_names": [],
     "host": None,
@@ -203,7 +204,7 @@ def worker_entry(name: str, cfg: Settings, system: Settings, create: Settings) -
     return entry
 
 
-def user_part(system: Settings, exp_name: str) -> SettingsDict:
+def user_part(system: Settings, exp_name: str) -> Config:
     """What a ``system_config`` for another run takes of a compiled one: no addresses, and no
     folders that follow from ``exp_name``."""
     own = {os.path.join(exp_name, folder) for folder in _FOLDERS.values()}
@@ -245,7 +246,7 @@ def has_own_engine(system: Settings) -> bool:
     return bool(at(system, "engine.type") not in (None, DEFAULT_ENGINE))
 
 
-def choose_engine(system: SettingsDict, type_: str | None, address: str | None) -> set[str]:
+def choose_engine(system: Config, type_: str | None, address: str | None) -> set[str]:
     """Set an engine, or its address, in a user's system config, in place.
 
     Of another engine's section the modules to import are kept alone.

@@ -13,7 +13,7 @@ from ding.config.system import kind_of, worker_entry, worker_names
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError
 from ding.utils.script_helper import DEFAULT_K8S_COORDINATOR_PORT
-from ding.utils.settings import SettingsDict
+from ding.utils.types import Config
 
 __all__ = [
     "parallel_test_create_config",
@@ -107,7 +107,7 @@ def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
 
 
 def parallel_transform(
-    cfg: SettingsDict,
+    cfg: Config,
     coordinator_host: str | None = None,
     learner_host: list[str] | None = None,
     collector_host: list[str] | None = None,

@@ -29,13 +29,14 @@ from ding.torch_utils import to_device
 from ding.utils import read_file, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from ding.utils.settings import EnvSetting
+from ding.utils.types import State
 from ding.worker import (
     EpisodeSerialCollector,
     ISerialEvaluator,
     SampleSerialCollector,
     create_serial_evaluator,
 )
-from ding.worker.collector.steps import Envs, Samples, State
+from ding.worker.collector.steps import Envs, Samples
 
 Actor = TypeVar("Actor", SampleSerialCollector, EpisodeSerialCollector, ISerialEvaluator)
 Collector = TypeVar("Collector", SampleSerialCollector, EpisodeSerialCollector)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from ding.utils.settings import Settings, SettingsDict
+from ding.utils.types import Config, Settings
 
 _SERIAL = (
     *("serial", "serial_onpolicy", "serial_offline", "serial_bc"),
@@ -38,7 +38,7 @@ _PORT = click.IntRange(0, 65535)
 MAX_SEEDS = 1000
 
 # Alone it means true; a value may follow.
-_SWITCH: SettingsDict = {
+_SWITCH: Config = {
     "is_flag": False,
     "flag_value": True,
     "type": click.BOOL,

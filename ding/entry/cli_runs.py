@@ -41,10 +41,11 @@ from ding.entry.serial_entry_reward_model import (
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
-from ding.utils.settings import Settings, SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config, Settings
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
-_Configs = list[SettingsDict]
+_Configs = list[Config]
 _IMITATIONS = (GailPipeline, GuidedCostPipeline, TrexPipeline)
 _PIPELINES: dict[str, type[SerialPipeline]] = {
     **{f"{one.mode}_onpolicy": one for one in _IMITATIONS},
@@ -306,7 +307,7 @@ def _launch(module: str, options: Settings) -> None:
     dist_entry.launch(module, config, options["module_name"], *place)
 
 
-def apply_overrides(configs: Sequence[SettingsDict], settings: Iterable[str]) -> set[str]:
+def apply_overrides(configs: Sequence[Config], settings: Iterable[str]) -> set[str]:
     """Write settings into the configs, in place, and remove other places of the same setting.
 
     Args:

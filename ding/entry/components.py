@@ -24,7 +24,8 @@ from ding.policy.own_state import OwnState
 from ding.reward_model import BaseRewardModel, create_reward_model
 from ding.utils import ENV_REGISTRY, REWARD_MODEL_REGISTRY, get_world_size, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, mismatch
-from ding.utils.settings import EnvSetting, Settings
+from ding.utils.settings import EnvSetting
+from ding.utils.types import Settings, State
 from ding.worker import (
     BaseLearner,
     BaseSerialCommander,
@@ -35,7 +36,7 @@ from ding.worker import (
     create_serial_collector,
     create_serial_evaluator,
 )
-from ding.worker.collector.steps import Envs, Mode, Result, State
+from ding.worker.collector.steps import Envs, Mode, Result
 
 #: Pipelines that learn from a data set.
 OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")

@@ -30,9 +30,10 @@ from ding.policy import create_policy
 from ding.policy.common_utils import sample_columns
 from ding.utils import read_file
 from ding.utils.errors import ConfigError, DataError
-from ding.utils.settings import EnvSetting, Settings
+from ding.utils.settings import EnvSetting
+from ding.utils.types import Settings, Tree
 from ding.worker import SampleSerialCollector
-from ding.worker.collector.steps import Mode, Tree
+from ding.worker.collector.steps import Mode
 
 #: Steps of an expert where the config does not set `policy.expert_random_collect_size`.
 DEFAULT_COUNT = 5000

@@ -8,7 +8,7 @@ from ding.config.schema import SCHEMA
 from ding.entry.quick_config import pipeline_of, quick_config, source_of
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 
 _WIDTH = 100
 

@@ -34,7 +34,8 @@ from ding.envs.env._make import (
 from ding.policy.fit import KINDS, action_space_of, check_kind, model_shapes, policies_for
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY, REWARD_MODEL_REGISTRY
 from ding.utils.errors import ConfigError
-from ding.utils.settings import SettingsDict, at
+from ding.utils.settings import at
+from ding.utils.types import Config
 
 _PACKAGE = Path(ding.__file__).resolve().parent
 #: Wheels have the configs inside of the package, the repository next to it.
@@ -59,8 +60,8 @@ class Shipped:
     """A config of the package: what the names of the files and their contents determine."""
 
     name: str
-    main: SettingsDict
-    create: SettingsDict
+    main: Config
+    create: Config
 
     @property
     def policy(self) -> str:
@@ -128,7 +129,7 @@ def pipeline_of(policy: str) -> str:
 
 def quick_config(
     env_id: str | None, policy: str | None = None, any_source: bool = False
-) -> tuple[SettingsDict, SettingsDict]:
+) -> tuple[Config, Config]:
     """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
 
     Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
@@ -229,9 +230,7 @@ def _closest(
     return max(same, key=likeness)
 
 
-def _in_own_env(
-    env_type: str, policy: str | None, of_env: list[Shipped]
-) -> tuple[SettingsDict, SettingsDict]:
+def _in_own_env(env_type: str, policy: str | None, of_env: list[Shipped]) -> tuple[Config, Config]:
     """A config for an environment of this package that gymnasium cannot make."""
     example = of_env[0]
     policy = policy or example.policy
@@ -252,7 +251,7 @@ def _in_own_env(
     return main, copy.deepcopy(create)
 
 
-def _in_gymnasium(env_id: str, policy: str | None) -> tuple[SettingsDict, SettingsDict]:
+def _in_gymnasium(env_id: str, policy: str | None) -> tuple[Config, Config]:
     env, create_env, observations, actions = _look_at(env_id)
     kind = action_space_of(actions)
     if kind is None:
@@ -314,12 +313,12 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[SettingsDict, Settin
     return {"env": copy.deepcopy(env), "policy": section}, create
 
 
-def _look_at(env_id: str) -> tuple[SettingsDict, SettingsDict, Space[object], Space[object]]:
+def _look_at(env_id: str) -> tuple[Config, Config, Space[object], Space[object]]:
     """The environment's own keys, its type's section, and its spaces as policies see them."""
     simulator = simulator_of(env_id)
     types: dict[Simulator | None, str] = {ALE: "atari", MUJOCO: "mujoco", MINIGRID: "minigrid"}
     type_ = types.get(simulator, "gymnasium")
-    env: SettingsDict = {"env_id": env_id}
+    env: Config = {"env_id": env_id}
     if type_ == "gymnasium":
         bare = make_gymnasium(env_id)
         space = bare.observation_space
@@ -341,7 +340,7 @@ def _look_at(env_id: str) -> tuple[SettingsDict, SettingsDict, Space[object], Sp
         made.close()
 
 
-def _make_general(section: SettingsDict, simulator: Simulator | None) -> None:
+def _make_general(section: Config, simulator: Simulator | None) -> None:
     """Replace, in place, a horizon and bounds of returns, which are a task's own."""
     for path in _DISCOUNTS:
         place, _, name = path.rpartition(".")
@@ -364,7 +363,7 @@ def _example(policy: str, simulator: Simulator) -> Shipped:
     )
 
 
-def _take_sizes(section: SettingsDict, theirs: SettingsDict) -> None:
+def _take_sizes(section: Config, theirs: Config) -> None:
     """Take sizes and rates of another policy's config, as far as this one has these keys."""
     model = section["model"]
     buffer = at(section, "other.replay_buffer.replay_buffer_size")
@@ -380,7 +379,7 @@ def _take_sizes(section: SettingsDict, theirs: SettingsDict) -> None:
             section["learn"][key] = min(section["learn"][key], rate)
 
 
-def _take(section: SettingsDict, theirs: SettingsDict) -> None:
+def _take(section: Config, theirs: Config) -> None:
     """Replace values by those of another config that has the same keys."""
     for key in [key for key in section if key in theirs and key not in _TASKS_OWN]:
         if isinstance(section[key], dict) and isinstance(theirs[key], dict):

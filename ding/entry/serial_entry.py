@@ -23,8 +23,9 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.utils.settings import EnvSetting
+from ding.utils.types import State
 from ding.worker import BaseLearner
-from ding.worker.collector.steps import Samples, State
+from ding.worker.collector.steps import Samples
 
 
 def serial_pipeline(

@@ -16,8 +16,8 @@ from ding.reward_model.base_reward_model import BaseRewardModel, RecentSteps, Tr
 from ding.utils import deep_merge_dicts
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
-from ding.utils.settings import EnvSetting, SettingsDict
-from ding.worker.collector.steps import Tree
+from ding.utils.settings import EnvSetting
+from ding.utils.types import Config, Tree
 
 
 def serial_pipeline_bco(
@@ -114,7 +114,7 @@ class InverseDynamics(BaseRewardModel):
     It changes no reward; `label` gives the actions of an expert whose observations are known.
     """
 
-    config: SettingsDict = dict(
+    config: Config = dict(
         learn=dict(
             idm_batch_size=64,
             idm_learning_rate=1e-3,

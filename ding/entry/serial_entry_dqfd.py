@@ -15,8 +15,9 @@ from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
 from ding.utils.settings import EnvSetting
+from ding.utils.types import Tree
 from ding.worker import create_buffer
-from ding.worker.collector.steps import Mode, Tree
+from ding.worker.collector.steps import Mode
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
 

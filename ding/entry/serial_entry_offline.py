@@ -28,7 +28,8 @@ from ding.policy.common_utils import nstep_train_columns
 from ding.utils import get_rank, get_world_size
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError, DataError
-from ding.utils.settings import EnvSetting, Settings, at
+from ding.utils.settings import EnvSetting, at
+from ding.utils.types import Settings
 from ding.worker.collector.steps import Samples
 
 

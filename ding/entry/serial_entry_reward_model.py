@@ -22,7 +22,8 @@ from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
 from ding.utils.settings import EnvSetting
-from ding.worker.collector.steps import Mode, Tree
+from ding.utils.types import Tree
+from ding.worker.collector.steps import Mode
 
 #: Name of the file of demonstrations where configs name a folder.
 _FILE = "demonstrations.pkl"

@@ -30,7 +30,7 @@ from ding.utils.errors import ConfigError, DingError, RunError
 from ding.utils.lock_helper import FcntlContext
 from ding.utils.processes import process_identity, still_runs
 from ding.utils.seed_statistics import final_return, interquartile_mean
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 
 if TYPE_CHECKING:
     import optuna

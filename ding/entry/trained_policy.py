@@ -25,8 +25,9 @@ from ding.utils.default_helper import sizes_of
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.run_files import why_no_run
-from ding.utils.settings import EnvSetting, SettingsDict, at
-from ding.worker.collector.steps import Mode, Tree
+from ding.utils.settings import EnvSetting, at
+from ding.utils.types import Config, Tree
+from ding.worker.collector.steps import Mode
 
 #: Observations on which an exported policy has to act as this one does.
 _CHECKS = 64
@@ -254,7 +255,7 @@ def zoo_names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-def zoo_facts(name: str) -> SettingsDict:
+def zoo_facts(name: str) -> Config:
     """Facts on the training and the evaluation of a policy of the zoo, by name."""
     return dict(read_config_directly(_find_in_zoo(name).config)["zoo"])
 

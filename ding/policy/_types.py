@@ -20,18 +20,12 @@ Eps: TypeAlias = float | Tensor
 Arrays: TypeAlias = dict[str, Any]
 #: One transition or sample, by name.
 Row: TypeAlias = dict[str, Any]
-#: Arrays in nested dicts, or one of them.
-Tree: TypeAlias = Any
 #: A network, or wrappers around one.
 Network: TypeAlias = Any
-#: What the command mode sets, and knows when it does.
-Settings: TypeAlias = dict[str, Any]
 #: Outputs of a network for a batch, by name: a tensor, or one for each part of an action.
 Output: TypeAlias = dict[str, Any]
 #: What an update logs: numbers by name; ``priority`` ``[B]`` of samples that get new ones.
 Log: TypeAlias = dict[str, Any]
-#: What checkpoints hold.
-State: TypeAlias = dict[str, Any]
 #: Samples in any form: `ding.data.Columns`, a list of rows, or a dict of tensors.
 Samples: TypeAlias = Any
 

@@ -17,7 +17,7 @@ from easydict import EasyDict
 
 from ding.model import model_wrap
 from ding.policy import modes
-from ding.policy._types import Network, Settings
+from ding.policy._types import Network
 from ding.policy.cores import Cores
 from ding.policy.learning import Learning
 from ding.policy.mode_states import ModeStates
@@ -26,6 +26,7 @@ from ding.utils import POLICY_REGISTRY, get_rank, import_module
 from ding.utils.default_helper import class_config
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import component
+from ding.utils.types import Config
 
 _logger = logging.getLogger(__name__)
 
@@ -266,13 +267,13 @@ class CommandModePolicy(Policy):
     def _init_command(self) -> None:
         """Set up what the settings depend on, such as the ε schedule."""
 
-    def _get_setting_learn(self, command_info: Settings) -> Settings:
+    def _get_setting_learn(self, command_info: Config) -> Config:
         return {}
 
-    def _get_setting_collect(self, command_info: Settings) -> Settings:
+    def _get_setting_collect(self, command_info: Config) -> Config:
         return {}
 
-    def _get_setting_eval(self, command_info: Settings) -> Settings:
+    def _get_setting_eval(self, command_info: Config) -> Config:
         return {}
 
 

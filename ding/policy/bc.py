@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
-from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Settings, Steps
+from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Steps
 from ding.policy.acting import ActingPolicy
 from ding.policy.common_utils import as_batch, flatten_numbers
 from ding.policy.joint import joint_mean
@@ -21,6 +21,7 @@ from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, check_one_of
+from ding.utils.types import Config
 
 _LOSSES: dict[str, Callable[..., Tensor]] = {
     "l1_loss": F.l1_loss,
@@ -246,7 +247,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         fall = get_epsilon_greedy_fn(sigma["start"], sigma["end"], sigma["decay"], sigma["type"])
         return fall(envstep)
 
-    def _get_setting_collect(self, command_info: Settings) -> Settings:
+    def _get_setting_collect(self, command_info: Config) -> Config:
         """Of the command mode: how much to explore at this environment step."""
         if self._cfg.continuous:
             sigma = self._noise_sigma(command_info["envstep"])

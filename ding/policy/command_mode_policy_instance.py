@@ -1,12 +1,12 @@
 """Policies with the command mode, as the serial pipelines use them: types ``<name>_command``."""
 
-from ding.policy._types import Settings
 from ding.policy.array_update import updates_on_arrays
 from ding.policy.base_policy import CommandModePolicy, Policy
 from ding.policy.dqn import DQNPolicy
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils import get_epsilon_greedy_fn
 from ding.utils import POLICY_REGISTRY
+from ding.utils.types import Config
 
 
 class EpsCommandModePolicy(CommandModePolicy):
@@ -19,7 +19,7 @@ class EpsCommandModePolicy(CommandModePolicy):
         eps = self._cfg.other.eps
         self.epsilon_greedy = get_epsilon_greedy_fn(eps.start, eps.end, eps.decay, eps.type)
 
-    def _get_setting_collect(self, command_info: Settings) -> Settings:
+    def _get_setting_collect(self, command_info: Config) -> Config:
         eps = self.epsilon_greedy(command_info["envstep"])
         return {"eps": min(eps, self._cfg.other.eps.end) if command_info.get("greedy") else eps}
 
@@ -31,7 +31,7 @@ class OpenCommandModePolicy(EpsCommandModePolicy):
         if self._falls():
             super()._init_command()
 
-    def _get_setting_collect(self, command_info: Settings) -> Settings:
+    def _get_setting_collect(self, command_info: Config) -> Config:
         return super()._get_setting_collect(command_info) if self._falls() else {}
 
     def _falls(self) -> bool:

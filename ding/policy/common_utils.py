@@ -7,11 +7,12 @@ import numpy as np
 import torch
 
 from ding.data import Columns, as_columns, tree_map, tree_take
-from ding.policy._types import Arrays, Obs, Samples, Tree
+from ding.policy._types import Arrays, Obs, Samples
 from ding.rl_utils import nstep_columns
 from ding.torch_utils.network import set_noise_mode as _set_noise_mode
 from ding.utils.data import default_collate
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.types import Tree
 
 
 def set_noise_mode(module: torch.nn.Module, noise_enabled: bool) -> None:

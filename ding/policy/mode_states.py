@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from ding.policy._types import State
 from ding.policy.network_owner import NetworkOwner
 from ding.policy.own_state import OwnState
 from ding.policy.saved_state import complete, load_state, save_state
+from ding.utils.types import State
 
 
 class ModeStates(NetworkOwner):

@@ -14,7 +14,7 @@ from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
 from ding.data.tree import tree_leaves
-from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples, State, Tree
+from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.checks import check_loss, floats
@@ -24,6 +24,7 @@ from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils.log_prob_utils import kl, split_like
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
+from ding.utils.types import State, Tree
 
 
 class PhasicPolicyGradient(Clipped, AdvantageActorCritic):

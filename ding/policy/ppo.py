@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from ding.policy._types import Log, Losses, Output, Rollout, State
+from ding.policy._types import Log, Losses, Output, Rollout
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import MonteCarloPolicyGradient, PolicyGradient
@@ -27,6 +27,7 @@ from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import read_file
+from ding.utils.types import State
 
 _logger = logging.getLogger(__name__)
 

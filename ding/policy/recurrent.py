@@ -20,13 +20,13 @@ from ding.policy._types import (
     Samples,
     Sequences,
     TeamLoss,
-    Tree,
 )
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_sequences, floats
 from ding.policy.learning import follower
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.types import Tree
 
 
 class RecurrentPolicy(Policy):

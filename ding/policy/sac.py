@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
-from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, State, Steps
+from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
@@ -18,6 +18,7 @@ from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.types import State
 
 
 class _SoftActorCritic(QActorCritic):

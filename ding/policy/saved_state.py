@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from ding.model import with_forms, with_old_names
-from ding.policy._types import State
+from ding.utils.types import State
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ import torch
 
 from ding.data import tree_join, tree_map, tree_take
 from ding.data.tree import tree_leaves
-from ding.policy._types import Arrays, Samples, Tree
+from ding.policy._types import Arrays, Samples
 from ding.policy.checks import wrong_shape
 from ding.policy.common_utils import as_batch, sample_weights
 from ding.utils.data.collate_fn import STATE_KEYS
+from ding.utils.types import Tree
 
 #: Columns with one value per sequence; all others have a dimension of time.
 PER_SEQUENCE = frozenset(

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 
 from ding.data import Columns, tree_join, tree_map
-from ding.policy._types import Arrays, Lengths, Samples, Sequences, Tree
+from ding.policy._types import Arrays, Lengths, Samples, Sequences
 from ding.policy.acting import ActingPolicy
 from ding.policy.checks import check_sequences
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
 from ding.utils.data import default_collate
+from ding.utils.types import Tree
 
 
 class UnrolledPolicy(ActingPolicy):

@@ -9,10 +9,8 @@ from typing import Any, TypeAlias
 
 from easydict import EasyDict
 
-#: A config, or a section of one, to read.
-Settings: TypeAlias = Mapping[str, Any]
-#: One that is made or changed.
-SettingsDict: TypeAlias = dict[str, Any]
+from ding.utils.types import Config, Settings
+
 #: What makes environments instead of a config's section: a class or function, the configs of
 #: collecting environments, and those of evaluating ones.
 EnvSetting: TypeAlias = Sequence[Any]
@@ -32,7 +30,7 @@ def has(config: object, path: str) -> bool:
     return isinstance(parent, Mapping) and key in parent
 
 
-def put(config: SettingsDict, path: str, value: object) -> None:
+def put(config: Config, path: str, value: object) -> None:
     """Set the value at a dotted path; sections that are missing are made."""
     *way, last = path.split(".")
     for key in way:

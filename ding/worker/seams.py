@@ -22,11 +22,10 @@ from typing import Protocol, TypeVar
 from ding.data.chunks import Samples as Samples
 from ding.utils.errors import DingError
 from ding.utils.run_claims import RunMark
+from ding.utils.types import SavedState
 from ding.worker.messages import Json, Kind, Request
 
 Answer = TypeVar("Answer")
-#: Nested mappings of tensors, arrays, numbers and texts.
-State = Mapping[str, object]
 
 
 # ---------------------------------------------------------------------- what goes wrong
@@ -204,7 +203,7 @@ class Weights:
         facts: ``policy_iter``, ``envstep``, ``time``, ``learner``.
     """
 
-    state: State
+    state: SavedState
     facts: Mapping[str, Json]
 
 
@@ -246,10 +245,10 @@ class Artifacts(Protocol):
     Paths are below the run's folder, as ``ckpt/learner_policy.pth.tar``.
     """
 
-    def save(self, path: str, state: State) -> None:
+    def save(self, path: str, state: SavedState) -> None:
         """Write a state, whole or not at all; `OSError`: it cannot be written."""
 
-    def load(self, path: str) -> State | None:
+    def load(self, path: str) -> SavedState | None:
         """Read a state, ``None`` if there is none; `CheckpointError`: it is damaged."""
 
 

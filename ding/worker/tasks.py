@@ -6,12 +6,7 @@ may be missing. What comes from a worker is JSON of the right shape as far as me
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypedDict
-
-#: A config, or a part of one, whose keys others define.
-Config: TypeAlias = Mapping[str, Any]
-#: The state from which a part of the coordinator is restored; plain data.
-StateDict: TypeAlias = dict[str, Any]
+from typing import TypedDict
 
 
 class FailedTask(TypedDict, total=False):

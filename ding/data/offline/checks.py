@@ -13,7 +13,7 @@ from ding.data.tree import tree_paths
 from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import DataError
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 
 _BOUNDED = ("regression", "reparameterization")
 #: How far beyond its bounds rounding may bring an action.

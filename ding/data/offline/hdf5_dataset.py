@@ -24,8 +24,8 @@ from ding.utils.errors import (
 )
 from ding.utils.file_helper import open_regular, put_in_place, temporary_name
 from ding.utils.registry_factory import DATASET_REGISTRY
-from ding.utils.settings import Settings
 from ding.utils.system_helper import available_memory
+from ding.utils.types import Settings
 
 if TYPE_CHECKING:
     import h5py

@@ -24,7 +24,7 @@ from ding.data.offline.transition_dataset import (
 from ding.data.tree import tree_map, tree_take
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.registry_factory import DATASET_REGISTRY
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 
 if TYPE_CHECKING:
     import minari

@@ -22,7 +22,7 @@ from ding.utils.errors import CheckpointError, DataError
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.registry_factory import DATASET_REGISTRY
 from ding.utils.safe_serial import UniformRows
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 
 #: In a run's folder: the run's state, and the rows of its replay buffer.
 STATE_FILE = os.path.join("ckpt", "resume.pth.tar")

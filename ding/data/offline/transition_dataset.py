@@ -11,7 +11,8 @@ from ding.data.arrays import Column, Item, Items
 from ding.data.columns import Columns, as_columns
 from ding.data.tree import tree_map
 from ding.utils.errors import ConfigError, DataError
-from ding.utils.settings import Settings, at
+from ding.utils.settings import at
+from ding.utils.types import Settings
 
 #: Where configs have the path of a data set; the first that is set counts.
 PATH_KEYS = (

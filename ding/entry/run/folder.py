@@ -25,7 +25,8 @@ from ding.utils.file_helper import remove_unfinished, write_facts
 from ding.utils.run_claims import RunLock
 from ding.utils.run_files import RECORD_FILE
 from ding.utils.run_log import iso_time, record_or_empty
-from ding.utils.settings import Settings, at
+from ding.utils.settings import at
+from ding.utils.types import Settings
 
 _FACTS = re.compile(rf"{RECORD_FILE}|{COORDINATOR_FILE}|(formatted_)?total_config\.py")
 _STATES = re.compile(r".+\.pth\.tar")

@@ -42,7 +42,7 @@ from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError, ConfigError, EnvError
 from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
-from ding.utils.settings import Settings
+from ding.utils.types import Settings
 from ding.utils.usage import UsageMeter
 from ding.worker.collector.steps import Samples
 

@@ -21,9 +21,9 @@ from ding.torch_utils import to_device
 from ding.utils import durations, get_rank, read_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, mismatch
 from ding.utils.file_helper import put_in_place, temporary_name
-from ding.utils.settings import Settings, leaves
+from ding.utils.settings import leaves
 from ding.utils.state_saver import SAVE_ERRORS, StateSaver
-from ding.worker.collector.steps import State
+from ding.utils.types import Settings, State
 from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from ding.utils.disk_writes import stalled_write
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
-from ding.utils.settings import Settings
 from ding.utils.system_helper import ReportingThread
+from ding.utils.types import Settings
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
 

@@ -12,9 +12,10 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_task_uid, import_module
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.default_helper import Configurable, deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
+from ding.utils.types import State
 from ding.worker.collector.collector_link import LINK_FUNCTIONS, CollectorLink
 from ding.worker.collector.step_watch import StepWatch
-from ding.worker.collector.steps import Envs, Mode, State
+from ding.worker.collector.steps import Envs, Mode
 
 _logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from easydict import EasyDict
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
 from ding.utils.registry_factory import component
+from ding.utils.types import Tree
 from ding.worker.collector.serial_part import ISerialPart
-from ding.worker.collector.steps import Tree
 
 INF = float("inf")
 

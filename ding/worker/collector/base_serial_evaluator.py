@@ -15,8 +15,9 @@ from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
 from ding.utils.registry_factory import component
+from ding.utils.types import Settings, State, Tree
 from ding.worker.collector.serial_part import ISerialPart, SerialPart
-from ding.worker.collector.steps import Config, Envs, Info, Mode, Result, SaveFn, State, Tree
+from ding.worker.collector.steps import Envs, Info, Mode, Result, SaveFn
 
 
 class ISerialEvaluator(ISerialPart):
@@ -68,7 +69,7 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
 
     def __init__(
         self,
-        cfg: Config,
+        cfg: Settings,
         env: Envs = None,
         policy: Mode | list[Mode] = None,
         tb_logger: Writer | None = None,

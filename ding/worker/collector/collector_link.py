@@ -9,8 +9,9 @@ from collections.abc import Callable
 from ding.data.staleness import iters_of
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
+from ding.utils.types import State
 from ding.worker.collector.parts_cache import LentPolicy, PartsCache
-from ding.worker.collector.steps import Mode, Samples, State
+from ding.worker.collector.steps import Mode, Samples
 
 _logger = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 """The parallel collector of games."""
 
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
-from ding.worker.collector.steps import Episode, State
+from ding.utils.types import State
+from ding.worker.collector.steps import Episode
 from ding.worker.collector.zergling_parallel_collector import ZerglingParallelCollector
 
 

@@ -12,8 +12,9 @@ import torch
 from ding.torch_utils import to_device, to_item, to_tensor
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
 from ding.worker.collector.base_serial_evaluator import SerialEvaluator
-from ding.worker.collector.steps import Result, SaveFn, Tree
+from ding.worker.collector.steps import Result, SaveFn
 
 
 class IMetric(ABC):

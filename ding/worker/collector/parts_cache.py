@@ -20,7 +20,7 @@ from ding.policy import Policy, create_policy
 from ding.torch_utils.model_helper import fit_threads
 from ding.utils import durations
 from ding.utils.errors import ConfigError
-from ding.worker.collector.steps import Config
+from ding.utils.types import Settings
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class PartsCache:
         self._policies: dict[str, LentPolicy] = {}
         self._envs: dict[bool, tuple[str, BaseEnvManager]] = {}
 
-    def policy(self, cfg: Config, field: str, place: str) -> LentPolicy:
+    def policy(self, cfg: Settings, field: str, place: str) -> LentPolicy:
         """A policy for ``field`` (``collect`` or ``eval``), perhaps of an earlier task.
 
         ``place``, the source of the weights, distinguishes policies of equal config.
@@ -62,7 +62,7 @@ class PartsCache:
             del self._policies[next(iter(self._policies))]
         return lent
 
-    def env_manager(self, cfg: Config, evaluate: bool, seed: int | None) -> BaseEnvManager:
+    def env_manager(self, cfg: Settings, evaluate: bool, seed: int | None) -> BaseEnvManager:
         """A launched env manager whose environments are at the beginning of an episode.
 
         Args:

@@ -13,11 +13,11 @@ from ding.data import tree_take
 from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import sample_columns
 from ding.utils.errors import ConfigError, DataError, EnvDataError
+from ding.utils.types import Settings, Tree
 from ding.worker.collector.row_steps import ROW_OPTIONS, RowSteps
 from ding.worker.collector.step_log import Ended, StepLog
 from ding.worker.collector.steps import (
     NO_SEED,
-    Config,
     Envs,
     Episode,
     Harvest,
@@ -26,7 +26,6 @@ from ding.worker.collector.steps import (
     OnTrajectories,
     Player,
     Tally,
-    Tree,
     sample_counts,
 )
 
@@ -63,7 +62,7 @@ class Rollout:
         battle: bool = False,
         traj_len: float = INF,
         keeps: bool = True,
-        options: Config = {},
+        options: Settings = {},
         on_trajectories: OnTrajectories | None = None,
     ) -> None:
         modes = [player.mode for player in players]

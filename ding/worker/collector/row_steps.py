@@ -11,18 +11,17 @@ from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
 from ding.policy.common_utils import flatten_numbers
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
+from ding.utils.types import Settings, Tree
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
 from ding.worker.collector.step_log import Ended, StepLog
 from ding.worker.collector.steps import (
     NO_SEED,
-    Config,
     Envs,
     Harvest,
     Info,
     OnTrajectories,
     Player,
     Samples,
-    Tree,
 )
 
 #: Config keys that work on single transitions: tensors of observations for the policy, copies of
@@ -47,7 +46,7 @@ class RowSteps:
         players: Sequence[Player],
         battle: bool,
         keeps: bool,
-        options: Config,
+        options: Settings,
         on_trajectories: OnTrajectories | None = None,
     ) -> None:
         self._envs, self._players = envs, players

@@ -13,6 +13,7 @@ from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
 from ding.utils.errors import ConfigError, require_entries
 from ding.utils.log_writer import Writer
+from ding.utils.types import State
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
@@ -26,7 +27,6 @@ from ding.worker.collector.steps import (
     PlayersKwargs,
     Samples,
     SampleStock,
-    State,
     Tally,
     attribute,
 )

@@ -13,15 +13,8 @@ from ding.utils import build_logger, get_rank
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.log_writer import Writer
-from ding.worker.collector.steps import (
-    Config,
-    Envs,
-    Episode,
-    Mode,
-    OnEpisode,
-    OnTrajectories,
-    State,
-)
+from ding.utils.types import Settings, State
+from ding.worker.collector.steps import Envs, Episode, Mode, OnEpisode, OnTrajectories
 
 #: By env manager, its last user: a part that is deleted must not close it for others.
 _last_uses: weakref.WeakKeyDictionary[Envs, object] = weakref.WeakKeyDictionary()
@@ -72,7 +65,7 @@ class SerialPart(ISerialPart):
     battle = False
 
     def __init__(
-        self, cfg: Config, tb_logger: Writer | None, exp_name: str | None, instance_name: str
+        self, cfg: Settings, tb_logger: Writer | None, exp_name: str | None, instance_name: str
     ) -> None:
         self._end_flag = False
         self._cfg = cfg if isinstance(cfg, EasyDict) else EasyDict(cfg)

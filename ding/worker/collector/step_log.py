@@ -9,7 +9,7 @@ import numpy as np
 
 from ding.data import IndexedColumn, tree_map
 from ding.utils.errors import DataError
-from ding.worker.collector.steps import Tree
+from ding.utils.types import Tree
 
 #: Steps of all environments that are kept before their room is needed.
 _MIN_ROWS = 24

@@ -10,7 +10,7 @@ from ding.envs import BaseEnv, BaseEnvManager
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
-from ding.worker.collector.steps import Config
+from ding.utils.types import Settings
 
 _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
@@ -60,7 +60,7 @@ class StepWatch:
         self._seen: tuple[float, int, float] | None = None  # call, environment, since when
         self._limit = durations.COLLECTOR_STEP_LIMIT
 
-    def allow(self, manager_cfg: Config) -> None:
+    def allow(self, manager_cfg: Settings) -> None:
         """Wait longer than the env manager itself does, where its config sets limits."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
         self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)

@@ -10,21 +10,16 @@ import numpy as np
 from ding.data import Columns
 from ding.data.chunks import packed, unpacked
 from ding.utils import allreduce_data
+from ding.utils.types import State
 
 #: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
 Mode: TypeAlias = Any
 #: A `BaseEnvManager`, or a user's object with its methods.
 Envs: TypeAlias = Any
-#: An array, or nested mappings of arrays.
-Tree: TypeAlias = Any
 #: Facts of an environment's step, by name.
 Info: TypeAlias = Mapping[str, Any]
 #: Keyword arguments of a policy's ``forward``.
 Kwargs: TypeAlias = Mapping[str, Any]
-#: Part of a config.
-Config: TypeAlias = Mapping[str, Any]
-#: A `state_dict`: arrays, numbers and containers of them.
-State: TypeAlias = dict[str, Any]
 #: `Columns` or a list of rows.
 Samples: TypeAlias = list[dict[str, Any]]
 #: Samples, and how many of them belong to each trajectory.

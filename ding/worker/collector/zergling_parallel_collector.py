@@ -13,6 +13,7 @@ from ding.policy.fit import check_fit
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
+from ding.utils.types import Settings, State
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import CollectorLink, PolicySource, SampleSender
@@ -20,7 +21,7 @@ from ding.worker.collector.parts_cache import LentPolicy
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
 from ding.worker.collector.serial_collector import trajectory_length
-from ding.worker.collector.steps import Config, Player, State, Tally, attribute
+from ding.worker.collector.steps import Player, Tally, attribute
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
@@ -44,7 +45,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
 
     config = dict(print_freq=5, compressor="lz4", update_policy_second=3)
 
-    def __init__(self, cfg: Config) -> None:
+    def __init__(self, cfg: Settings) -> None:
         super().__init__(EasyDict(cfg))
         self._evaluate = bool(self._cfg.get("eval_flag", False))
         self._tally = Tally()
@@ -115,7 +116,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._log_due = self._began + self._cfg.print_freq
         self._step_start, self._step_count = self._began, 0
 
-    def _field(self, name: str) -> Config:
+    def _field(self, name: str) -> Settings:
         value = self._cfg.get(name)
         if not isinstance(value, Mapping):
             raise ConfigError(
@@ -277,7 +278,7 @@ def _number(value: float | str | None) -> float:
     return INF if value is None else float(value)
 
 
-def _eval_episodes(env_cfg: Config, env_num: int) -> int:
+def _eval_episodes(env_cfg: Settings, env_num: int) -> int:
     given = env_cfg.get("n_evaluator_episode")
     if given is not None:
         return int(given)

@@ -18,17 +18,16 @@ from ding.utils import deep_merge_dicts
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import ScalarWriter
+from ding.utils.types import Settings, State
 from ding.worker.tasks import (
     CollectorCounts,
     CollectorInfo,
     CollectorReport,
     CollectorTask,
-    Config,
     FailedTask,
     LearnerInfo,
     LearnerNews,
     LearnerTask,
-    StateDict,
 )
 
 from .run_facts import as_count, mean_return
@@ -36,7 +35,7 @@ from .run_facts import as_count, mean_return
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
-Settings = Callable[[Mapping[str, int]], dict[str, object]]
+SettingsOf = Callable[[Mapping[str, int]], dict[str, object]]
 
 
 class BaseCommander(Configurable, ABC):
@@ -100,15 +99,15 @@ class BaseCommander(Configurable, ABC):
         """Names under ``path_policy`` that belong to this run."""
         return []
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         """State that makes another commander continue like this one; plain data."""
         return {}
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Continue from a `state_dict`; no task is open then."""
 
 
-def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:
+def commander_section(cfg: Settings, cls: type[BaseCommander]) -> EasyDict:
     """A commander's own settings, completed.
 
     Args:
@@ -126,7 +125,9 @@ def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:
     return merged
 
 
-def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> CollectorTask:
+def collector_task(
+    cfg: Settings, task_id: str, buffer_id: str, **settings: object
+) -> CollectorTask:
     """A collector's task of the main config, with ``settings`` instead of those of
     ``policy.collect.collector``."""
     collector_cfg = {
@@ -141,7 +142,7 @@ def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object
     return _own_copy(task)
 
 
-def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> LearnerTask:
+def learner_task(cfg: Settings, task_id: str, policy_id: str, buffer_id: str) -> LearnerTask:
     """A learner's task of the main config."""
     task: LearnerTask = {
         "task_id": task_id,
@@ -162,7 +163,7 @@ def _own_copy(task: AnyTask) -> AnyTask:
     return cast(AnyTask, EasyDict(copy.deepcopy(dict(task))))
 
 
-def task_env(cfg: Config, is_eval: bool) -> dict[str, Any]:
+def task_env(cfg: Settings, is_eval: bool) -> dict[str, Any]:
     """The env config of a collector's task, which says how many episodes it has.
 
     ``manager.episode_num`` are those of each environment: ``env.collector_episode_num``, no end
@@ -181,14 +182,14 @@ def task_env(cfg: Config, is_eval: bool) -> dict[str, Any]:
     return env
 
 
-def section(cfg: Config, *path: str) -> Config:
+def section(cfg: Settings, *path: str) -> Settings:
     """A part of a config; empty where there is none."""
     for key in path:
         cfg = cfg.get(key) or {}
     return cfg
 
 
-def command_settings(cfg: Config) -> tuple[Settings, Settings]:
+def command_settings(cfg: Settings) -> tuple[SettingsOf, SettingsOf]:
     """What returns the settings of collecting and of evaluating."""
     policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
     if not str(policy_cfg.type).endswith("_command"):

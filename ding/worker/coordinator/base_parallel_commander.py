@@ -9,7 +9,8 @@ from easydict import EasyDict
 
 from ding.utils import COMMANDER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
-from ding.worker.tasks import CollectorReport, Config, LearnerInfo, LearnerNews, StateDict
+from ding.utils.types import Settings, State
+from ding.worker.tasks import CollectorReport, LearnerInfo, LearnerNews
 
 from ._commander_tasks import BaseCommander, OpenTask, Trainee, section
 from .solo_parallel_commander import PolicyCommander
@@ -36,7 +37,7 @@ class NaiveCommander(PolicyCommander):
         learner_info: The newest report of each learner's task, by the task's id.
     """
 
-    def __init__(self, cfg: Config) -> None:
+    def __init__(self, cfg: Settings) -> None:
         super().__init__(cfg)
         self._train_iterations = self._own.max_env_step = math.inf
         self._current = [Trainee("naive_policy", "naive_buffer")]
@@ -88,14 +89,14 @@ class NaiveCommander(PolicyCommander):
     def _is_eval_due(self, now: float | None = None) -> bool:
         return False
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         return {
             "collector_task_finish_count": self.collector_task_finish_count,
             "learner_task_finish_count": self.learner_task_finish_count,
             "facts": self._current[0].facts(),
         }
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         self._collectors.opened.clear()
         self._learners.opened.clear()
         self._waiting.clear()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ding.utils.default_helper import Configurable
-from ding.worker.tasks import Config
+from ding.utils.types import Settings
 
 
 class _Learner(Protocol):
@@ -48,7 +48,7 @@ class BaseSerialCommander(Configurable):
 
     def __init__(
         self,
-        cfg: Config,
+        cfg: Settings,
         learner: _Learner,
         collector: _Collector,
         evaluator: object,

@@ -11,11 +11,11 @@ from ding.data.buffer.rate_limiter import SampleRatio
 from ding.data.chunks import chunk_pattern
 from ding.data.priorities import checked_priorities
 from ding.utils.errors import ConfigError
+from ding.utils.types import Settings, State
 from ding.worker.messages import Json
 from ding.worker.replay_buffer.base_buffer import get_buffer_cls
 from ding.worker.replay_buffer.chunk_replay import buffer_config
 from ding.worker.seams import SampleStore
-from ding.worker.tasks import Config, StateDict
 
 from .buffer_pace import BufferPace, SpaceQuota
 from .chunk_table import Chunk, ChunkTable, parse_meta
@@ -54,7 +54,7 @@ class ChunkBuffer(ChunkTable):
 
     def __init__(
         self,
-        cfg: Config,
+        cfg: Settings,
         store: SampleStore | None,
         space: SpaceQuota,
         exp_name: str,
@@ -238,7 +238,7 @@ class ChunkBuffer(ChunkTable):
 
     # ------------------------------------------------------------------ state and end
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         """State from which another buffer continues, with the chunk files that exist then."""
         return {
             "chunks": self._table_state(),
@@ -247,7 +247,7 @@ class ChunkBuffer(ChunkTable):
             "push_count": self.push_count,
         }
 
-    def load_state_dict(self, state: StateDict) -> list[str]:
+    def load_state_dict(self, state: State) -> list[str]:
         """Continue from the state of another one; files that it did not know are removed.
 
         Returns the chunks that are dropped because their files are missing or have another size.

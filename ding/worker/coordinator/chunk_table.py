@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ding.utils.errors import CheckpointWriteError, DataError
+from ding.utils.types import State
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.seams import SampleStore
-from ding.worker.tasks import StateDict
 
 from .turn import Turn
 
@@ -251,7 +251,7 @@ class ChunkTable:
 
     # ------------------------------------------------------------------ state
 
-    def _table_state(self) -> StateDict:
+    def _table_state(self) -> State:
         """The live chunks; pins are of batches that no learner waits for after a restart."""
         chunks = [chunk for chunk in self._chunks.values() if chunk.is_live]
         return {
@@ -263,7 +263,7 @@ class ChunkTable:
             "facts": [chunk.facts for chunk in chunks],
         }
 
-    def _load_table(self, state: StateDict) -> list[str]:
+    def _load_table(self, state: State) -> list[str]:
         """Continue from a state; returns the chunks whose files are missing or of another size."""
         self._forget()
         columns = (state[name].tolist() for name in ("number", "rows", "size"))

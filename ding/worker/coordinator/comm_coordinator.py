@@ -8,11 +8,11 @@ from typing import Any
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
+from ding.utils.types import Settings
 from ding.worker.engines.control import RunControl
 from ding.worker.engines.flask_fs import HttpWorkers
 from ding.worker.messages import CloseTask, Kind, Request, StartTask, Task, TrainRequest
 from ding.worker.seams import Arrival, Awaited, Control, WorkerFailed
-from ding.worker.tasks import Config
 
 from ._commander_tasks import section
 from .core import Core, SideFailed
@@ -41,7 +41,7 @@ class CommCoordinator:
 
     def __init__(
         self,
-        cfg: Config,
+        cfg: Settings,
         callback_fn: RunEvents | Callbacks,
         logger: logging.Logger,
         *,
@@ -49,7 +49,7 @@ class CommCoordinator:
         control: Control | None = None,
         turn: Turn | None = None,
     ) -> None:
-        own: Config = cfg["system"]["coordinator"]
+        own: Settings = cfg["system"]["coordinator"]
         self.events: RunEvents = (
             events_of(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
         )

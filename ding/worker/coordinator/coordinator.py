@@ -17,11 +17,11 @@ from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
+from ding.utils.types import Settings, State
 from ding.utils.usage import UsageMeter, process_name
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.seams import Engine
-from ding.worker.tasks import Config, StateDict
 
 from .base_parallel_commander import create_parallel_commander
 from .buffer_pace import SpaceQuota
@@ -58,7 +58,7 @@ class Coordinator(RunEvents, Configurable):
         commander: What decides which tasks there are.
     """
 
-    config: StateDict = dict(
+    config: State = dict(
         collector_task_timeout=durations.COLLECTOR_TASK_TIMEOUT,
         learner_task_timeout=durations.LEARNER_TASK_TIMEOUT,
         operator_server=dict(),
@@ -85,7 +85,7 @@ class Coordinator(RunEvents, Configurable):
 
     def __init__(
         self,
-        cfg: Config,
+        cfg: Settings,
         *,
         run_log: RunLog | None = None,
         console: Console | None = None,
@@ -327,7 +327,7 @@ class Coordinator(RunEvents, Configurable):
             }
 
     @in_turn
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         """State for another coordinator to resume the run: buffers, tasks and counters."""
         return {
             "commander": self.commander.state_dict(),
@@ -341,7 +341,7 @@ class Coordinator(RunEvents, Configurable):
         }
 
     @in_turn
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Continue from a `state_dict`; the commander hands its open tasks out again.
 
         An empty one changes nothing.

@@ -10,7 +10,8 @@ from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.league.shared_payoff import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
-from ding.worker.tasks import CollectorReport, CollectorTask, Config, LearnerNews, StateDict
+from ding.utils.types import Settings, State
+from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
 
 from ._commander_tasks import OpenTask, Trainee, section, task_env
 from .solo_parallel_commander import PolicyCommander
@@ -38,9 +39,9 @@ class OneVsOneCommander(PolicyCommander):
         ConfigError: A league that cannot be.
     """
 
-    config: StateDict = dict(collector_task_space=2)
+    config: State = dict(collector_task_space=2)
 
-    def __init__(self, cfg: Config) -> None:
+    def __init__(self, cfg: Settings) -> None:
         super().__init__(cfg)
         self._league = self._make_league()
         players = self._league.active_players
@@ -89,11 +90,11 @@ class OneVsOneCommander(PolicyCommander):
         players = [*self._league.active_players, *self._league.historical_players]
         return [os.path.basename(player.checkpoint_path) for player in players]
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         # Those whose learner has not begun are in training, too.
         return {**super().state_dict(), "league": self._league.state_dict()}
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         self._league.load_state_dict(state_dict["league"])
         super().load_state_dict(state_dict)
         begun = {trainee.player_id for trainee in self._current}

@@ -10,9 +10,9 @@ from ding.data.arrays import State
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
 from ding.utils.errors import ChunkError, DataError
+from ding.utils.types import Settings
 from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews
-from ding.worker.tasks import Config
 
 from .chunk_table import Chunk, ChunkTable, parse_meta
 
@@ -28,7 +28,7 @@ class RowServer:
     """
 
     def __init__(
-        self, cfg: Config, exp_name: str, name: str, tb_logger: object, chunks: ChunkTable
+        self, cfg: Settings, exp_name: str, name: str, tb_logger: object, chunks: ChunkTable
     ) -> None:
         self._given = cfg, exp_name, name, tb_logger
         self._chunks = chunks

@@ -10,8 +10,9 @@ from ding.utils.callbacks import Callbacks, RunMoment
 from ding.utils.ending import Ending
 from ding.utils.errors import CallbackError
 from ding.utils.run_log import RunLog
+from ding.utils.types import Settings
 from ding.worker.messages import Kind, Task
-from ding.worker.tasks import Config, FailedTask
+from ding.worker.tasks import FailedTask
 
 from .base_parallel_commander import BaseCommander
 from .chunk_buffer import ChunkBuffer
@@ -117,7 +118,7 @@ class Run:
             notify = self.commander.notify_fail_collector_task
         self.ask(notify, cast(FailedTask, {**task, "message": cause}))
 
-    def open_buffer(self, buffer_id: str, cfg: Config) -> ChunkBuffer:
+    def open_buffer(self, buffer_id: str, cfg: Settings) -> ChunkBuffer:
         """The buffer of that id; a new one if there is none."""
         if buffer_id not in self.buffers:
             self.buffers[buffer_id] = self.make_buffer(cfg, name=buffer_id)

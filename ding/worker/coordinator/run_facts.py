@@ -10,9 +10,10 @@ from typing import TypedDict, cast
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import durations
 from ding.utils.errors import DingError
+from ding.utils.types import State
 from ding.utils.usage import FIGURES
 from ding.worker.seams import TaskFailure
-from ding.worker.tasks import CollectorReport, LearnerInfo, StateDict
+from ding.worker.tasks import CollectorReport, LearnerInfo
 
 KEPT_FAILURES = 10
 #: A cause that a worker reports this often in a short time is permanent, despite any progress.
@@ -263,10 +264,10 @@ class RunFacts:
             for name, policy in self._policies.items()
         }
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         return {name: getattr(self, name) for name in _SAVED}
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         vars(self).update({name: state_dict[name] for name in _SAVED})
 
 

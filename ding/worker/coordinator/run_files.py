@@ -10,8 +10,9 @@ from ding.torch_utils.weights_file import weights_pattern
 from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DingError
 from ding.utils.state_saver import StateSaver
-from ding.worker.seams import Engine, State
-from ding.worker.tasks import CollectorReport, Config, StateDict
+from ding.utils.types import SavedState, Settings, State
+from ding.worker.seams import Engine
+from ding.worker.tasks import CollectorReport
 
 from .run_facts import as_count
 
@@ -92,7 +93,7 @@ class RunFiles:
             self._warn(f"{what} was not removed: {err}")
 
 
-def _checkpoint(state: State, info: Mapping[str, object]) -> State:
+def _checkpoint(state: SavedState, info: Mapping[str, object]) -> SavedState:
     state = state if "model" in state else {"model": state}
     return {
         **state,
@@ -112,19 +113,19 @@ class CoordinatorState:
     """
 
     def __init__(
-        self, exp_name: str, run: Config, seconds: float, warn: Callable[[str], object]
+        self, exp_name: str, run: Settings, seconds: float, warn: Callable[[str], object]
     ) -> None:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
         self._warn, self._is_failing = warn, False
-        self._saver = StateSaver[StateDict](
+        self._saver = StateSaver[SavedState](
             lambda: {"format": FORMAT, "run": self._run, "state": self._collect()},
             *(self._write, self._warn_once, seconds, MAX_SHARE),
             on_stall=warn,
         )
 
-    def load(self, wanted: bool | None) -> StateDict | None:
+    def load(self, wanted: bool | None) -> State | None:
         """The state to resume from, if there is one.
 
         Args:
@@ -152,11 +153,11 @@ class CoordinatorState:
             return None
         return saved["state"] if wanted or saved["run"] == self._run else None
 
-    def save_if_due(self, collect: Callable[[], StateDict]) -> None:
+    def save_if_due(self, collect: Callable[[], SavedState]) -> None:
         self._collect = collect
         self._saver.save_if_due()
 
-    def save(self, collect: Callable[[], StateDict]) -> None:
+    def save(self, collect: Callable[[], SavedState]) -> None:
         """Save what `collect` returns. A failure is shown once, and the run continues."""
         self._collect = collect
         self._saver.save()
@@ -165,7 +166,7 @@ class CoordinatorState:
         """The run has ended: remove its state, which must not be resumed."""
         remove_file(self.path)
 
-    def _write(self, state: StateDict) -> None:
+    def _write(self, state: SavedState) -> None:
         save_file(self.path, state)
         self._is_failing = False
 

@@ -10,17 +10,16 @@ from dataclasses import asdict
 from ding.envs import env_seeds
 from ding.utils import COMMANDER_REGISTRY, durations
 from ding.utils.default_helper import first_goal
+from ding.utils.types import Settings, State
 from ding.worker.tasks import (
     CollectorCounts,
     CollectorInfo,
     CollectorReport,
     CollectorTask,
-    Config,
     FailedTask,
     LearnerInfo,
     LearnerNews,
     LearnerTask,
-    StateDict,
 )
 
 from ._commander_tasks import (
@@ -64,7 +63,7 @@ class PolicyCommander(BaseCommander):
         clock: Returns the time in seconds.
     """
 
-    config: StateDict = dict(
+    config: State = dict(
         collector_task_space=1,
         learner_task_space=1,
         eval_interval=60,
@@ -75,7 +74,7 @@ class PolicyCommander(BaseCommander):
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
 
-    def __init__(self, cfg: Config) -> None:
+    def __init__(self, cfg: Settings) -> None:
         self._cfg = cfg
         self._own = commander_section(cfg, type(self))
         self.clock = time.monotonic
@@ -331,7 +330,7 @@ class PolicyCommander(BaseCommander):
     def weights_files(self) -> list[str]:
         return [trainee.policy_id for trainee in self._current]
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         due = self._next_eval
         till_eval = None if due is None else max(0.0, due - self.clock())
         return {
@@ -344,7 +343,7 @@ class PolicyCommander(BaseCommander):
             "issued": [self._learners.issued, self._collectors.issued],
         }
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         self.converged_reason = state_dict["converged_reason"]
         self.finished_reason = state_dict["finished_reason"]
         self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
@@ -364,7 +363,7 @@ class PolicyCommander(BaseCommander):
 class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
-    config: StateDict = dict(eval_share=0.1, greedy_share=0.5)
+    config: State = dict(eval_share=0.1, greedy_share=0.5)
     _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:

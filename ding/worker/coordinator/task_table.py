@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from ding.utils.types import Settings, State
 from ding.worker.messages import Kind, Task
-from ding.worker.tasks import Config, StateDict
 
 #: The moves that a task may make.
 MOVES = {
@@ -65,7 +65,7 @@ class TaskState:
         names = self._part("collector_cfg").get("policy_update_path")
         return [names] if isinstance(names, str) else list(names or [])
 
-    def _part(self, key: str) -> Config:
+    def _part(self, key: str) -> Settings:
         part = self.task.get(key)
         return part if isinstance(part, Mapping) else {}
 
@@ -133,14 +133,14 @@ class TaskTable:
             counts[state.stage] += 1
         return counts
 
-    def state_dict(self) -> StateDict:
+    def state_dict(self) -> State:
         live = [
             {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
             for state in self._live.values()
         ]
         return {"live": live, "totals": dict(self._totals)}
 
-    def load_state_dict(self, state_dict: StateDict) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Tasks that were open when the state was taken have failed: their answers are stale."""
         self._live.clear()
         self._queued.clear()

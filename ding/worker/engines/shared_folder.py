@@ -11,8 +11,9 @@ from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointNotFoundError, DataError
 from ding.utils.file_helper import open_to_write, write_atomically, write_pieces
 from ding.utils.sent_files import FileChange
+from ding.utils.types import SavedState
 from ding.worker.messages import StartTask
-from ding.worker.seams import Samples, State, Weights
+from ding.worker.seams import Samples, Weights
 
 
 class SharedFolderSamples(SharedFolder):
@@ -67,7 +68,7 @@ class FolderArtifacts:
     def __init__(self, root: str) -> None:
         self._root = root
 
-    def save(self, path: str, state: State) -> None:
+    def save(self, path: str, state: SavedState) -> None:
         """Write a state.
 
         Raises:
@@ -77,7 +78,7 @@ class FolderArtifacts:
         """
         save_file(file_inside(self._root, path), state)
 
-    def load(self, path: str) -> State | None:
+    def load(self, path: str) -> SavedState | None:
         """Read a state; ``None`` if there is none.
 
         Raises:
@@ -85,7 +86,7 @@ class FolderArtifacts:
             DataError: The path leads out of the run's folder.
         """
         try:
-            state: State = read_file(file_inside(self._root, path))
+            state: SavedState = read_file(file_inside(self._root, path))
         except CheckpointNotFoundError:
             return None
         return state

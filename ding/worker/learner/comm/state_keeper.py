@@ -14,9 +14,10 @@ from ding.torch_utils import to_device
 from ding.utils import allreduce_data, durations, get_world_size
 from ding.utils.errors import CheckpointError, DataError
 from ding.utils.state_saver import StateSaver
+from ding.utils.types import SavedState
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
-from ding.worker.seams import Artifacts, State
+from ding.worker.seams import Artifacts
 
 #: Share of the time that writing may take.
 MAX_SHARE = 0.05
@@ -45,13 +46,13 @@ class StateKeeper(LearnerHook):
         path: str | None,
         warn: Callable[[str], object],
         writes: bool,
-        replay: Callable[[], State | None] = lambda: None,
+        replay: Callable[[], SavedState | None] = lambda: None,
     ) -> None:
         # After a checkpoint that the config names, before the policy is published.
         super().__init__("restore_state", 50, position="before_run")
         self._artifacts, self._path, self._warn = artifacts, path, warn
         self._writes = writes and path is not None
-        self._state: State | None = None
+        self._state: SavedState | None = None
         self._damage: CheckpointError | None = None
         if path is not None:
             try:
@@ -60,8 +61,8 @@ class StateKeeper(LearnerHook):
                 self._damage = error
         self._replay = replay
         found = None if self._state is None else self._state.get("replay")
-        self.replay_state = cast("State | None", found)
-        self._saver = StateSaver[State](
+        self.replay_state = cast("SavedState | None", found)
+        self._saver = StateSaver[SavedState](
             self._take,
             lambda state: artifacts.save(str(path), state),
             lambda error: warn(f"the learner's state cannot be saved: {error}"),
@@ -79,12 +80,12 @@ class StateKeeper(LearnerHook):
         if self._writes:
             self._saver.save()
 
-    def _take(self) -> State:
+    def _take(self) -> SavedState:
         learner = self._learner
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
         if learner.reward_model is not None:
             state["reward_model"] = learner.reward_model.state_dict()
-        on_cpu: State = to_device(state, "cpu")
+        on_cpu: SavedState = to_device(state, "cpu")
         return {**on_cpu, "replay": self._replay()}
 
     def __call__(self, engine: BaseLearner) -> None:
@@ -107,7 +108,7 @@ class StateKeeper(LearnerHook):
         if get_world_size() > 1:
             _check_agreement(engine)
 
-    def _restore(self, engine: BaseLearner, state: State | None) -> None:
+    def _restore(self, engine: BaseLearner, state: SavedState | None) -> None:
         initial = copy.deepcopy(engine.policy.state_dict())
         try:
             if state is None:

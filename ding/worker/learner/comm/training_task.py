@@ -14,6 +14,7 @@ from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.json_fields import BadMessageError, called, from_json
 from ding.utils.strict_json import plain
+from ding.utils.types import SavedState
 from ding.utils.usage import reported_usage
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
@@ -22,7 +23,7 @@ from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolic
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Meeting, Task, TaskReport, TrainAnswer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay
-from ding.worker.seams import Artifacts, State
+from ding.worker.seams import Artifacts
 
 #: Type of the failure of an update that does not end; the process has to end with it.
 HUNG = "LearnerHung"
@@ -143,7 +144,7 @@ class TrainingTask:
                 hook.flush(self.learner)
         self.keeper.save_if_due()
 
-    def _replay(self) -> State | None:
+    def _replay(self) -> SavedState | None:
         return None if self.replay is None else self.replay.state_dict()
 
     @property
