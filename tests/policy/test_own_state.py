@@ -226,7 +226,9 @@ def test_a_learner_that_is_started_again_goes_on_with_it(make_dqn, tmp_path):
     policies[0].mine.append(copy.deepcopy(model_of(policies[0])))
     nn.init.constant_(next(policies[0].mine[0].parameters()), 3)
     artifacts = FolderArtifacts(str(tmp_path))
-    StateKeeper(artifacts, "learner_state", warnings.append, writes=True).save(learners[0])
+    keeper = StateKeeper(artifacts, "learner_state", print, writes=True)
+    keeper(learners[0])
+    keeper.save()
     StateKeeper(artifacts, "learner_state", warnings.append, writes=True)(learners[1])
     (line,) = warnings
     assert "attribute lock (a _thread.lock) is not part of the learner's state" in line

@@ -427,7 +427,9 @@ def test_a_learner_that_is_started_again_goes_on_with_its_reward_model(store, tm
     fill(replay, store, stepped(store, 0))
     learners[0].reward_model, learners[1].reward_model = replay.rewards, rewards()
     artifacts = FolderArtifacts(str(tmp_path))
-    StateKeeper(artifacts, "learner_state", print, writes=True).save(learners[0])
+    keeper = StateKeeper(artifacts, "learner_state", print, writes=True)
+    keeper(learners[0])
+    keeper.save()
     StateKeeper(artifacts, "learner_state", print, writes=True)(learners[1])
     assert learners[1].reward_model.state_dict()["kept"]["seen"] == 4
     for learner in learners:
