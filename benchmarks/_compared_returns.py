@@ -27,7 +27,9 @@ def table(results: list[dict[str, Any]]) -> str:
         theirs = sorted(_return_at(step, run) for run in peers[config])
         name = f"[{Path(config).stem.removesuffix('_config')}](../{config})"
         reached = "yes" if interquartile_mean(ours) >= theirs[0] else "**no**"
-        rows.append(f"| {name} | {step:,} | {_words(ours)} | {_words(theirs)} | {reached} |")
+        settings = sorted({setting for run in peers[config] for setting in run["settings"]})
+        cells = [name, f"{step:,}", _words(ours), "; ".join([_words(theirs), *settings]), reached]
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join([HEADER, *rows])
 
 

@@ -92,7 +92,9 @@ def ppo(job: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
     learn, collect = job["learn"], job["collect"]
     steps = collect["n_sample"] // job["env"]["collector_env_num"]
     rate, schedule = learn["learning_rate"], learn.get("lr_scheduler")
-    sizes = job["hidden"]
+    sizes = {"pi": job["hidden"], "vf": job["hidden"]}
+    # The standard deviation begins as ours does, and values are clipped as much as ratios.
+    network = {"net_arch": sizes, "activation_fn": nn.Tanh, "log_std_init": -0.5}
     return PPO(
         "MlpPolicy",
         env,
@@ -104,10 +106,11 @@ def ppo(job: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
         gamma=collect["discount_factor"],
         gae_lambda=collect["gae_lambda"],
         clip_range=learn["clip_ratio"],
+        clip_range_vf=learn["clip_ratio"],
         ent_coef=learn["entropy_weight"],
         vf_coef=learn["value_weight"],
         max_grad_norm=learn["grad_clip_value"],
-        policy_kwargs={"net_arch": {"pi": sizes, "vf": sizes}, "activation_fn": nn.Tanh},
+        policy_kwargs=network,
         seed=job["seed"],
         device="cpu",
     )
