@@ -303,6 +303,7 @@ class TestFiles:
         self.check_damages(lambda size: [(i, i % 8) for i in range(0, size, size // 150)])
 
     @pytest.mark.slow
+    @pytest.mark.timeout(180)  # it reads some ten thousand files
     def test_a_flipped_bit_in_each_byte_is_found_or_harmless(self):
         self.check_damages(lambda size: [(i, (i * 5) % 8) for i in range(size)])
 
