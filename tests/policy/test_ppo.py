@@ -301,9 +301,10 @@ def test_collector_takes_over_the_unit_of_the_critic(make_ppo):
     collector.collect_mode.load_state_dict({"model": model_of(policy).state_dict()})
 
 
-def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
+def test_kl_to_a_pretrained_policy(make_ppo, ppo_batches, tmp_path):
     path = str(tmp_path / "pretrained.pth.tar")
-    save_file(path, make_ppo().learn_mode.state_dict())
+    pretrained = make_ppo()
+    save_file(path, pretrained.learn_mode.state_dict())
     learn = dict(kl_beta=0.5, pretrained_model_path=path, adv_norm=False)
     policy = make_ppo(learn=learn)
     assert "kl_div" in policy.learn_mode.monitor_vars()
@@ -316,8 +317,14 @@ def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
     )
     # The other one stays as it was.
     data = collect(policy, [64])
-    logs = [policy.learn_mode.forward(copy.deepcopy(data))[0] for _ in range(3)]
-    assert all(log["kl_div"] != 0 for log in logs)
+    obs = torch.from_numpy(np.asarray(data.column("obs")))
+    expected = model_of(pretrained)(obs, mode="compute_actor")["logit"].detach()
+    ppo_batches["policy"].clear()
+    for _ in range(3):
+        policy.learn_mode.forward(copy.deepcopy(data))
+    assert ppo_batches["policy"]
+    for batch in ppo_batches["policy"]:
+        torch.testing.assert_close(batch.logit_pretrained, expected)
 
 
 def test_pretrained_model_may_be_missing(make_ppo, caplog):
