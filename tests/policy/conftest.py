@@ -53,7 +53,7 @@ def ppo_batches(monkeypatch):
 
         return error_
 
-    # The order of HAPPO's agents has a generator of its own.
+    # The order of HAPPO's agents comes from a separate generator.
     monkeypatch.setattr(
         torch, "randperm", lambda n, **own: randperm(n, **own) if own else torch.arange(n)
     )

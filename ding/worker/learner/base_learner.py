@@ -18,6 +18,7 @@ from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
 from ding.utils.log_writer import Writer
 from ding.utils.registry_factory import component
+from ding.utils.types import State
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
@@ -25,7 +26,6 @@ from ding.worker.learner.learner_hook import (
     LogVars,
     Rewards,
     SaveCkptHook,
-    State,
     TrainData,
     add_learner_hook,
     build_learner_hook_by_cfg,

@@ -15,11 +15,10 @@ from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError, mismatch
 from ding.utils.file_helper import names_by_age
+from ding.utils.types import State
 
 #: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
 LogVars: TypeAlias = dict[str, Any]
-#: Plain data and tensors, as checkpoints hold them.
-State: TypeAlias = dict[str, Any]
 #: What a policy's ``forward`` takes: rows, ``Columns``, or what a user's policy asks for.
 TrainData: TypeAlias = Any
 #: A `BaseLearner`, or another object that calls hooks and has the attributes that they use.
