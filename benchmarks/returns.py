@@ -12,7 +12,8 @@ that has not ended. The first paragraph of a config's docstring should name the 
 its source: it becomes the table's last column. ``--peer sb3`` trains SB3 with the config's
 hyperparameters (PPO, SAC and TD3) in a separate virtual environment, and stores
 ``docs/returns/sb3_<config>.json``. Drawing needs matplotlib (``pip install .[bench]``).
-``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo if none are named.
+``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo but MuJoCo's if none are
+named.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--draw", action="store_true", help="draw pictures and the table")
     args = parser.parse_args()
     if args.zoo and not args.configs:
-        args.configs = list(zoo.CONFIGS.values())
+        args.configs = [path for name, path in zoo.CONFIGS.items() if name not in zoo.LEAST]
     if not args.configs and not args.draw:
         parser.error("give configs to run, --zoo or --draw")
     if args.zoo and (others := {path.resolve() for path in args.configs} - {*zoo.CONFIGS.values()}):
