@@ -16,8 +16,7 @@ main_config = EasyDict(
         collector_env_num=1,
         evaluator_env_num=10,
         n_evaluator_episode=10,
-        # Out of reach: training uses all epochs of the data set.
-        stop_value=501,
+        stop_value=475,
     ),
     policy=dict(
         cuda=False,
@@ -30,7 +29,7 @@ main_config = EasyDict(
             num_quantiles=32,
         ),
         learn=dict(
-            train_epoch=40,
+            train_epoch=200,
             batch_size=256,
             learning_rate=0.001,
             target_update_freq=50,

@@ -16,11 +16,11 @@ main_config = EasyDict(
         env_id="Pendulum-v1",
         collector_env_num=1,
         evaluator_env_num=10,
-        n_evaluator_episode=10,
+        # Of ten starts the best policy returns -120 to -203, of fifty about -150.
+        n_evaluator_episode=50,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
-        # Out of reach: training uses all epochs of the data set.
-        stop_value=0,
+        stop_value=-200,
     ),
     policy=dict(
         cuda=False,

@@ -16,22 +16,22 @@ main_config = EasyDict(
         env_id="Pendulum-v1",
         collector_env_num=1,
         evaluator_env_num=10,
-        n_evaluator_episode=10,
+        # Of ten starts the best policy returns -120 to -203, of fifty about -150.
+        n_evaluator_episode=50,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
-        # Out of reach: training uses all epochs of the data set.
-        stop_value=0,
+        stop_value=-200,
     ),
     policy=dict(
         cuda=False,
         model=dict(
             obs_shape=3,
             action_shape=1,
-            actor_head_hidden_size=64,
-            critic_head_hidden_size=64,
+            actor_head_hidden_size=128,
+            critic_head_hidden_size=128,
         ),
         learn=dict(
-            train_epoch=26,
+            train_epoch=100,
             batch_size=128,
             # Some 30 steps ahead are enough, and sooner learned than 100.
             discount_factor=0.97,
