@@ -32,7 +32,9 @@ main_config = EasyDict(
             td_lambda=0.8,
             policy_weight=1,
             value_weight=1,
-            entropy_weight=0.05,
+            # Of rewards up to 8: the choice of the first step must not be final before the second
+            # step is learned.
+            entropy_weight=0.5,
         ),
         # Sequences: an episode has two steps.
         collect=dict(n_sample=16, unroll_len=2),
