@@ -19,8 +19,9 @@ _TORCH = "torch==2.13.0"
 ENVIRONMENTS: dict[str, list[list[str]]] = {
     "peers": [
         # The same physics: HalfCheetah moves otherwise from MuJoCo 4 on.
-        ["-c", str(HERE.parent / "constraints.txt"), "torch", "gymnasium[box2d,mujoco]"],
+        ["-c", str(HERE.parent / "constraints.txt"), "torch", "gymnasium[box2d,mujoco]", "ale-py"],
         ["stable-baselines3"],
+        ["opencv-python-headless"],  # SB3 resizes Atari's frames with it
         ["cpprb"],
         ["torchrl"],
         ["envpool"],

@@ -12,14 +12,21 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import ale_py
+import gymnasium
 import numpy as np
 from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
+from stable_baselines3.common.vec_env import (
+    VecEnv,
+    VecFrameStack,
+    VecNormalize,
+    sync_envs_normalization,
+)
 from torch import nn
 
 
@@ -35,7 +42,9 @@ def main() -> None:
         "updates": model._n_updates,
         "seconds": round(time.perf_counter() - began, 1),
         "evaluations": watch.evaluations,
-        "versions": versions("stable-baselines3", "gymnasium", "torch", "mujoco", "box2d"),
+        "versions": versions(
+            *("stable-baselines3", "gymnasium", "torch", "mujoco", "box2d", "ale-py")
+        ),
     }
     print(json.dumps(result))
 
@@ -52,6 +61,13 @@ def versions(*packages: str) -> dict[str, str]:
 def make_envs(job: dict[str, Any]) -> tuple[VecEnv, VecEnv]:
     """Training and evaluation environments, normalised as the config says."""
     env = job["env"]
+    if job["frame_stack"]:
+        gymnasium.register_envs(ale_py)
+        stacked = [
+            VecFrameStack(make_atari_env(env["env_id"], count, seed), job["frame_stack"])
+            for count, seed in ((env["collector_env_num"], job["seed"]), (1, job["seed"] + 10_000))
+        ]
+        return stacked[0], stacked[1]
     train = make_vec_env(env["env_id"], env["collector_env_num"], seed=job["seed"])
     test = make_vec_env(env["env_id"], 1, seed=job["seed"] + 10_000)
     if not env.get("norm_obs", {}).get("use_norm"):
@@ -95,8 +111,12 @@ def ppo(job: dict[str, Any], env: VecEnv) -> BaseAlgorithm:
     sizes = {"pi": job["hidden"], "vf": job["hidden"]}
     # The standard deviation begins as ours does, and values are clipped as much as ratios.
     network = {"net_arch": sizes, "activation_fn": nn.Tanh, "log_std_init": -0.5}
+    if job["frame_stack"]:
+        # Convolutions as Mnih et al. (2015), then a layer for each of policy and value.
+        sizes = {name: size[-1:] for name, size in sizes.items()}
+        network = {"net_arch": sizes, "activation_fn": nn.ReLU}
     return PPO(
-        "MlpPolicy",
+        "CnnPolicy" if job["frame_stack"] else "MlpPolicy",
         env,
         # The config's schedule falls linearly over the whole run.
         learning_rate=(lambda left: rate * left) if schedule else rate,

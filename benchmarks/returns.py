@@ -12,8 +12,8 @@ that has not ended. The first paragraph of a config's docstring should name the 
 its source: it becomes the table's last column. ``--peer sb3`` trains SB3 with the config's
 hyperparameters (PPO, SAC and TD3) in a separate virtual environment, and stores
 ``docs/returns/sb3_<config>.json``. Drawing needs matplotlib (``pip install .[bench]``).
-``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo but MuJoCo's if none are
-named.
+``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo but MuJoCo's if none
+are named.
 """
 
 import argparse
@@ -141,6 +141,7 @@ def _run_sb3(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
         "policy": create_config.policy.type,
         "seed": seed,
         "env": cfg.env,
+        "frame_stack": cfg.env.get("frame_stack"),
         "learn": learn,
         "collect": collect,
         "hidden": [sizes[0], model.actor_head_hidden_size],

@@ -38,7 +38,7 @@ main_config = EasyDict(
             grad_clip_value=0.5,
         ),
         collect=dict(n_sample=1024, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(evaluator=dict(eval_freq=2000)),
+        eval=dict(evaluator=dict(eval_freq=600)),
     ),
 )
 
