@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import Columns
+from ding.utils import durations
 from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.engines.shared_folder import (
@@ -39,7 +40,9 @@ from ding.worker.messages import (
     TrainRequest,
 )
 
-BATCH, BATCHES = 64, 64
+BATCH = 64
+#: Seconds of training for which a learner wants to have batches ready.
+AHEAD = durations.BATCHES_AHEAD
 KEY = "benchmark"
 #: Seconds that the next worker of a process waits for one to join: hosts start theirs in turns.
 JOIN_LIMIT = 20.0
@@ -132,26 +135,41 @@ class Collector(Simulated):
 
 
 class Learner(Simulated):
-    """Wants many batches at once, and trains on them at an even rate; it reads none."""
+    """Trains at an even rate on what it may draw, and asks for more when half of what it wants to
+    have ready is used up, as a real one does (`BatchFeed`); it reads no samples."""
 
-    _drawn = _taken_in = 0
+    _ready = _trained = 0.0
+    _taken_in = 0
+    _seen: float | None = None
 
     def answer(self, request: Any) -> Any:
         if isinstance(request, DemandRequest):
-            return Demand(self.task_id, BATCH, 0, BATCHES, buffer_id=self.buffer_id)
+            return Demand(self.task_id, BATCH, 0, self._wanted(), buffer_id=self.buffer_id)
         if not isinstance(request, TrainRequest):
             return super().answer(request)
-        self._drawn += BATCH * request.draws
-        self.over.wait(BATCH * request.draws / self.entry["draw"])
+        self._train()
+        self._ready += BATCH * request.draws
         self._taken_in += sum(int(str(chunk.meta["sample_num"])) for chunk in request.chunks)
-        updates = self._drawn // BATCH
+        self.over.wait(max(0.0, self._ready / self.entry["draw"] - AHEAD / 2))
+        self._train()
+        updates = int(self._trained) // BATCH
         info = {"learner_step": updates, "learner_done": False}
         return TrainAnswer(
             *(self.task_id, self.buffer_id, updates, False),
-            *(request.draws, BATCHES, 0, None, None, None, (), (), {}, info),
+            *(request.draws, self._wanted(), 0, None, None, None, (), (), {}, info),
             received=tuple(chunk.data_id for chunk in request.chunks),
             own_rows=self._taken_in,
         )
+
+    def _wanted(self) -> int:
+        return max(1, int((AHEAD * self.entry["draw"] - self._ready) / BATCH))
+
+    def _train(self) -> None:
+        before, self._seen = self._seen, time.monotonic()
+        if before is not None:
+            done = min(self._ready, (self._seen - before) * self.entry["draw"])
+            self._trained += done
+            self._ready -= done
 
 
 def simulated(spec: WorkerSpec, stores: Stores) -> Simulated:

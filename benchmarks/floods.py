@@ -1,6 +1,7 @@
 """Hostile requests against a coordinator and a worker that are at work: how many they survive.
 
     python benchmarks/floods.py --count 1000 --seed 0
+    python benchmarks/floods.py --half-open 20
 
 A process with 1,024 descriptors runs a coordinator, a collector and a learner, which have a key.
 This one sends what a stranger may: connections that say nothing, TLS handshakes, heads and bodies
@@ -8,7 +9,8 @@ that do not end, wrong certificates, recorded messages again and changed, what i
 that are too long; up to 1,200 connections stay open. After each, the coordinator has to report its
 status and the collector to answer a client that has the key, within 5 seconds. At the end the run
 must continue, memory must be flat, and no stranger must have been let in; else the exit status
-is 1.
+is 1. ``--half-open`` does one thing, for as many seconds: it keeps 1,200 connections open whose TLS
+handshake goes on by a byte each half second, while new clients with a certificate ask.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -41,6 +44,8 @@ KEY = "the key of the run, which no stranger has"
 DESCRIPTORS = 1024
 #: Connections that stay open, and the bytes of bodies that are announced.
 KEPT = 1200
+#: Of these, how many are opened again each half second after the server has closed them.
+AGAIN = 100
 BODY = 15_000_000
 #: Seconds for an answer to clients with the key, and to others.
 LIMIT = 5.0
@@ -374,10 +379,62 @@ def flood(count: int, seed: int) -> Report:
     return report
 
 
+def half_open(seconds: float) -> bool:
+    """Ask while handshakes do not end; whether all questions were answered."""
+    with tempfile.TemporaryDirectory() as folder:
+        victim = Victim(folder)
+        attackers: deque[tuple[socket.socket, Iterator[int]]] = deque()
+        over = threading.Event()
+        thread = threading.Thread(target=_dribble, args=(victim, attackers, over))
+        thread.start()
+        answered, times = 0, []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            begin = time.monotonic()
+            client = HttpEngine("127.0.0.1", victim.slave, key=KEY, role="slave")
+            with contextlib.suppress(requests.RequestException):
+                client.request("DELETE", "disconnect", raise_for_status=False, timeout=LIMIT)
+                answered += 1
+            client.close()
+            times.append(time.monotonic() - begin)
+            time.sleep(max(0.0, 0.2 - times[-1]))
+        opened = len(attackers)
+        over.set()
+        thread.join()
+        verdict = victim.end()
+    print(f"{answered} of {len(times)} answered, the slowest after {max(times):.2f} s")
+    print(f"{opened} handshakes were open; the run ended: {verdict or 'no'}")
+    return answered == len(times) and verdict is None
+
+
+def _dribble(
+    victim: Victim, attackers: deque[tuple[socket.socket, Iterator[int]]], over: threading.Event
+) -> None:
+    """Keep connections open, each of which sends its first message byte by byte."""
+    content = unfinished()
+    while not over.wait(0.5):
+        more = KEPT if not attackers else AGAIN
+        for _ in range(min(more, KEPT - len(attackers))):
+            client = socket.create_connection(("127.0.0.1", victim.slave), timeout=STRANGER_LIMIT)
+            attackers.append((client, iter(content)))
+        for _ in range(len(attackers)):
+            client, left = attackers.popleft()
+            byte = next(left, None)
+            try:
+                if byte is not None:
+                    client.sendall(bytes([byte]))
+                attackers.append((client, left))
+            except OSError:
+                client.close()
+    for client, _ in attackers:
+        client.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--half-open", type=float, metavar="SECONDS")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
@@ -386,6 +443,8 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 2 * KEPT if hard == resource.RLIM_INFINITY else min(hard, 2 * KEPT)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    if args.half_open:
+        raise SystemExit(not half_open(args.half_open))
     report = flood(args.count, args.seed)
     print("\n".join(report.lines()), flush=True)
     raise SystemExit(0 if report.is_good else 1)

@@ -20,6 +20,7 @@ from ding.entry.part_process import PartHandle, Up, run_part
 from ding.entry.run.parallel_folders import RunFolders
 from ding.entry.run.signals import StopSignal, heard_at_once
 from ding.envs import env_seeds
+from ding.interaction.base.server import allow_most_descriptors
 from ding.utils import ENGINE_REGISTRY, set_pkg_seed
 from ding.utils.callbacks import Callbacks
 from ding.utils.console import Console, say
@@ -55,6 +56,7 @@ def run_coordinator(
         How the run ended.
     """
     handle.clean = RunFolders(config).clean_for_killed
+    allow_most_descriptors()
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port

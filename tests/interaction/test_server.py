@@ -2,6 +2,8 @@
 
 import http.client
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,7 +15,7 @@ from ding.interaction.base.server import HttpServer
 from ding.interaction.master.task import TaskStatus
 from ding.utils import durations
 from ding.utils.errors import InteractionError, PortTakenError
-from tests.interaction.peers import ELSEWHERE, MASTER, DoingSlave, pair
+from tests.interaction.peers import ELSEWHERE, MASTER, ROOT, DoingSlave, pair
 
 
 def test_a_taken_port_is_named():
@@ -25,6 +27,18 @@ def test_a_taken_port_is_named():
         assert slave.ping()
     with other:  # it is free now
         assert other.ping()
+
+
+def test_a_coordinator_may_have_more_connections_than_its_shell_allows():
+    pytest.importorskip("resource")
+    code = """if True:
+        from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+        from ding.interaction.base.server import allow_most_descriptors
+        most = getrlimit(RLIMIT_NOFILE)[1]
+        setrlimit(RLIMIT_NOFILE, (64, most))
+        allow_most_descriptors()
+        assert getrlimit(RLIMIT_NOFILE) == (most, most)"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_a_host_of_others_is_named():

@@ -18,7 +18,7 @@ from ding.interaction.base.network import HttpEngine, NotAuthenticError
 from ding.interaction.base.server import HttpServer
 from ding.interaction.master.task import TaskStatus
 from ding.utils import durations
-from tests.interaction.peers import MASTER, DoingSlave, Relay, eventually, flipped, pair
+from tests.interaction.peers import MASTER, SLAVE, DoingSlave, Relay, eventually, flipped, pair
 
 KEY = "the key of the run, which no stranger knows"
 OTHER_KEY = "the key of another run, which is as long!!!"
@@ -359,6 +359,26 @@ def test_tasks_answers_and_heartbeats_go_through():
             assert connection.new_task({"n": n}).start().join(10).result == {"echo": {"n": n}}
         time.sleep(1.5)  # longer than the tolerance
         assert connection.is_connected
+        assert not slave.lost
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_with_a_key_tasks_and_answers_replace_heartbeats(key, monkeypatch):
+    """A master without a key may be a foreign one, which may count heartbeats alone."""
+    beats, handle = [], Master._handle_heartbeat
+    monkeypatch.setattr(
+        Master, "_handle_heartbeat", lambda *args: (beats.append(args), handle(*args))[1]
+    )
+    span, begin, longest = SLAVE["heartbeat_span"], time.monotonic(), 0.0
+    with pair({"key": key}, {"key": key}) as (slave, _, connection):
+        ended = begin
+        while ended - begin < 5 * span:
+            connection.new_task({}).start().join(10)
+            before, ended = ended, time.monotonic()
+            longest = max(longest, ended - before)
+        assert bool(beats) == (key is None) or longest > span
+        seen = len(beats)
+        eventually(lambda: len(beats) > seen)  # it is silent now
         assert not slave.lost
 
 

@@ -322,6 +322,17 @@ class _Connections:
         return True
 
 
+def allow_most_descriptors() -> None:
+    """Let this process have as many files and connections open as the system permits: a
+    coordinator needs some for each worker, and shells often allow 1,024 only."""
+    if sys.platform != "win32":
+        import resource  # Windows has none
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(ValueError, OSError):  # macOS permits fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def _descriptors() -> int:
     """How many files and connections this process may have open."""
     if sys.platform == "win32":

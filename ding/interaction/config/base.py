@@ -14,7 +14,7 @@ DEFAULT_REQUEST_TIMEOUT = durations.REQUEST_TIMEOUT
 # Limits of every server, of runs and of their pages. Those on time are in `ding.utils.durations`:
 # ``HEAD_TIMEOUT`` (also of a TLS handshake), ``BODY_TIMEOUT`` and ``IDLE_TIMEOUT``.
 #: Open connections, at most half of the descriptors that the process may have.
-MAX_CONNECTIONS = 2048
+MAX_CONNECTIONS = 8192
 #: Those of them whose clients are not known (yet), and how many remain in a shortage.
 MAX_STRANGERS = 128
 MIN_STRANGERS = 4

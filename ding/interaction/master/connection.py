@@ -163,11 +163,16 @@ class SlaveConnection(ControllableContext):
             {} if data is None else data,
             # Not the task itself: in a cycle, its data would stay until the next collection.
             before_task_start=lambda _: open_task(),
+            after_task_start=lambda _: self._note_sign(),
             error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
             submit=self._callbacks.submit,
         )
         known = weakref.ref(task)
         return task
+
+    def _note_sign(self) -> None:
+        """The slave has given a sign of life."""
+        self.last_seen = time.monotonic()
 
     # What the master calls
 

@@ -60,6 +60,8 @@ class _MasterSession:
         token: What the two know each other by.
         engine: Client to the master, which is lost if that cannot reach it.
         span: Seconds from beat to beat.
+        all_count: Whether other messages, both ways, are signs of life to the master as well, so
+            that beats are sent only after ``span`` seconds without one.
         on_lost: Called once, with the cause, when the master is lost.
     """
 
@@ -69,14 +71,16 @@ class _MasterSession:
         token: str,
         engine: HttpEngine,
         span: float,
+        all_count: bool,
         on_lost: "Callable[[_MasterSession, Exception], object]",
     ) -> None:
         self.address, self.token = address, token
-        self._engine, self._span = engine, span
+        self._engine, self._span, self._all_count = engine, span, all_count
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self.heard = time.monotonic()  # the master's last sign of life
+        self.last_sign = self.heard  # the last one of this side
         self.thread = ReportingThread(
             self._beat, f"heartbeat-{address}", lambda cause: self._lose(InteractionError(cause))
         )
@@ -106,7 +110,7 @@ class _MasterSession:
         hasty: dict[str, Any] = dict(retries=0, timeout=durations.LAST_REQUEST) if last else {}
         try:
             self._engine.request("PUT", f"slave/task/{kind}", message.body(), **hasty)
-            self.heard = time.monotonic()
+            self.heard = self.last_sign = time.monotonic()
         except NotJsonError:
             raise
         except (MasterTaskDataInvalid, MasterSystemShuttingDown) as err:
@@ -118,6 +122,9 @@ class _MasterSession:
         # Not at once: there are masters that know a slave only after it has answered to them.
         due = time.monotonic() + self._span
         while not self._closed.wait(max(0.0, due - time.monotonic())):
+            if self._all_count and self.last_sign + self._span > time.monotonic():
+                due = self.last_sign + self._span
+                continue
             due = time.monotonic() + self._span
             try:
                 self._engine.request("GET", "slave/heartbeat", timeout=max(2.0, self._span))
@@ -147,7 +154,8 @@ class Slave(HttpService):
     Args:
         host: Address to listen on, the loopback address if not given.
         port: 7236 if not given, 0 for any free one.
-        heartbeat_span: Seconds between signs of life to the master, 3 if not given.
+        heartbeat_span: Seconds between signs of life to the master, 3 if not given. With a key,
+            tasks and answers are such signs as well.
         request_retries: How often a request to the master is tried again before the master counts
             as lost.
         request_retry_waiting: Seconds between the tries.
@@ -247,7 +255,11 @@ class Slave(HttpService):
             _call(self._before_connection, message.data, ConnectionRefuse)
             address = split_http_address(message.address)
             engine = self._client(address, "master", token, get_master_exception_by_error)
-            session = _MasterSession(message.address, token, engine, self._span, self._lost_master)
+            # A foreign master may count beats alone; it has no key.
+            all_count = self._key is not None
+            session = _MasterSession(
+                message.address, token, engine, self._span, all_count, self._lost_master
+            )
             with self._changed:
                 self._check_open()  # `_on_stop` may have looked for a session just before
                 self._session = session
@@ -277,6 +289,7 @@ class Slave(HttpService):
             _call(self._before_task, message.data, TaskRefuse)
             with self._changed:
                 self._task = _Assignment(message, session)
+                session.last_sign = time.monotonic()
                 self._changed.notify_all()
         return "accepted"
 

@@ -258,6 +258,7 @@ class Joiner:
             self._wake.clear()
             cause, is_final = self._ask()
             if cause is None:
+                self._engine.close()  # at the coordinator, connections are few
                 _logger.info("joined the coordinator at %s", self._coordinator)
                 return None
             if is_final:

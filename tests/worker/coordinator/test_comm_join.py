@@ -77,6 +77,13 @@ def test_it_reports_where_the_worker_listens(make_master, make_joiner, joined):
     assert (message.host, message.port) == ("127.0.0.1", 7777)
 
 
+def test_a_worker_that_has_joined_leaves_no_connection_open(make_master, make_joiner, joined):
+    make_joiner(make_master(joined.append).port)
+    eventually(lambda: joined)
+    served = "http-client"  # the name of the threads of a server's connections
+    eventually(lambda: served not in {thread.name for thread in threading.enumerate()})
+
+
 def test_it_joins_again_when_it_lost_the_coordinator(make_master, make_joiner, joined):
     joiner, _ = make_joiner(make_master(joined.append).port)
     eventually(lambda: joined)
