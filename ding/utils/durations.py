@@ -173,9 +173,9 @@ CHUNK_AGE = 0.05
 CHUNK_SPAN = 0.02
 MESSAGE_GATHER = 0.02
 #: The same for each collector of many, so that all together send a few hundred messages per second
-#: to the coordinator; and the longest wait.
+#: to the coordinator; and the longest wait, after which no heartbeat is due yet.
 MESSAGE_GATHER_EACH = 0.002
-MESSAGE_GATHER_MOST = 2.0
+MESSAGE_GATHER_MOST = 1.8
 #: How long a full disk is retried, and the pause between attempts.
 DISK_PATIENCE = 30.0
 DISK_PAUSE = 1.0

@@ -98,6 +98,12 @@ class RunLock:
             self._descriptor = -1
 
 
+def release_locks() -> None:
+    """Remove the locks of this process, which is about to end without leaving their contexts."""
+    for lock in list(_held):
+        lock.__exit__()
+
+
 def _lock(descriptor: int) -> bool:
     """Whether it is ours now, or the file system has no locks."""
     try:

@@ -92,6 +92,7 @@ def test_signal_ends_a_run_that_hangs(manager, where, how, in_haste):
     assert (run_json()["status"], run_json()["reason"]) == ("interrupted", "Ctrl-C")
     assert "interrupted: Ctrl-C" in output
     assert "Traceback" not in output
+    assert not os.path.exists("run/.run_lock")
     assert_saved()
 
 

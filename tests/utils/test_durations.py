@@ -68,6 +68,7 @@ CHAINS = {
     "the run knows of a dead head before a step fails of it": (
         *(d.RAY_LOOK + d.RAY_PROBE, d.RAY_HEAD_GONE, d.STEP_TIMEOUT),
     ),
+    "a collector that answers sends no heartbeats": (d.MESSAGE_GATHER_MOST, d.HEARTBEAT),
     "messages gather while a collector may wait": (
         2 * d.MESSAGE_GATHER_MOST,
         d.COLLECTOR_LONGEST_WAIT,

@@ -17,6 +17,7 @@ from ding.utils import durations
 from ding.utils.disk_writes import stalled_write
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
+from ding.utils.run_claims import release_locks
 from ding.utils.run_log import RunLog
 from ding.utils.system_helper import ReportingThread
 from ding.utils.types import Settings
@@ -309,6 +310,7 @@ class RunWatch:
     def _leave_process(self, report: str) -> None:
         for child in multiprocessing.active_children():
             child.kill()
+        release_locks()
         if report:
             os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{report}\n".encode())
         number = self._stop.signalled
