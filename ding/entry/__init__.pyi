@@ -36,9 +36,6 @@ from .serial_entry_reward_model import (
     serial_pipeline_trex_onpolicy as serial_pipeline_trex_onpolicy,
     trex_collecting_data as trex_collecting_data,
 )
-from .trained_policy import (
-    export_checkpoint as export_checkpoint,
-)
 from .utils import (
     AccMetric as AccMetric,
     mark_not_expert as mark_not_expert,

@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from ding.config.read import read_config_directly
-from ding.entry.components import InputConfig, load_config, load_weights
+from ding.entry.components import load_config, load_weights
 from ding.entry.run.folder import CONFIG_FILE
-from ding.policy import Policy, create_policy, in_old_form
-from ding.torch_utils import to_device, to_ndarray, to_tensor
-from ding.utils import read_file, save_file
+from ding.policy import Policy, create_policy
+from ding.torch_utils import to_ndarray, to_tensor
+from ding.utils import read_file
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.run_files import why_no_run
-from ding.utils.settings import EnvSetting, at
+from ding.utils.settings import at
 from ding.utils.types import Config, Tree
 from ding.worker.collector.steps import Mode
 
@@ -268,27 +268,3 @@ def _find_in_zoo(name: str) -> TrainedFiles:
         raise ConfigError(f"the zoo has no {name!r}{meant} `ding eval zoo:` lists what there is")
     stem = os.path.join(_FOLDER, name)
     return TrainedFiles(f"{stem}.yaml", f"{stem}{CHECKPOINT_ENDING}")
-
-
-def export_checkpoint(
-    input_cfg: InputConfig,
-    load_path: str,
-    save_path: str,
-    env_setting: EnvSetting | None = None,
-    model: torch.nn.Module | None = None,
-) -> None:
-    """Write a checkpoint under the names of parameters that DI-engine gives them.
-
-    Args:
-        input_cfg: The run's config, as the other entries take it.
-        load_path: A checkpoint of the run.
-        save_path: Where to write the other. It loads here as well as there.
-
-    Raises:
-        CheckpointError: The file cannot be read, or does not fit the config.
-    """
-    cfg = load_config(input_cfg, 0, env_setting, model, command=False)
-    state = read_file(load_path)
-    mode: Mode = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
-    load_weights(mode, state, load_path)
-    save_file(save_path, to_device(in_old_form(mode, state), "cpu"))

@@ -109,9 +109,6 @@ from .sac import (
     SACPolicy as SACPolicy,
     SQILSACPolicy as SQILSACPolicy,
 )
-from .saved_state import (
-    in_old_form as in_old_form,
-)
 from .sql import (
     MDQNPolicy as MDQNPolicy,
     SQLPolicy as SQLPolicy,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from ding.policy.network_owner import NetworkOwner
 from ding.policy.own_state import OwnState
-from ding.policy.saved_state import complete, load_state, save_state
+from ding.policy.saved_state import load_state, save_state
 from ding.utils.types import State
 
 
@@ -42,7 +42,6 @@ class ModeStates(NetworkOwner):
 
     def _load_mode(self, load: Callable[[State], None], state: State) -> None:
         self._env_statistics = state.get("env_statistics")
-        state = complete(self._model, state)
         load({k: part for k, part in state.items() if k not in ("env_statistics", "own_state")})
         if "own_state" in state:
             self._own_state.load(self, state["own_state"], adds="learn" in self._enable_field)

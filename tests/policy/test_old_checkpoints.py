@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ding.policy import in_old_form
-from ding.utils import read_file, save_file
+from ding.utils import read_file
 from tests.policy.attributes import model_of, optimizer_of
 
 LAYERS = [
@@ -164,16 +163,3 @@ def test_a_ppo_with_every_parameter_twice(make_ppo, tmp_path):
     for name, param in model_of(policy).named_parameters():
         i = list(state).index(name)
         assert (optimizer_of(policy).state[param]["exp_avg"] == i).all()
-
-
-def test_what_is_saved_in_the_old_form_has_the_old_names(make_ppo, make_dqn, tmp_path):
-    policy = make_ppo(model=SMALL)
-    old = in_old_form(policy.learn_mode, policy.learn_mode.state_dict())
-    assert old["model"].keys() == doubled(weights(VAC_LAYERS, 0)).keys()
-    save_file(str(tmp_path / "x"), old)
-    plain = torch.load(tmp_path / "x", weights_only=False)
-    assert plain["model"]["actor.0.init.weight"].shape == (8, 3)
-    make_ppo(model=SMALL).learn_mode.load_state_dict(read_file(str(tmp_path / "x")))
-    policy = make_dqn(model=SMALL)
-    old = in_old_form(policy, policy.learn_mode.state_dict())
-    assert [*old["target_model"]] == [*weights(LAYERS, 0)]

@@ -6,7 +6,6 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.policy import in_old_form
 from ding.torch_utils import CountVar
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.worker.learner.learner_hook import LoadCkptHook
@@ -139,57 +138,6 @@ def test_own_states_stay_what_they_are(kind):
     policy.learn_mode.load_state_dict(checkpoint(kind))
     again.learn_mode.load_state_dict(policy.learn_mode.state_dict())
     assert_same(parameters(again), parameters(policy))
-
-
-@EACH
-def test_old_names_come_back(kind):
-    policy = build(kind, enable_field=["learn"])
-    given = checkpoint(kind)
-    policy.learn_mode.load_state_dict(given)
-    old = in_old_form(policy.learn_mode, policy.learn_mode.state_dict())
-    for key in given.keys() & old.keys():
-        assert old[key].keys() == given[key].keys()
-        for name, value in given[key].items():
-            if not name.endswith("_eps") and not name.startswith("dis_encoder."):
-                assert torch.equal(old[key][name], value), name
-    again = build(kind, enable_field=["learn"])
-    again.learn_mode.load_state_dict(old)
-    assert_same(parameters(again), parameters(policy))
-
-
-# ---------------------------------------------------------------------- our own earlier files
-
-
-@pytest.mark.parametrize("kind", ["iqn", "bdq"])
-class TestEarlierFiles:
-    """Earlier versions saved states without the form, and ``target_update_count``."""
-
-    def earlier(self, kind):
-        state = build(kind, enable_field=["learn"]).learn_mode.state_dict()
-        for key in ("model", "target_model"):
-            for form in ("head.frequencies", "feature_scale"):
-                state[key].pop(form, None)
-        assert "target_update_count" in state
-        return state
-
-    @pytest.mark.parametrize("mode", ["learn", "collect", "eval"])
-    def test_they_keep_our_form(self, kind, mode):
-        fresh = build(kind, enable_field=["learn"])
-        policy = build(kind, enable_field=[mode])
-        # Also after an old file was loaded.
-        getattr(policy, f"{mode}_mode").load_state_dict(checkpoint(kind))
-        getattr(policy, f"{mode}_mode").load_state_dict(self.earlier(kind))
-        assert_same(parameters(policy), parameters(fresh))
-
-    def test_exports_compute_the_same(self, kind):
-        policy = build(kind, enable_field=["learn"])
-        obs = torch.randn(5, 4)
-        model_of(policy).eval()
-        wanted = model_of(policy)(obs)["logit"]
-        old = in_old_form(policy, self.earlier(kind))
-        again = build(kind, enable_field=["eval"])
-        again.eval_mode.load_state_dict(old)
-        torch.testing.assert_close(model_of(again).eval()(obs)["logit"], wanted)
 
 
 # ---------------------------------------------------------------------- optimisers

@@ -18,5 +18,4 @@ from .head import (
     RegressionHead as RegressionHead,
     ReparameterizationHead as ReparameterizationHead,
 )
-from .old_names import with_forms as with_forms, with_old_names as with_old_names
 from .utils import create_model as create_model

@@ -138,20 +138,11 @@ class ImplicitQuantileHead(TwoForms):
         self.num_quantiles = num_quantiles
         self.Q = head_mlp(hidden_size, output_size, layer_num, **layers)
         self.iqn_fc = nn.Linear(quantile_embedding_size, layers.get("input_size") or hidden_size)
-        self.register_buffer("frequencies", self.own_form())
-
-    def own_form(self) -> torch.Tensor:
-        return torch.arange(self.iqn_fc.in_features) * math.pi
+        frequencies = torch.arange(self.iqn_fc.in_features) * math.pi
+        self.register_buffer("frequencies", frequencies)
 
     def old_form(self) -> torch.Tensor:
         return torch.arange(1, self.iqn_fc.in_features + 1) * math.pi
-
-    def parameters_to_old_form(self, state: dict[str, Any], prefix: str) -> None:
-        # cos(0) = 1 is a bias, and the n-th multiple has no weight.
-        weight, bias = (state[f"{prefix}iqn_fc.{name}"] for name in ("weight", "bias"))
-        last = torch.zeros_like(weight[:, :1])
-        state[f"{prefix}iqn_fc.weight"] = torch.cat([weight[:, 1:], last], 1)
-        state[f"{prefix}iqn_fc.bias"] = bias + weight[:, 0]
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         tau = self._tau(x)

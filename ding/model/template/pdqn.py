@@ -12,7 +12,7 @@ from ding.model.common.old_names import OtherNames, below, same
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.default_helper import one_size
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -80,26 +80,13 @@ class PDQN(ByMode, OtherNames):
             own = state.setdefault(f"{prefix}cont_encoder.{name}", second)
             if same(first, second):
                 state[f"{prefix}dis_encoder.{name}"] = first
-            # Files that earlier versions exported hold both encoders there.
-            elif not same(first, state.setdefault(f"{prefix}dis_encoder.{name}", first)):
+            else:
                 errors.append(f"{prefix}encoder.0.{name} and encoder.1.{name} hold other values")
             if not same(second, own):
                 errors.append(
                     f"{prefix}encoder.1.{name} and {prefix}cont_encoder.{name} are one parameter, "
                     "but hold other values"
                 )
-
-    def to_old_form(self, state: dict[str, Any], prefix: str) -> None:
-        super().to_old_form(state, prefix)
-        for name in below(state, f"{prefix}cont_encoder."):
-            value = state[f"{prefix}cont_encoder.{name}"]
-            if not same(value, state[f"{prefix}dis_encoder.{name}"]):
-                raise CheckpointError(
-                    "DI-engine's PDQN has one encoder for choices and arguments; this one has "
-                    f"learned two (dis_encoder.{name} differs from cont_encoder.{name}), and "
-                    "cannot be exported under old names: save it without old_names"
-                )
-            state |= {f"{prefix}encoder.{i}.{name}": value for i in (0, 1)}
 
     def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""

@@ -192,20 +192,10 @@ class BDQ(TwoForms):
             norm_type=norm_type,
             input_size=self.encoder.output_size,
         )
-        self.register_buffer("feature_scale", self.own_form())
-
-    def own_form(self) -> torch.Tensor:
-        return torch.tensor(1.0)
+        self.register_buffer("feature_scale", torch.tensor(1.0))
 
     def old_form(self) -> torch.Tensor:
         return torch.tensor(1 / (len(self.head.branches) + 1))
-
-    def parameters_to_old_form(self, state: dict[str, Any], prefix: str) -> None:
-        for part in (self.head.V, *self.head.branches):
-            first = next(layer for layer in part.modules() if isinstance(layer, nn.Linear))
-            (name,) = (name for name, one in self.named_modules() if one is first)
-            weight = state[f"{prefix}{name}.weight"]
-            state[f"{prefix}{name}.weight"] = weight / self.old_form().to(weight.device)
 
     def forward(self, x: torch.Tensor) -> dict[str, Any]:
         return self.head(self.encoder(x) * self.feature_scale)

@@ -241,11 +241,6 @@ class NoiseLinearLayer(nn.Module):
         weight = torch.addcmul(self.weight_mu, self.weight_sigma, torch.outer(outputs, inputs))
         return F.linear(x, weight, torch.addcmul(self.bias_mu, self.bias_sigma, outputs))
 
-    def to_old_form(self, state: State, prefix: str) -> None:
-        """Add the entries for the noise itself, which each call draws here: none."""
-        state[prefix + "weight_eps"] = torch.zeros_like(state[prefix + "weight_mu"])
-        state[prefix + "bias_eps"] = torch.zeros_like(state[prefix + "bias_mu"])
-
     def _load_from_state_dict(
         self, state_dict: State, prefix: str, *args: Any, **kwargs: Any
     ) -> None:

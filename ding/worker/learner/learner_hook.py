@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from easydict import EasyDict
 
-from ding.policy import in_old_form
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError, mismatch
@@ -157,8 +156,7 @@ class SaveCkptHook(LearnerHook):
 
     Args:
         ext_args: ``freq``, iterations between two files (for ``after_iter``), never when it is 0;
-            ``keep``, how many of the newest numbered files stay (all when it is 0);
-            ``old_names=True`` for files that programs written for DI-engine can load as well.
+            ``keep``, how many of the newest numbered files stay (all when it is 0).
     """
 
     def __call__(self, engine: Engine) -> None:
@@ -168,10 +166,7 @@ class SaveCkptHook(LearnerHook):
         name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
         path = os.path.join(folder, name)
         try:
-            state = checkpoint_state(engine)
-            if self._ext_args.get("old_names"):
-                state = in_old_form(engine.policy, state)
-            save_file(path, to_device(state, "cpu"))
+            save_file(path, to_device(checkpoint_state(engine), "cpu"))
             engine.info(f"{engine.instance_name} saved {path}")
             if keep := self._ext_args.get("keep"):
                 # The oldest go: a run that was resumed further back reuses lower numbers.

@@ -8,7 +8,6 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.model import VAC
 from ding.torch_utils import CountVar, build_log_buffer
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
@@ -214,19 +213,6 @@ class TestSave:
         state = read_file("exp/ckpt/iteration_6.pth.tar")
         assert (state["last_iter"], state["last_step"]) == (6, 60)
         assert state["weight"].tolist() == [0, 0]
-
-    def test_old_names_on_demand(self):
-        engine = Engine()
-        model = VAC(4, 2)
-        state = {"model": model.state_dict()}
-        engine.policy = SimpleNamespace(
-            state_dict=lambda: state, get_attribute={"model": model}.__getitem__
-        )
-        self.hook()(engine)
-        assert "actor.0.init.weight" not in read_file("exp/ckpt/iteration_0.pth.tar")["model"]
-        self.hook(old_names=True)(engine)
-        saved = read_file("exp/ckpt/iteration_0.pth.tar")["model"]
-        assert torch.equal(saved["actor.0.init.weight"], model.encoder.init.weight)
 
     def test_keeps_the_newest_even_if_numbers_begin_again(self):
         engine, hook = Engine(), self.hook(freq=1, keep=2)

@@ -1,12 +1,10 @@
-"""Checkpoints from DI-engine, and for it."""
+"""Checkpoints from DI-engine in whole runs."""
 
 import pytest
 import torch
 
 import ding
-from ding.entry import eval, export_checkpoint, serial_pipeline
-from ding.model import VAC
-from ding.utils import save_file
+from ding.entry import eval, serial_pipeline
 from ding.utils.errors import CheckpointError
 from tests.entry.runs import cartpole_config
 
@@ -49,27 +47,11 @@ def test_old_checkpoints_are_trained_on(old, caplog):
     assert state["model"].keys() == {f"{n}.{k}" for n in NAMES for k in ("weight", "bias")}
 
 
-def test_an_exported_checkpoint_has_the_old_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    main, create = configs()
-    del main["policy"]["learn"]
-    create["policy"]["type"] = "ppo"
-    state = VAC(**MODEL).state_dict()
-    save_file("own.tar", {"model": state, "last_iter": 9})
-    export_checkpoint((main, create), "own.tar", "old.tar")
-    exported = torch.load("old.tar", weights_only=True)
-    assert exported["last_iter"] == 9
-    for alias, own in {"actor.0": "encoder", "critic.1": "critic_head"}.items():
-        for name in [n for n in state if n.startswith(own)]:
-            assert torch.equal(exported["model"][name.replace(own, alias, 1)], state[name])
-    export_checkpoint((main, create), "old.tar", "again.tar")
-
-
 def test_a_checkpoint_of_something_else_is_refused_in_one_message(old):
     main, create = configs()
     main["policy"]["model"]["dueling"] = False
     with pytest.raises(CheckpointError, match=r"old\.tar.*head\.Q\.0\.0"):
-        export_checkpoint((main, create), old, "x.tar")
+        eval((main, create), seed=0, load_path=old)
 
 
 def bdq_and_iqn():
@@ -115,10 +97,5 @@ def test_old_forms_act_as_they_did(tmp_path, monkeypatch, kind, state, model):
     obs = torch.zeros(4)
     for checkpoint in ("old.tar", "run/ckpt/iteration_1.pth.tar"):
         assert ding.load("run", checkpoint).act(obs) == 1
-    export_checkpoint((main, create), "run/ckpt/iteration_1.pth.tar", "again.tar")
-    exported = torch.load("again.tar", weights_only=True)["model"]
-    assert exported.keys() == state.keys()
-    for name, value in state.items():
-        torch.testing.assert_close(exported[name], value)
     # Each episode that always goes the same way has as many steps.
     assert eval((main, create), seed=0, load_path="old.tar") == pytest.approx(9.5, abs=1.5)
