@@ -298,10 +298,7 @@ LOG_FLUSH = 2.0
 #: A disk write without progress for this long is reported; a run that ends after a signal does
 #: not wait for it.
 DISK_STALL = 3.0
-#: Trackers: how long a run's start waits for them; limit of one call, after which the tracker is
-#: dropped; how long the run's end waits for all of them, after a signal and otherwise.
-TRACKER_START = 5.0
-TRACKER_CALL = 60.0
+#: How long a run's end waits for its trackers, after a signal and otherwise.
 TRACKER_HASTE = 1.0
 TRACKER_END = 4.0
 #: Between creating a file and locking it.

@@ -6,29 +6,24 @@ import math
 import os
 import queue
 import threading
-import time
 import warnings
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 from ding.utils import durations
 from ding.utils.default_helper import flatten_dict
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import TRACKER_REGISTRY
 from ding.utils.run_files import METRICS_FILE, parse_row, read_metrics
 from ding.utils.types import Config, Json, Settings
 
-Answer = TypeVar("Answer")
-
 
 class Tracker:
     """Base class for trackers. Override the methods you need; all of them do nothing here.
 
-    A tracker is made and called in its own thread, which may wait for a service: training
-    does not wait for it. Scalars arrive about every two seconds. One that raises, or that does not
-    return within `durations.TRACKER_CALL` seconds, is reported once and called no more; the run
-    continues.
+    Trackers are called in one thread, which may wait for a service: training does not wait for it.
+    Scalars arrive about every two seconds. A tracker that raises is reported once and called no
+    more; the run continues.
 
     Args:
         folder: The run's folder.
@@ -61,7 +56,7 @@ class Tracker:
 
 
 class Trackers:
-    """The trackers that a config names, fed from the run's ``metrics.jsonl``.
+    """The trackers that a config names, fed from the run's ``metrics.jsonl`` in one thread.
 
     They read the file because the learners of a parallel run are separate processes, whose
     figures meet there; and because it is a queue that holds no memory, however slow a tracker is.
@@ -77,178 +72,77 @@ class Trackers:
     """
 
     def __init__(self, given: object, folder: str) -> None:
-        self._feeds = [_Feed(name, folder, own) for name, own in _options(given).items()]
-        self._left: list[_Feed] = []
-        self._lock = threading.Lock()
-        deadline = time.monotonic() + durations.TRACKER_START
-        for feed in self._feeds:
-            if not feed.is_made.wait(max(0.0, deadline - time.monotonic())):
-                _warn(f"tracker {feed.tracker!r} has not started yet; the run begins without it")
-            elif isinstance(feed.error, ConfigError):
-                for one in self._feeds:
-                    one.leave()
-                raise feed.error
-
-    def config(self, config: Settings) -> None:
-        """Pass the run's config to the trackers."""
-        for feed in self._feeds:
-            feed.put("config", config)
-        self.feed()
-
-    def feed(self) -> None:
-        """Pass the new rows to the trackers; report trackers that failed or hang."""
-        for feed in list(self._feeds):
-            feed.put("scalars")
-            if feed.error is not None or feed.seconds_in_call > durations.TRACKER_CALL:
-                self._leave(feed)
-
-    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
-        """Pass the last rows and the run's end to the trackers; returns within a few seconds."""
-        hurried = status == "interrupted"
-        limit = durations.TRACKER_HASTE if hurried else durations.TRACKER_END
-        deadline = time.monotonic() + limit
-        for feed in self._feeds:
-            feed.put("end", status, reason, facts)
-        for feed in list(self._feeds):
-            feed.join(max(0.0, deadline - time.monotonic()))
-            if feed.error is not None or feed.is_alive():
-                self._leave(feed)
-        for feed in self._left:
-            if rows := feed.count_left():
-                _warn(f"tracker {feed.tracker!r} did not get {rows} rows of {METRICS_FILE}")
-        self._feeds, self._left = [], []
-
-    def _leave(self, feed: "_Feed") -> None:
-        with self._lock:
-            if feed not in self._feeds:
-                return
-            self._feeds.remove(feed)
-            self._left.append(feed)
-        _warn(f"tracker {feed.tracker!r} gets nothing more: {feed.leave()}")
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=4)
-
-
-class _Feed(threading.Thread):
-    """The thread that makes and calls one tracker.
-
-    Args:
-        tracker: Its name in the config.
-        folder: The run's folder.
-        options: Of the tracker.
-
-    Attributes:
-        is_made: Set when the tracker was made, or could not be.
-        error: What it raised.
-    """
-
-    def __init__(self, tracker: str, folder: str, options: Config) -> None:
-        super().__init__(name=f"tracker-{tracker}", daemon=True)
-        self.tracker = tracker
-        self.is_made = threading.Event()
-        self.error: BaseException | None = None
         self._folder = folder
         path = os.path.join(folder, METRICS_FILE)
         self._offset = os.path.getsize(path) if os.path.exists(path) else 0
-        self._is_left = self._rows_called = False
+        self._failed: dict[str, Exception] = {}
+        self._trackers: dict[str, Tracker] = {}
+        for name, own in _options(given).items():
+            try:
+                self._trackers[name] = _build(name, folder, own)
+            except (ConfigError, UnknownTypeError, ImportError):
+                raise
+            except Exception as error:  # of a user's class or a service, which training outlives
+                self._failed[name] = error
         self._calls: queue.SimpleQueue[tuple[str, tuple[object, ...]]] = queue.SimpleQueue()
-        self._call: tuple[str, float] | None = None
-        import_module(list(options.pop("import_names", [])))
-        TRACKER_REGISTRY.get(tracker)  # an unknown name is an error of the caller's thread
-        self._options = options
-        self.start()
+        self._thread = threading.Thread(target=self._run, name="trackers", daemon=True)
+        self._thread.start()
 
-    @property
-    def seconds_in_call(self) -> float:
-        """Since when the tracker is at one call, 0 if it is at none."""
-        call = self._call
-        return 0.0 if call is None else time.monotonic() - call[1]
+    def config(self, config: Settings) -> None:
+        """Pass the run's config to the trackers."""
+        self._calls.put(("config", (config,)))
 
-    def put(self, method: str, *arguments: object) -> None:
-        """Have a method called; of ``scalars`` and before ``end`` with the rows that are new."""
-        if method == "scalars":
-            if self._rows_called:  # one call brings all rows
-                return
-            self._rows_called = True
-        self._calls.put((method, arguments))
+    def feed(self) -> None:
+        """Pass the new rows to the trackers; report those that failed."""
+        if self._calls.empty():
+            self._calls.put(("scalars", ()))
+        for name, error in list(self._failed.items()):
+            del self._failed[name]
+            _warn(f"tracker {name!r} gets nothing more: {type(error).__name__}: {error}")
 
-    def leave(self) -> str:
-        """Call it no more; why."""
-        self._is_left = True
-        self.put("scalars")
-        if self.error is not None:
-            return f"{type(self.error).__name__}: {self.error}"
-        call = self._call
-        if call is None:
-            return "it is too slow for the rows of this run"
-        return f"no answer to {call[0]} for {time.monotonic() - call[1]:.0f} s"
+    def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
+        """Pass the last rows and the run's end to the trackers; returns within a few seconds."""
+        self._calls.put(("end", (status, reason, facts)))
+        hurried = status == "interrupted"
+        self._thread.join(durations.TRACKER_HASTE if hurried else durations.TRACKER_END)
+        self.feed()
+        if self._thread.is_alive():
+            _warn(f"the trackers did not get all rows of {METRICS_FILE}: one takes too long")
 
-    def count_left(self) -> int:
-        """Number of rows that the tracker did not get."""
-        count, offset = 0, self._offset
-        with contextlib.suppress(OSError):
-            while True:
-                piece = read_metrics(self._folder, offset)
-                count += piece.content.count(b"\n")
-                if piece.offset == offset:
-                    break
-                offset = piece.offset
-        return count
+    def _run(self) -> None:
+        method = ""
+        while method != "end":
+            method, arguments = self._calls.get()
+            if method in ("scalars", "end"):
+                self._pass_rows()
+            if method != "scalars":
+                self._call(method, *arguments)
 
-    def run(self) -> None:
-        try:
-            tracker: Tracker = self._called(
-                "its start", _build, self.tracker, self._folder, self._options
-            )
-            self.is_made.set()
-            method = ""
-            while method != "end" and not self._is_left:
-                method, arguments = self._calls.get()
-                if method == "scalars":
-                    self._rows_called = False
-                if method in ("scalars", "end"):
-                    self._hand_on_rows(tracker)
-                if method != "scalars":
-                    self._called(method, getattr(tracker, method), *arguments)
-        except _Left:
-            pass
-        except BaseException as error:  # the edge of a thread: of a user's class, too
-            self.error = error
-        finally:
-            self.is_made.set()
-
-    def _hand_on_rows(self, tracker: Tracker) -> None:
-        while True:
+    def _pass_rows(self) -> None:
+        piece = None
+        while piece is None or piece.content:
             try:
                 piece = read_metrics(self._folder, self._offset)
             except OSError:
                 return  # nothing was written yet
-            done = piece.offset - len(piece.content)
-            for line in piece.content.splitlines(keepends=True):
-                done += len(line)
+            self._offset = piece.offset
+            for line in piece.content.splitlines():
                 with contextlib.suppress(ValueError):  # torn, by a process that was killed
                     row = parse_row(line)
                     values = {t: float("nan") if v is None else v for t, v in row.values.items()}
-                    self._called("scalars", tracker.scalars, values, row.step, row.time)
-                self._offset = done
-            if piece.offset == self._offset and not piece.content:
-                return
-            self._offset = piece.offset
+                    self._call("scalars", values, row.step, row.time)
 
-    def _called(self, what: str, method: Callable[..., Answer], *arguments: object) -> Answer:
-        if self._is_left:
-            raise _Left
-        self._call = what, time.monotonic()
-        try:
-            return method(*arguments)
-        finally:
-            self._call = None
+    def _call(self, method: str, *arguments: object) -> None:
+        for name, tracker in list(self._trackers.items()):
+            try:
+                getattr(tracker, method)(*arguments)
+            except Exception as error:  # as above
+                del self._trackers[name]
+                self._failed[name] = error
 
 
-class _Left(Exception):
-    """The tracker is called no more."""
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _options(given: object) -> dict[str, Config]:
@@ -265,6 +159,8 @@ def _options(given: object) -> dict[str, Config]:
 
 
 def _build(name: str, folder: str, options: Config) -> Tracker:
+    import_module(list(options.pop("import_names", [])))
+    TRACKER_REGISTRY.get(name)  # an unknown name, before anything that building raises
     try:
         return TRACKER_REGISTRY.build(name, folder, **options)
     except ImportError as error:
