@@ -514,8 +514,6 @@ class CollectConfig(TypedDict, total=False):
     """Whether to trust pickled data sets."""
     normalize_states: bool
     """Whether observations are normalised."""
-    timeout_length: Any
-    """Steps after which episodes of the data set were cut off. Unit: steps."""
     discount_factor: float
     """Discount γ of collected returns. Between 0 and 1."""
     gae_lambda: float

@@ -11,7 +11,6 @@ from .columns import (
 )
 from .dataset import (
     create_dataset as create_dataset,
-    describe_dataset as describe_dataset,
     offline_data_save_type as offline_data_save_type,
 )
 from .shm_buffer import (

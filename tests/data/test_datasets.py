@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ding.data import Columns, create_dataset, describe_dataset, offline_data_save_type
+from ding.data import Columns, create_dataset, offline_data_save_type
 from ding.data.offline.transition_dataset import transitions_of
 from ding.utils import read_file, save_file
 from ding.utils.data import NaiveRLDataset
@@ -191,23 +191,3 @@ def test_a_fifo_is_not_waited_for(tmp_path):
     for path in (tmp_path, tmp_path / "data.pkl"):
         with pytest.raises(CheckpointError, match="no regular file"):
             create_dataset(config(str(path)))
-
-
-class TestDescription:
-    def test_counts_returns_and_ranges(self):
-        data = transitions(6).with_columns(done=np.array([0, 0, 1, 0, 0, 0], bool))
-        offline_data_save_type(data, "demo.pkl")
-        text = describe_dataset("demo.pkl").splitlines()
-        assert text[0] == (
-            "6 transitions in 2 trajectories of 3 to 3 steps; returns 7.5 ± 4.5 (3 to 12)"
-        )
-        assert text[1].split() == ["obs", "[2]", "float32", "-5", "to", "5"]
-
-    def test_what_is_not_finite_is_counted(self):
-        obs = torch.tensor([[1.0], [np.nan]])
-        offline_data_save_type(Columns({"obs": obs}), "demo.pkl")
-        assert "1 to 1; 1 NaN or infinite" in describe_dataset("demo.pkl")
-
-    def test_items_of_other_kinds(self):
-        offline_data_save_type([{"obs": torch.zeros(1)}, {"obs": torch.zeros(2)}], "demo.pkl")
-        assert describe_dataset("demo.pkl") == "2 items (dict), not of one shape"

@@ -91,7 +91,7 @@ class TestFiles:
         assert read.column("next_obs")[alive][:, 0].tolist() == [1, 2, 4, 6]
         assert read.column("obs").dtype == read.column("action").dtype == torch.float32
 
-    def glued(self, form, **collect):
+    def glued(self, form):
         """Steps of episodes of at most 3: one of 3 that is cut off, one of 2 that terminates, and
         4 rows whose end is unknown."""
         fields = dict(
@@ -102,32 +102,18 @@ class TestFiles:
         )
         if form == "hdf5":
             cfg = self.write(**fields)
-            cfg["policy"]["collect"].update(collect)
         else:
             save_file("demo.pkl", fields)
-            cfg = config("demo.pkl", **collect)
+            cfg = config("demo.pkl")
             cfg["policy"]["collect"]["data_type"] = "naive"
         return transitions_of(create_dataset(cfg))
-
-    @pytest.mark.parametrize("form", ["hdf5", "naive"])
-    def test_timeout_length_splits_what_has_no_timeouts(self, form, caplog):
-        read = self.glued(form, timeout_length=3)
-        assert read.column("reward").tolist() == [0, 1, 3, 4, 5, 6]
-        alive = ~read.column("done")
-        assert read.column("next_obs")[alive][:, 0].tolist() == [1, 2, 4, 6, 7]
-        assert not caplog.records
 
     @pytest.mark.parametrize("form", ["hdf5", "naive"])
     def test_episodes_that_may_be_glued_are_reported(self, form, caplog):
         assert len(self.glued(form)) == 8
         (record,) = caplog.records
-        for part in ("demo.", "9 rows without next_observations", "1 rows", "timeout_length"):
+        for part in ("demo.", "9 rows without next_observations", "1 rows", "timeouts"):
             assert part in record.getMessage()
-
-    @pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", True])
-    def test_other_timeout_lengths_are_refused(self, wrong):
-        with pytest.raises(ConfigError, match=r"policy\.collect\.timeout_length.*at least 1"):
-            self.glued("hdf5", timeout_length=wrong)
 
     def test_observations_that_came_next_are_taken_as_they_are(self):
         cfg = self.write(

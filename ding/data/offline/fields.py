@@ -32,20 +32,18 @@ def read_fields(
     there: Collection[str],
     read: Callable[[str], Column],
     source: str,
-    timeout_length: int | None = None,
 ) -> Columns:
     """Columns of transitions out of what a file has, one at a time.
 
     Without observations of what came next, they are those of the next transition; transitions after
     which none is known (the last one, and those where an episode was cut off) are left out. If the
-    file does not say where episodes were cut off, and ``timeout_length`` is not given either, a
-    warning says that their ends and the next beginnings are taken for one episode.
+    file does not say where episodes were cut off, a warning says that their ends and the next
+    beginnings are taken for one episode.
 
     Args:
         there: Names of the file's fields.
         read: A field by its name.
         source: The file, for messages.
-        timeout_length: Rows after which an episode that has not terminated was cut off.
 
     Raises:
         DataError: There is no field that is known, or fields differ in their lengths.
@@ -77,12 +75,6 @@ def read_fields(
         cut = next((name for name in _CUTS if name in there), None)
         if cut is not None:
             is_cut = np.asarray(_numbers(read(cut), cut, source)).ravel() != 0
-        elif timeout_length is not None:
-            rows = np.arange(len(done))
-            begins = np.concatenate([[True], done[:-1]])
-            # The row at which the episode of each row began.
-            began = np.maximum.accumulate(np.where(begins, rows, 0))
-            is_cut = (rows - began) % timeout_length == timeout_length - 1
         else:
             _warn_of_glue(done, source)
             is_cut = np.zeros(len(done), bool)
@@ -112,8 +104,7 @@ def _warn_of_glue(done: np.ndarray, source: str) -> None:
         "%s: %d rows without next_observations and without timeouts. The next observation of each "
         "row is taken from the row after it, unless an episode terminated there (%d rows; the "
         "longest run without one has %d rows): where time limits ended episodes, the last row of "
-        "one is glued to the first of the next. Set policy.collect.timeout_length to the limit in "
-        "steps, which splits such runs",
+        "one is glued to the first of the next. Add next_observations, or timeouts, to the file",
         *(source, len(done), len(ends), longest),
     )
 

@@ -13,7 +13,7 @@ import torch
 from ding.data.arrays import Column
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
-from ding.data.offline.transition_dataset import TransitionDataset, data_path, timeout_length
+from ding.data.offline.transition_dataset import TransitionDataset, data_path
 from ding.data.tree import tree_paths
 from ding.utils.errors import (
     CheckpointError,
@@ -50,8 +50,6 @@ class HDF5Dataset(TransitionDataset):
 
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
-            ``policy.collect.timeout_length`` says after how many steps episodes were cut off, for
-            files with neither ``next_observations`` nor ``timeouts``.
 
     Raises:
         ConfigError: No path, or h5py is not installed.
@@ -60,7 +58,7 @@ class HDF5Dataset(TransitionDataset):
     """
 
     def __init__(self, cfg: str | Settings) -> None:
-        super().__init__(read_hdf5(data_path(cfg), timeout_length(cfg)))
+        super().__init__(read_hdf5(data_path(cfg)))
 
 
 def is_hdf5(path: str) -> bool:
@@ -70,15 +68,15 @@ def is_hdf5(path: str) -> bool:
     return False
 
 
-def read_hdf5(path: str, timeout_length: int | None = None) -> Columns:
-    """The transitions of a file; errors as for `HDF5Dataset`, ``timeout_length`` as there."""
+def read_hdf5(path: str) -> Columns:
+    """The transitions of a file; errors as for `HDF5Dataset`."""
     with _opened(path) as file:
         if any(name.startswith("episode_") for name in file.names):
             raise DataError(
                 f"{path} holds episodes, as Minari's files do: set "
                 "policy.collect.data_type='minari' and data_path to the data set's id"
             )
-        return read_fields(file.names, file.read, path, timeout_length)
+        return read_fields(file.names, file.read, path)
 
 
 def check_hdf5(path: str) -> None:

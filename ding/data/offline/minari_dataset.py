@@ -19,7 +19,6 @@ from ding.data.offline.transition_dataset import (
     collect_section,
     data_path,
     path_key,
-    timeout_length,
 )
 from ding.data.tree import tree_map, tree_take
 from ding.utils.errors import ConfigError, DataError
@@ -84,7 +83,7 @@ class D4RLDataset(TransitionDataset):
         name = _name(cfg)
         if os.path.exists(name):
             allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
-            super().__init__(read_saved(name, bool(allow), timeout_length(cfg)))
+            super().__init__(read_saved(name, bool(allow)))
             return
         minari_id = minari_id_of(name)
         super().__init__(read_minari(minari_id))

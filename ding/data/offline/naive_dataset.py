@@ -14,7 +14,6 @@ from ding.data.offline.transition_dataset import (
     TransitionDataset,
     collect_section,
     data_path,
-    timeout_length,
 )
 from ding.data.ring import Ring
 from ding.data.row_journal import RowJournal
@@ -40,7 +39,7 @@ class NaiveRLDataset(TransitionDataset):
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
             With ``policy.collect.allow_pickle`` pickled objects are read as well: such a file can
-            execute any code. ``policy.collect.timeout_length`` as for HDF5 files.
+            execute any code.
 
     Raises:
         ConfigError: No path.
@@ -51,7 +50,7 @@ class NaiveRLDataset(TransitionDataset):
     def __init__(self, cfg: str | Settings) -> None:
         path = data_path(cfg)
         allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
-        super().__init__(read_saved(path, bool(allow), timeout_length(cfg)))
+        super().__init__(read_saved(path, bool(allow)))
 
 
 @DATASET_REGISTRY.register("d4rl_trajectory")
@@ -65,17 +64,15 @@ class TrajectoryDataset(NaiveRLDataset):
             return
         if not any(np.ndim(data[0].get(name, 0)) > 1 for name in NAMES["obs"]):
             return  # transitions
-        path, cut = data_path(cfg), timeout_length(cfg)
-        parts = [
-            read_fields(one, one.__getitem__, f"{path}, {i}", cut) for i, one in enumerate(data)
-        ]
+        path = data_path(cfg)
+        parts = [read_fields(one, one.__getitem__, f"{path}, {i}") for i, one in enumerate(data)]
         self._data = Columns.concat(parts)
 
 
-def read_saved(path: str, allow_pickle: bool = False, timeout_length: int | None = None) -> Items:
+def read_saved(path: str, allow_pickle: bool = False) -> Items:
     """The transitions of a file, or of the run of a folder; errors as for `NaiveRLDataset`."""
     if is_hdf5(path):
-        return read_hdf5(path, timeout_length)
+        return read_hdf5(path)
     if os.path.isdir(path):
         data: object = items_of_run(path)
     else:
@@ -88,7 +85,7 @@ def read_saved(path: str, allow_pickle: bool = False, timeout_length: int | None
     if isinstance(data, dict) and isinstance(data.get("items"), dict):
         data = items_of_ring(data["items"])
     if isinstance(data, dict) and any(_is_array(data.get(name)) for name in NAMES["obs"]):
-        return read_fields(data, data.__getitem__, path, timeout_length)
+        return read_fields(data, data.__getitem__, path)
     if not isinstance(data, list) or not len(data):
         what = "an empty list" if isinstance(data, list) else f"a {type(data).__name__}"
         raise DataError(f"{path} holds {what}, expected a list of transitions")

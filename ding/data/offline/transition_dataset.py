@@ -59,20 +59,6 @@ def collect_section(cfg: Settings) -> Settings:
     return (cfg.get("policy") or {}).get("collect") or {}
 
 
-def timeout_length(cfg: str | Settings) -> int | None:
-    """``policy.collect.timeout_length`` of a config, which may lack it.
-
-    Raises:
-        ConfigError: It is no whole number of at least 1.
-    """
-    value = None if isinstance(cfg, str) else collect_section(cfg).get("timeout_length")
-    if value is None or (type(value) is int and value >= 1):
-        return value
-    raise ConfigError(
-        f"policy.collect.timeout_length must be a whole number of at least 1, got {value!r}"
-    )
-
-
 def path_key(cfg: Settings) -> str | None:
     """The key under which a config has its data set's path, if there is one."""
     return next((key for key in PATH_KEYS if at(cfg, key)), None)
