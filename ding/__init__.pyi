@@ -1,4 +1,4 @@
-from . import compare as compare, plot as plot
+from . import plot as plot
 from .entry.trained_policy import load as load
 from .utils.callbacks import RunCallback as RunCallback
 

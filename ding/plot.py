@@ -3,7 +3,7 @@
 Runs whose configs differ in seed and folder alone are one group. A group's curve is the
 interquartile mean over its seeds with a bootstrap interval, as Agarwal et al. advise in "Deep
 Reinforcement Learning at the Edge of the Statistical Precipice" (2021): few seeds say little, and
-the interval says how little. `ding.compare` compares groups over several environments.
+the interval says how little.
 """
 
 import os
@@ -61,7 +61,6 @@ class ReturnCurve:
         mean: Interquartile mean of the runs' returns, ``[points]``.
         low: Lower end of its 95 % bootstrap interval, ``[points]``; ``mean`` itself for one run.
         high: Likewise the upper end.
-        first: Of each run the return of its first evaluation, ``[runs]``.
         last: Of each run the mean return of its last five evaluations, of one that has converged
             the last evaluation, ``[runs]``.
         best: Of each run the best evaluation, ``[runs]``.
@@ -75,7 +74,6 @@ class ReturnCurve:
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    first: np.ndarray
     last: np.ndarray
     best: np.ndarray
     goal: float | None
@@ -129,13 +127,13 @@ class ReturnPlot:
         """Draw the curves into a file, in one panel for each environment.
 
         Args:
-            path: Ends with ``.png``, ``.pdf``, ``.svg`` or ``.html`` (with the table, in one file).
+            path: Ends with ``.png``, ``.pdf`` or ``.svg``.
             most: Number of curves in a panel at most, the best by their last returns.
 
         Raises:
             ConfigError: Another ending, or matplotlib is not installed.
         """
-        save_picture(path, "Returns", self.table(), lambda figure: self._draw(figure, most))
+        save_picture(path, lambda figure: self._draw(figure, most))
 
     def _draw(self, figure: "Figure", most: int) -> None:
         panels = {env: self._best(env, most) for env in self.envs}
@@ -241,7 +239,6 @@ def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
         _env(members[0][0]),
         tuple(run.folder for run, _ in members),
         *averaged(curves, converged),
-        first=np.array([points[0, 1] for points in curves]),
         last=np.array(
             [final_return(points[:, 1], good) for points, good in zip(curves, converged)]
         ),

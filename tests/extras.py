@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RUN = "ding -e CartPole-v1 -p dqn --env-step 200 --exp-name run"
+RUN = "ding train CartPole-v1 dqn --env-step 200 --exp-name run"
 
 
 def trains(env: str, policy: str = "ppo", manager: str = "base", **env_cfg: object) -> str:

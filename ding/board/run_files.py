@@ -6,17 +6,12 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Annotated
 
-from ding.utils.errors import DataError
-from ding.utils.file_helper import load_facts, open_regular, write_facts
-from ding.utils.json_fields import Rule, from_json
+from ding.utils.file_helper import open_regular
 from ding.utils.run_files import Piece
 from ding.utils.types import JsonObject
 
 CONFIG_FILE = "total_config.py"
-NOTES_FILE = "board.json"
 #: Bytes that one answer holds of a log.
 LOG_TAIL = 64 << 10
 #: Larger than any config: such a file is something else.
@@ -78,55 +73,6 @@ def list_files(folder: str) -> dict[str, list[JsonObject]]:
                 continue
             files[kind].append({"path": name, "size": found.st_size, "time": found.st_mtime})
     return files
-
-
-_Text = Annotated[str, Rule(lambda text: len(text) <= 2000, "at most 2,000 characters")]
-_Tag = Annotated[
-    str,
-    Rule(
-        lambda tag: 0 < len(tag) <= 40 and tag.isprintable() and not set(tag) & {" ", ","},
-        "a word of at most 40 characters",
-    ),
-]
-_Tags = Annotated[tuple[_Tag, ...], Rule(lambda tags: len(tags) <= 20, "at most 20 tags")]
-
-
-@dataclass(frozen=True)
-class RunNotes:
-    """What a user has noted of a run on the board."""
-
-    tags: _Tags = ()
-    notes: _Text = ""
-
-
-def read_notes(folder: str) -> RunNotes:
-    """The notes in a run's folder; empty ones if there are none.
-
-    Raises:
-        DataError: They cannot be read; states the cause.
-    """
-    try:
-        return from_json(RunNotes, load_facts(os.path.join(folder, NOTES_FILE)))
-    except FileNotFoundError:
-        return RunNotes()
-    except (OSError, ValueError) as error:
-        cause = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"{NOTES_FILE} cannot be read: {cause}") from error
-
-
-def write_notes(folder: str, body: object) -> RunNotes:
-    """Replace the notes in a run's folder.
-
-    Args:
-        body: ``tags`` and ``notes``, as JSON.
-
-    Raises:
-        BadMessageError: These are no notes; names the field.
-        OSError: They cannot be written.
-    """
-    notes = from_json(RunNotes, body)
-    write_facts(os.path.join(folder, NOTES_FILE), {**asdict(notes), "tags": list(notes.tags)})
-    return notes
 
 
 def read_config(folder: str) -> dict[str, str]:

@@ -10,17 +10,13 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from ding.board.importance import differing, importance
 from ding.board.run_files import (
     CONFIG_FILE,
-    NOTES_FILE,
-    RunNotes,
     config_text,
     escaped,
     read_config,
-    read_notes,
 )
 from ding.utils import strict_json
 from ding.utils.console import printable
@@ -43,8 +39,6 @@ RESCAN = 1.0
 #: Seconds that one look may spend on curves; the others come with the next look.
 CURVE_BUDGET = 0.1
 MAX_POINTS = 64
-#: Differing keys of configs whose importance is computed.
-MAX_KEYS = 200
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
 #: Kinds of returns of one run; there are four, and more in a league.
@@ -201,7 +195,6 @@ class Run:
         self._record_stamp: tuple[int, ...] | None = None
         self._group: tuple[tuple[int, ...] | None, str] | None = None
         self._config: tuple[tuple[int, ...] | None, dict[str, str]] | None = None
-        self._notes: tuple[tuple[int, ...] | None, RunNotes, str] = None, RunNotes(), ""
 
     @property
     def record(self) -> RunRecord:
@@ -247,12 +240,10 @@ class Run:
             shown = dict.fromkeys((*_SHOWN, "envstep", "best_return", "last_return", "last_time"))
             name = printable(os.path.basename(self.folder))
             words = {"folder": name, "name": name, "group": name, "curve": [], "problem": ""}
-            words |= {"tags": [], "notes": ""}
             return {"id": self.id, **shown, **words, "status": UNREADABLE, "reason": cause}
 
     def _summary(self) -> JsonObject:
         record, points = self.record, self.curve.points
-        notes, damage = self.notes
         best, envstep = record.best_return, record.envstep
         if best is None and points:
             best = max(value for _, value in points)
@@ -263,9 +254,7 @@ class Run:
             "group": self.group,
             "status": self.status,
             **{key: getattr(record, key) for key in _SHOWN},
-            "problem": "; ".join(filter(None, [self.curve.problem, damage])),
-            "tags": list(notes.tags),
-            "notes": notes.notes,
+            "problem": self.curve.problem,
             "envstep": self.curve.steps if envstep is None else envstep,
             "best_return": best,
             "last_return": self.curve.last_return,
@@ -282,17 +271,6 @@ class Run:
             digest = hashlib.sha256(text.encode()).hexdigest()[:8]
             self._group = stamp, f"{self.name} {digest}"
         return self._group[1]
-
-    @property
-    def notes(self) -> tuple[RunNotes, str]:
-        """What a user has noted of it, and why that cannot be read, if so."""
-        stamp = _stamp(os.path.join(self.folder, NOTES_FILE))
-        if self._notes[0] != stamp:
-            try:
-                self._notes = stamp, read_notes(self.folder), ""
-            except DataError as error:
-                self._notes = stamp, RunNotes(), str(error)
-        return self._notes[1:]
 
     @property
     def config(self) -> dict[str, str]:
@@ -363,22 +341,6 @@ class RunList:
         """The configs of all runs, by id."""
         with self._lock:
             return {id: run.config for id, run in self._found().items()}
-
-    def importance(self, results: Mapping[str, float]) -> list[JsonObject]:
-        """The keys in which configs of runs differ, and how much each matters for their results,
-        the most important one first.
-
-        Args:
-            results: By the ids of the runs; unknown ones are left out.
-        """
-        with self._lock:
-            configs = {id: run.config for id, run in self._found().items() if id in results}
-        numbers = [results[id] for id in configs]
-        found = [
-            {"key": key, "importance": importance([c.get(key) for c in configs.values()], numbers)}
-            for key in differing(list(configs.values()))[:MAX_KEYS]
-        ]
-        return sorted(found, key=lambda row: -row["importance"])
 
     def summary(self, run: Run) -> JsonObject:
         """What a list shows of one run."""

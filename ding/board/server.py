@@ -1,10 +1,8 @@
-"""The page of runs; ``ding board`` serves it until Ctrl-C. It only reads, except for notes."""
+"""The page of runs; ``ding board`` serves it until Ctrl-C. It only reads."""
 
-import hmac
 import logging
 import mimetypes
 import os
-import secrets
 import signal
 import threading
 from collections.abc import Callable, Mapping
@@ -17,15 +15,14 @@ import numpy as np
 from werkzeug.exceptions import HTTPException
 from werkzeug.wsgi import wrap_file
 
-from ding.board.run_files import list_files, open_video, read_config, read_log, write_notes
-from ding.board.run_list import MAX_NUMBER, Run, RunList
-from ding.interaction.base.network import is_loopback, is_own_name, joined
-from ding.interaction.base.server import AUTHENTIC_KEY, HttpServer
+from ding.board.run_files import list_files, open_video, read_config, read_log
+from ding.board.run_list import Run, RunList
+from ding.interaction.base.network import is_loopback, is_own_name
+from ding.interaction.base.server import HttpServer
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations, strict_json
 from ding.utils.console import printable
 from ding.utils.errors import ConfigError, InteractionError, RunError
-from ding.utils.json_fields import BadMessageError
 from ding.utils.run_files import Piece, read_metrics, whole_rows
 from ding.utils.seed_statistics import averaged
 from ding.utils.types import Json, JsonObject
@@ -33,10 +30,7 @@ from ding.utils.types import Json, JsonObject
 _logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 6007
-_LOOPBACK = (LOCAL_HOST, "localhost", "::1")
 STATIC = os.path.join(os.path.dirname(__file__), "static")
-TOKEN = "token"
-_COOKIE = "ding-board"
 #: Bytes of a video that are read at once.
 _VIDEO_PIECE = 64 << 10
 #: Curves that are averaged in one request.
@@ -58,27 +52,22 @@ AskStatus = Callable[[str], Mapping[str, Json] | None]
 class BoardPages:
     """The page as a blueprint, for the board's server or a coordinator's.
 
-    Without a token, only this machine may look, and only under a name of this machine: a page
+    Only this machine may look, and only under a name of this machine: a page
     whose name another host pointed here may not.
 
     Args:
         root: Returns the folder of the runs; called at each request.
         ask: Asks a running parallel run how it is going.
-        token: What others have to know: once as ``?token=``, then as a cookie.
         single: Whether the page is that of the one run in ``root``.
-        writes: Whether notes and tags of runs may be changed, from this machine.
     """
 
     def __init__(
         self,
         root: Callable[[], str],
         ask: AskStatus,
-        token: str | None = None,
         single: bool = False,
-        writes: bool = False,
     ) -> None:
-        self._root, self._ask, self._token, self._single = root, ask, token, single
-        self._writes = writes and token is None
+        self._root, self._ask, self._single = root, ask, single
 
     @cached_property
     def _runs(self) -> RunList:
@@ -110,28 +99,13 @@ class BoardPages:
         ):
             pages.add_url_rule(path, view.__name__, view, provide_automatic_options=False)
         pages.add_url_rule("/api/mean", view_func=_mean, methods=["POST"])
-        pages.add_url_rule("/api/importance", view_func=self._importance, methods=["POST"])
-        pages.add_url_rule("/api/notes", view_func=self._note, methods=["POST"])
         return pages
 
-    def _check(self) -> flask.typing.ResponseReturnValue | None:
+    def _check(self) -> None:
         request = flask.request
-        if self._token is None:
-            host = request.headers.get("Host", "")
-            if not is_loopback(request.remote_addr) or not is_own_name(
-                host, "localhost", "localhost"
-            ):
-                flask.abort(HTTPStatus.FORBIDDEN, "only this machine may look at this page")
-            return None
-        given = request.args.get(TOKEN) or request.cookies.get(_COOKIE, "")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            flask.abort(HTTPStatus.FORBIDDEN, "open the address that was printed at the start")
-        request.environ.get(AUTHENTIC_KEY, lambda: None)()
-        if TOKEN in request.args:  # off the address, so that it is in no history
-            response = flask.redirect(request.path)
-            response.set_cookie(_COOKIE, self._token, httponly=True, samesite="Strict")
-            return response
-        return None
+        host = request.headers.get("Host", "")
+        if not is_loopback(request.remote_addr) or not is_own_name(host, "localhost", "localhost"):
+            flask.abort(HTTPStatus.FORBIDDEN, "only this machine may look at this page")
 
     def _page(self) -> flask.Response:
         return flask.send_from_directory(STATIC, "index.html")
@@ -144,26 +118,6 @@ class BoardPages:
         root = printable(self._runs.root)
         return _json({"root": root, "single": self._single, "cut": self._runs.is_cut, **changes})
 
-    def _importance(self) -> flask.Response:
-        """How much each key of the configs matters for the results in the body, by run."""
-        results = flask.request.get_json()
-        if not isinstance(results, dict) or not all(map(_is_number, results.values())):
-            flask.abort(HTTPStatus.BAD_REQUEST, "expected a number for each run's id")
-        return _json({"keys": self._runs.importance(results)})
-
-    def _note(self) -> flask.Response:
-        if not self._writes:
-            flask.abort(HTTPStatus.FORBIDDEN, "notes can be changed if `ding board --write` serves")
-        _refuse_other_sites()
-        run = self._named_run()
-        try:
-            notes = write_notes(run.folder, flask.request.get_json())
-        except BadMessageError as error:
-            flask.abort(HTTPStatus.BAD_REQUEST, str(error))
-        except OSError as error:
-            flask.abort(HTTPStatus.CONFLICT, f"the notes cannot be written: {error.strerror}")
-        return _json({"tags": list(notes.tags), "notes": notes.notes})
-
     def _configs(self) -> flask.Response:
         return _json(self._runs.configs())
 
@@ -174,7 +128,6 @@ class BoardPages:
             "summary": self._runs.summary(run),
             "record": run.record.facts,
             "live": live,
-            "writes": self._writes,
             **list_files(run.folder),
         }
         if "config" in flask.request.args:
@@ -255,24 +208,6 @@ def _mean() -> flask.Response:
     )
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= MAX_NUMBER
-
-
-def _refuse_other_sites() -> None:
-    """Refuse what a page of another site can have a browser send: not JSON, which it could not
-    send unasked, or with another origin."""
-    request = flask.request
-    if request.mimetype != "application/json":
-        flask.abort(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
-    origin = request.headers.get("Origin", f"http://{request.headers['Host']}")
-    site = request.headers.get("Sec-Fetch-Site", "same-origin")
-    if origin != f"http://{request.headers['Host']}" or site != "same-origin":
-        flask.abort(HTTPStatus.FORBIDDEN, "only the board's own page may change notes")
-
-
 def _json(answer: Mapping[str, Json]) -> flask.Response:
     return flask.Response(strict_json.dumps(answer), mimetype="application/json")
 
@@ -307,28 +242,15 @@ class BoardServer:
     Args:
         folder: Of the runs.
         ask: See `BoardPages`.
-        host: Where to listen. On any but the loopback address, a token is asked for.
         port: 0 for any free one.
-        writes: Whether notes and tags may be changed on the page; on the loopback address only.
 
     Raises:
-        ConfigError: It cannot listen there, or is to write for other machines.
+        ConfigError: It cannot listen there.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        ask: AskStatus,
-        host: str = LOCAL_HOST,
-        port: int = DEFAULT_PORT,
-        writes: bool = False,
-    ) -> None:
-        if writes and host not in _LOOPBACK:
-            raise ConfigError(f"--write is for this machine alone; expected no --host, got {host}")
-        self._host = host
-        self._token = None if host in _LOOPBACK else secrets.token_urlsafe(16)
+    def __init__(self, folder: str, ask: AskStatus, port: int = DEFAULT_PORT) -> None:
         app = flask.Flask(__name__, static_folder=None)
-        pages = BoardPages(lambda: folder, ask, self._token, writes=writes)
+        pages = BoardPages(lambda: folder, ask)
         app.register_blueprint(pages.blueprint())
         #: Set when it serves no longer.
         self.ended = threading.Event()
@@ -336,7 +258,9 @@ class BoardServer:
         self.cause = ""
         try:
             self._server = HttpServer(
-                *(app, host, port, MAX_BODY), on_stop=self.ended.set, on_death=self._note_death
+                *(app, LOCAL_HOST, port, MAX_BODY),
+                on_stop=self.ended.set,
+                on_death=self._note_death,
             )
         except InteractionError as error:
             hint = "choose another with --port (0: any free one)"
@@ -346,10 +270,8 @@ class BoardServer:
 
     @property
     def url(self) -> str:
-        """What to open, with the token."""
-        host = self._host if self._host not in ("0.0.0.0", "::", "") else "localhost"
-        query = f"?{TOKEN}={self._token}" if self._token else ""
-        return f"http://{joined(host, self._server.port)}/{query}"
+        """What to open."""
+        return f"http://{LOCAL_HOST}:{self._server.port}/"
 
     def start(self) -> None:
         self._server.start()

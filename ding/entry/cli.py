@@ -15,8 +15,6 @@ from ding.entry.cli_options import (
     DEFAULTS,
     MODES,
     NAMES,
-    RARE,
-    SECTIONS,
     Count,
     File,
     Sectioned,
@@ -42,8 +40,8 @@ Examples:
   ding -c cartpole_dqn_config.py -s 0-4 --jobs 2        five runs, two at a time
   ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
   ding resume exp/run                                   continue a run
-  ding parallel -c parallel_config.py -s 0              coordinator, learners and collectors
-  ding dist -M config -c parallel_config.py             the same, each started by hand
+  ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
+  ding -m dist -M config -c parallel_config.py          the same, each started by hand
   ding worker --join host:7000 --run exp/run            one more collector, on any host
   ding status exp/run                                   how a run is going
   ding board exp                                        a web page of all runs below a folder
@@ -61,25 +59,9 @@ Exit status: 0 converged or finished, 1 failed, 2 wrong usage, 130 Ctrl-C, 143 S
 _ARGS, _DEBUG = "ding.args", "ding.debug"
 #: The commands, as ``ding -h`` lists them.
 _COMMANDS = {
-    "Training": ("train", "init", "resume", "parallel", "dist", "worker", "sweep"),
+    "Training": ("train", "init", "resume", "worker", "sweep"),
     "Results": ("status", "board", "plot", "eval"),
 }
-
-
-def _scales(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> dict[str, tuple[float, float]]:
-    scales = {}
-    for text in values:
-        env, _, ends = text.rpartition("=")
-        try:
-            low, high = map(float, ends.split(":"))
-        except ValueError:
-            low = high = 0.0
-        if not env or not low < high:
-            raise click.BadParameter(f"{text!r}: expected ENV=LOW:HIGH such as CartPole-v1=0:500")
-        scales[env] = (low, high)
-    return scales
 
 
 class _Group(Sectioned, click.Group):
@@ -161,10 +143,7 @@ class _Group(Sectioned, click.Group):
 )
 @click.pass_context
 def main(ctx: click.Context, query: str | None, **options: object) -> None:
-    """Train and evaluate reinforcement-learning policies.
-
-    Options of parallel runs: ding parallel -h and ding dist -h.
-    """
+    """Train and evaluate reinforcement-learning policies."""
     ctx.meta[_DEBUG] = options["debug"]
     if ctx.invoked_subcommand is None and query is not None:
         _list_types(query)
@@ -195,9 +174,9 @@ def _start(ctx: click.Context, **options: object) -> None:
 
 
 #: Sections of options that all runs have, and options that a run in a folder has already.
-_COMMON = tuple(section for section in SECTIONS if section not in RARE)
+_COMMON = ("What to run", "How long and where", "Seeds", "Display")
 _OF_NEW_RUNS = (
-    *("config", "env_id", "policy", "mode", "resume", "exp_name", "dry_run", "replay_path"),
+    *("config", "mode", "resume", "exp_name", "dry_run", "replay_path"),
     *NAMES["Seeds"],
 )
 
@@ -205,7 +184,7 @@ _OF_NEW_RUNS = (
 @main.command(cls=Sectioned)
 @click.argument("env_id", metavar="ENV")
 @click.argument("policy", required=False)
-@run_options(*_COMMON, without=("config", "mode", "env_id", "policy", "replay_path"))
+@run_options(*_COMMON, without=("config", "mode", "replay_path"))
 @click.pass_context
 def train(ctx: click.Context, env_id: str, policy: str | None, **options: object) -> None:
     """Train in an environment without a config file.
@@ -252,37 +231,6 @@ def resume(ctx: click.Context, run: str, **options: object) -> None:
         if (mode := read_record(run).facts.get("mode")) in MODES:
             options["mode"] = mode
     _start(ctx, config=config, resume=True, **options)
-
-
-@main.command(cls=Sectioned, rare=RARE[:1])
-@run_options(
-    *(*_COMMON, *RARE[:1]), without=("mode", "env_id", "policy", "replay_path", "load_path")
-)
-@click.pass_context
-def parallel(ctx: click.Context, **options: object) -> None:
-    """Train with several processes: ding -m parallel.
-
-    A coordinator, learners and collectors; the config file may hold a system_config.
-    """
-    _start(ctx, mode="parallel", **options)
-
-
-_NOT_OF_DIST = (
-    *("mode", "env_id", "policy", "replay_path", "load_path", "engine", "address", "jobs"),
-    "dry_run",
-)
-
-
-@main.command(cls=Sectioned, rare=RARE)
-@run_options(without=_NOT_OF_DIST)
-@click.pass_context
-def dist(ctx: click.Context, **options: object) -> None:
-    """Run one part of a parallel run: ding -m dist.
-
-    The parts are started by hand, on any host. First -M config writes the config of all parts,
-    then each part is started with it.
-    """
-    _start(ctx, mode="dist", **options)
 
 
 @main.command("eval", cls=Sectioned)
@@ -340,12 +288,8 @@ def worker(address: str, kind: "Kind", name: str | None, folder: str) -> None:
 
 @main.command(cls=Sectioned)
 @click.argument("folder", default=".", type=click.Path(exists=True, file_okay=False))
-@click.option("--host", default="127.0.0.1", help="Where to listen; another asks for a token.")
 @click.option("--port", default=6007, type=click.IntRange(0, 65535), show_default=True)
-@click.option("--write", is_flag=True,
-              help="Allow tags and notes of runs to be edited on the page, from this machine; "
-              "they are kept in the runs' folders.")  # fmt: skip
-def board(folder: str, host: str, port: int, write: bool) -> None:
+def board(folder: str, port: int) -> None:
     """Show all runs below FOLDER on a local web page.
 
     It follows the runs until Ctrl-C.
@@ -353,50 +297,30 @@ def board(folder: str, host: str, port: int, write: bool) -> None:
     from ding.board.server import BoardServer, serve_until_signal
     from ding.entry.run.status import live_status
 
-    server = BoardServer(folder, live_status, host, port, write)
+    server = BoardServer(folder, live_status, port)
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")
     serve_until_signal(server)
 
 
 @main.command(cls=Sectioned)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", help="File to draw into: .png, .pdf, .svg or .html. "
-              "[default: returns.png, or comparison.png]")  # fmt: skip
+@click.option("-o", "--output", default="returns.png", show_default=True,
+              help="File to draw into: .png, .pdf or .svg.")  # fmt: skip
 @click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
               show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
 @click.option("--groups", default=12, type=click.IntRange(1), show_default=True,
               help="Configs in a panel at most, the best ones.")  # fmt: skip
-@click.option("--compare", is_flag=True,
-              help="Compare algorithms over all environments, by scores.")  # fmt: skip
-@click.option("--scale", "scales", multiple=True, callback=_scales, metavar="ENV=LOW:HIGH",
-              help="Returns of score 0 and 1. [default: untrained, and the goal]")  # fmt: skip
-def plot(
-    runs: tuple[str, ...],
-    output: str | None,
-    x: "Axis",
-    groups: int,
-    compare: bool,
-    scales: dict[str, tuple[float, float]],
-) -> None:
+def plot(runs: tuple[str, ...], output: str, x: "Axis", groups: int) -> None:
     """Draw the returns of RUNS, grouped by config, and rank them.
 
     RUNS are folders; files among them, such as pictures that a pattern matches, are left out.
     """
-    from ding import compare as comparison
     from ding.plot import returns
 
-    if scales and not compare:
-        raise click.UsageError("--scale is for --compare")
     found = returns([run for run in runs if os.path.isdir(run)], x)
-    output = output or ("comparison.png" if compare else "returns.png")
     try:
-        if compare:
-            compared = comparison.compare(found, scales, groups)
-            click.echo(compared.table())
-            compared.save(output)
-        else:
-            click.echo(found.table())
-            found.save(output, groups)
+        click.echo(found.table())
+        found.save(output, groups)
     except OSError as error:
         raise ConfigError(str(error)) from error
     click.echo(f"\n{os.path.abspath(output)}")
@@ -408,51 +332,32 @@ def plot(
 @click.option("-e", "--env", "env_id", metavar="ID",
               help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e.")
-@click.option("--space", type=File(), metavar="FILE",
-              help="YAML file of what to try.")  # fmt: skip
+@click.option("--space", type=File(), required=True, metavar="FILE",
+              help="YAML file of what to try (docs/sweeps.md).")  # fmt: skip
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
 @click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
 @click.option("--folder", default="exp/sweep", show_default=True,
               help="Of the runs; a sweep that it holds is continued.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Continue the sweep in the folder, as it was begun.")
-@click.option("--storage", metavar="URL|FILE",
-              help="Database or journal of the study. [default: in the folder]")  # fmt: skip
 @click.option("-s", "--seed", "seeds", multiple=True, callback=seeds, metavar="N[,N...][,N-N]",
               help="Seeds of each trial. [default: 0]")  # fmt: skip
-@click.option("--metric", default="last", type=click.Choice(["last", "best", "area"]),
-              show_default=True,
-              help="Of a run: last return, best, or mean over its env steps.")  # fmt: skip
-@click.option("--over-seeds", default="iqm", show_default=True,
-              type=click.Choice(["iqm", "mean", "median", "worst"]),
-              help="Of a trial's runs.")  # fmt: skip
-@click.option("--sampler", type=click.Choice(["tpe", "random", "grid", "gp", "cmaes", "qmc"]),
-              help="What suggests settings. [default: tpe]")  # fmt: skip
-@click.option("--pruner", type=click.Choice(["median", "hyperband", "halving", "none"]),
-              help="What ends trials early. [default: median]")  # fmt: skip
+@click.option("--sampler", default="tpe", type=click.Choice(["tpe", "random", "grid"]),
+              show_default=True, help="What suggests settings.")  # fmt: skip
+@click.option("--pruner", default="median", type=click.Choice(["median", "none"]),
+              show_default=True, help="What ends trials early.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
               help="Set a key of the config in all trials.")  # fmt: skip
 @click.option("--train-iter", type=Count(), help="Updates after which a run stops.")
 @click.option("--env-step", type=Count(), help="Environment steps after which a run stops.")
-@click.pass_context
-def sweep(ctx: click.Context, **options: object) -> None:
+def sweep(**options: object) -> None:
     """Look for the settings of a config that return most."""
-    source = ctx.get_parameter_source
-    default = click.core.ParameterSource.DEFAULT
-    of_plan = (
-        *("config", "env_id", "policy", "seeds", "metric", "over_seeds", "settings"),
-        *("train_iter", "env_step"),
-    )
-    if options["resume"]:
-        given = [name for name in of_plan if source(name) is not default]
-        if given:
-            raise click.UsageError("--resume takes these from the sweep: " + ", ".join(given))
-    elif options["space"] is None:
-        raise click.UsageError("--space FILE is missing: what to try (docs/sweeps.md)")
-    elif (options["config"] is None) == (options["env_id"] is None):
+    if (options["config"] is None) == (options["env_id"] is None):
         raise click.UsageError("expected -c FILE, or -e ID with -p TYPE")
-    elif (options["env_id"] is None) != (options["policy"] is None):
+    if (options["env_id"] is None) != (options["policy"] is None):
         raise click.UsageError("-e and -p go together")
-    from ding.entry.sweep import run_sweep
+    try:
+        from ding.entry.sweep import run_sweep
+    except ImportError as error:
+        raise ConfigError("a sweep needs Optuna: pip install 'ding[sweep]'") from error
 
     sys.path.insert(0, os.getcwd())
     click.echo("\n" + run_sweep(options))

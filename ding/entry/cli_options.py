@@ -5,7 +5,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import click
 
@@ -125,14 +125,6 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
             help=f"{', '.join(MODES)}; without it, train as the policy wants.",
         ),
         click.option(
-            "-e",
-            "--env",
-            "env_id",
-            metavar="ID",
-            help="Environment, instead of a config file: with -p as ding train ENV POLICY.",
-        ),
-        click.option("-p", "--policy", metavar="TYPE", help="Policy for -e; ding -q policy."),
-        click.option(
             "--env-manager",
             metavar="TYPE",
             help="What steps the environments: subprocess, env_pool, ...; ding -q env_manager.",
@@ -217,16 +209,10 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
         click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
     ),
 }
-#: Sections that only the commands of these runs list.
-RARE = ("Parallel runs", "Parts started by hand")
 
 
 class Sectioned(click.Command):
-    """A command whose help lists its options by section, and which of the rare ones."""
-
-    def __init__(self, *args: Any, rare: Collection[str] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.rare = rare
+    """A command whose help lists its options by section."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -244,7 +230,7 @@ class Sectioned(click.Command):
         for section, names in NAMES.items():
             listed = [rest.pop(name) for name in names if name in rest]
             records = [record for one in listed if one and (record := one.get_help_record(ctx))]
-            if records and (section not in RARE or section in self.rare):
+            if records:
                 with formatter.section(section):
                     formatter.write_dl(records)
         with formatter.section("Other"):
@@ -265,10 +251,12 @@ NAMES = {
     section: tuple(param.name or "" for param in _made(options).params)
     for section, options in SECTIONS.items()
 }
-#: Values of options that a command does not have.
-DEFAULTS = (
-    _made(one for options in SECTIONS.values() for one in options).make_context("", []).params
-)
+#: Values of options that a command does not have; the first two are arguments of ``ding train``.
+DEFAULTS: Config = {
+    "env_id": None,
+    "policy": None,
+    **_made(one for options in SECTIONS.values() for one in options).make_context("", []).params,
+}
 
 
 def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
@@ -334,10 +322,6 @@ def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str
         given: Names of the options that were given.
     """
     is_dist = mode == "dist"
-    yield (
-        "config" in given and bool(given & {"env_id", "policy"}),
-        "-c and -e/-p exclude each other; to change a config's environment: --set env.env_id=...",
-    )
     yield "config" not in given and mode == "parallel", "-m parallel needs a config file (-c)"
     yield (
         not (is_dist or given & {"config", "env_id"}),

@@ -1,10 +1,8 @@
 """Pictures by matplotlib, an extra: files, colours, legends."""
 
-import html
-import io
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ding.utils.errors import ConfigError
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 #: Where a picture can go.
-FORMATS = (".png", ".pdf", ".svg", ".html")
+FORMATS = (".png", ".pdf", ".svg")
 #: Ten colours and four kinds of lines, as on the board: twenty pairs that also differ in grey.
 COLOURS = (
     *("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0"),
@@ -28,15 +26,11 @@ _LEGEND = {"frameon": False, "fontsize": "small", "handlelength": 2.6}
 _BAND = 0.15
 
 
-def save_picture(
-    path: str | os.PathLike[str], title: str, text: str, draw: "Callable[[Figure], None]"
-) -> None:
+def save_picture(path: str | os.PathLike[str], draw: "Callable[[Figure], None]") -> None:
     """Draw a figure into a file.
 
     Args:
-        path: Ends with ``.png``, ``.pdf``, ``.svg`` or ``.html`` (with a text, in one file).
-        title: Of the page.
-        text: Of the page, such as a table.
+        path: Ends with ``.png``, ``.pdf`` or ``.svg``.
         draw: Sets the size of an empty figure, and draws.
 
     Raises:
@@ -49,20 +43,6 @@ def save_picture(
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
         raise ConfigError(f"there is no folder {folder!r} for {path}: make it, or choose another")
-    if ending != ".html":
-        _save(path, ending[1:], draw)
-        return
-    picture = io.BytesIO()
-    _save(picture, "svg", draw)
-    svg = picture.getvalue().decode()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(
-            f'<!doctype html>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
-            f"{svg[svg.index('<svg') :]}\n<pre>{html.escape(text)}</pre>\n"
-        )
-
-
-def _save(file: str | IO[bytes], format: str, draw: "Callable[[Figure], None]") -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -70,12 +50,7 @@ def _save(file: str | IO[bytes], format: str, draw: "Callable[[Figure], None]") 
     figure = Figure()
     figure.set_layout_engine("constrained")
     draw(figure)
-    figure.savefig(file, dpi=150, format=format)
-
-
-def line_style(i: int) -> dict[str, str]:
-    """Colour and kind of the line with this number; the first twenty differ."""
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
+    figure.savefig(path, dpi=150)
 
 
 def draw_line(
@@ -88,7 +63,8 @@ def draw_line(
     label: str,
 ) -> None:
     """The line with this number, and a band around it."""
-    style = line_style(i)
+    # The first twenty differ.
+    style = {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
     axes.plot(x, mean, linewidth=2, label=label, **style)  # type: ignore[arg-type]
     axes.fill_between(x, low, high, color=style["color"], alpha=_BAND, linewidth=0)
 

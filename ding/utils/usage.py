@@ -1,7 +1,6 @@
 """What a process and its children use of the machine: CPU, memory and GPU, for the run's log."""
 
 import contextlib
-import ctypes
 import os
 import platform
 import resource
@@ -14,7 +13,7 @@ from functools import cache
 from ding.utils import durations
 
 #: The figures of a process; 100 percent of CPU is one core, a megabyte is 10^6 bytes.
-FIGURES = ("cpu_percent", "memory_mb", "gpu_percent", "gpu_memory_mb")
+FIGURES = ("cpu_percent", "memory_mb", "gpu_memory_mb")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -116,40 +115,8 @@ def _memory(pids: list[int]) -> float:
 
 
 def _gpu_figures() -> dict[str, float]:
-    """Of the GPU that this process uses, if it does: memory of its tensors, and how busy it is."""
+    """Memory of the tensors of this process on the GPU that it uses, if it does."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
         return {}
-    found: dict[str, float] = {}
-    with contextlib.suppress(Exception):  # figures must not end a run
-        found["gpu_memory_mb"] = round(torch.cuda.memory_reserved() / 1e6, 1)
-        identity = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", 0)
-        busy = _gpu_percent(f"GPU-{identity}")
-        if busy is not None:
-            found["gpu_percent"] = busy
-    return found
-
-
-class _Utilization(ctypes.Structure):
-    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
-
-
-@cache
-def _nvml() -> ctypes.CDLL | None:
-    """NVIDIA's management library, of the driver; ``None`` if it is not there."""
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return None
-    return None if library.nvmlInit_v2() else library
-
-
-def _gpu_percent(identity: str) -> float | None:
-    library = _nvml()
-    handle, busy = ctypes.c_void_p(), _Utilization()
-    if library is None or library.nvmlDeviceGetHandleByUUID(
-        identity.encode(), ctypes.byref(handle)
-    ):
-        return None
-    failed = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(busy))
-    return None if failed else float(busy.gpu)
+    return {"gpu_memory_mb": round(torch.cuda.memory_reserved() / 1e6, 1)}

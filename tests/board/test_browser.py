@@ -106,56 +106,6 @@ def test_columns_are_chosen_and_stay_in_the_address(page, runs, url):
     expect(page.locator("td.seed")).to_have_count(3)
 
 
-def test_settings_that_matter_are_ranked_and_drawn(page, runs, url):
-    for i in range(6):
-        value = float(i)
-        make_run(runs / f"sweep_{i}", learning_rate=10.0**-i, returns=[value], best_return=value)
-    make_run(runs / "other", returns=())
-    page.goto(url)
-    page.get_by_label("Filter runs").fill("sweep")
-    page.get_by_role("link", name="Which settings matter").click()
-    row = page.locator(".importance tr")
-    expect(row).to_have_text(re.compile(r"policy.learn.learning_rate\s*100 %"))
-    lines, dots = page.locator(".line-of"), page.locator(".dot-of")
-    expect(lines).to_have_count(6)
-    expect(dots).to_have_count(6)
-    grip = page.locator(".grip").last
-    box = grip.bounding_box()
-    page.mouse.move(box["x"] + 10, box["y"] + 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 10, box["y"] + box["height"] / 2)
-    page.mouse.up()
-    expect(page.locator(".line-of.outside")).to_have_count(3)
-    grip.click()
-    expect(page.locator(".line-of.outside")).to_have_count(0)
-    page.get_by_label("Result").select_option("best_return")
-    expect(page).to_have_url(re.compile("y=best_return"))
-    dots.first.click()
-    expect(page.locator("h1")).to_contain_text("sweep_")
-
-
-def test_notes_are_shown_and_edited_in_the_write_mode_only(page, runs, url):
-    make_run(runs / "run")
-    page.goto(f"{url}#/runs/run")
-    expect(page.locator("h1")).to_contain_text("run")
-    expect(page.get_by_text("Add tags and notes")).to_have_count(0)
-    server = BoardServer(str(runs), lambda folder: None, port=0, writes=True)
-    server.start()
-    try:
-        page.goto(f"{server.url}#/runs/run")
-        page.get_by_text("Add tags and notes").click()
-        page.get_by_label("Tags").fill("best, lr")
-        page.get_by_label("Notes").fill("<b>again</b>")
-        page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.locator("div.notes")).to_contain_text("<b>again</b>")
-        page.goto(f"{server.url}#/?q=tag:best")
-        expect(page.locator("td.tags .tag")).to_have_text(["best", "lr"])
-        page.get_by_label("Filter runs").fill("tag:worst")
-        expect(page.locator("tr.run")).to_have_count(0)
-    finally:
-        server.close()
-
-
 def test_compared_runs_are_named_by_what_differs(page, runs, url):
     make_run(runs / "dqn_seed0", learning_rate=0.5)
     make_run(runs / "dqn_seed1", seed=1)

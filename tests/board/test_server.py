@@ -39,21 +39,6 @@ def test_serves_on_loopback_until_closed(folder):
         server.close()
 
 
-def test_other_hosts_need_a_token(folder):
-    server = BoardServer(folder, _nobody, host="0.0.0.0", port=0)
-    server.start()
-    try:
-        assert requests.get(server.url.partition("?")[0], timeout=5).status_code == 403
-        assert requests.get(server.url, timeout=5).status_code == 200
-    finally:
-        server.close()
-
-
-def test_other_hosts_cannot_be_let_write(folder):
-    with pytest.raises(ConfigError, match="--write is for this machine alone"):
-        BoardServer(folder, _nobody, host="0.0.0.0", port=0, writes=True)
-
-
 def test_taken_port_is_said(folder):
     server = BoardServer(folder, _nobody, port=0)
     server.start()

@@ -18,7 +18,6 @@ from tests.docs.fences import FIRST_HOUR, ROOT, commands, inline_commands
 SHORTER = {
     "-m parallel": ["--train-iter", "20"],
     "-m serial": ["--train-iter", "1"],
-    "ding -e": ["--train-iter", "1"],
     "ding train": ["--train-iter", "1"],
     "ding resume": ["--train-iter", "1"],
     "ding -c my_config.py": ["--train-iter", "1"],
@@ -38,8 +37,6 @@ ALONE = sorted(
 
 def shortened(args):
     line = " ".join(args)
-    if "--compare" in args:
-        args = ["compared" if one == "exp" else one for one in args]
     options = next((more for key, more in SHORTER.items() if key in line), [])
     return [*args[1:], *options]
 
@@ -63,8 +60,6 @@ def workplace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run("-m", "serial", "-c", "configs/cartpole/cartpole_dqn_config.py", "--train-iter", "1")
-    # Algorithms can be compared that were run in the same environments.
-    shutil.copytree(folder / "exp/cartpole_dqn", folder / "compared/cartpole_dqn")
     return folder
 
 

@@ -98,9 +98,7 @@ def test_query():
     ("args", "expected"),
     [
         (["-m", "serial"], "what to run?"),
-        (["-p", "dqn"], "what to run?"),
         (["-c", "nope.py"], "does not exist"),
-        (["-c", "config.py", "-e", "CartPole-v1"], "exclude each other"),
         (["-c", "config.py", "-s", "zero"], "'zero' is not a whole number"),
         (["-c", "config.py", "-s", "1,1"], "twice"),
         (["-c", "config.py", "--train-iter", "0"], "not a number of at least 1"),
@@ -282,7 +280,7 @@ def test_without_a_config_file(env_id, policy):
     small = ["--set", "policy.collect.n_sample=64", "--set", "policy.learn.batch_size=32"]
     if policy == "ppo":
         small += ["--set", "policy.learn.epoch_per_collect=1"]
-    status, _, err = run("-e", env_id, "-p", policy, "--env-step", 100, *small)
+    status, _, err = run("train", env_id, policy, "--env-step", 100, *small)
     assert status == 0, err
     main, _ = read_config(f"exp/{env_id}_{policy}/formatted_total_config.py")
     goal = -250 if policy == "ppo" else -200  # of the package's configs: gymnasium has none
@@ -306,7 +304,7 @@ def test_without_a_config_file(env_id, policy):
     ],
 )
 def test_without_a_config_file_wrongly(env_id, policy, expected):
-    status, _, err = run("-e", env_id, "-p", policy, "--env-step", 10)
+    status, _, err = run("train", env_id, policy, "--env-step", 10)
     assert status == 1
     assert expected in err
 
@@ -382,7 +380,7 @@ def test_a_later_setting_wins_over_the_compiled_one(config):
 
 def test_short_names_of_environments():
     options = ("--train-iter", 1, "--enable-total-log", "true")
-    assert run("-e", "cartpole", "-p", "dqn", *options)[0] == 0
+    assert run("train", "cartpole", "dqn", *options)[0] == 0
     assert os.path.isdir("exp/CartPole-v1_dqn")
 
 
@@ -429,9 +427,10 @@ def test_another_env_manager():
 
 def test_dry_run_of_a_parallel_config():
     path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
-    status, out, _ = run("-c", path, "--dry-run")
+    status, out, _ = run("-c", path, "--dry-run", "--env-step", 5000)
     assert status == 0
     assert "system_config = " in out
+    assert "'max_env_step': 5000" in out
     assert os.listdir() == []
 
 
@@ -483,7 +482,7 @@ class TestShortCommands:
         ("args", "expected"),
         [
             (["my_config.py"], "for a config, ding -c my_config.py"),
-            (["-e", "CartPole-v1", "-p", "dqn", "-s", "5-2"], "5-2 counts down: write 2-5"),
+            (["train", "CartPole-v1", "dqn", "-s", "5-2"], "5-2 counts down: write 2-5"),
             (["resume", "."], "no run in '.': there is no formatted_total_config.py"),
             (["train", "CartPole-v1", "dqq"], "no policy 'dqq'; did you mean 'dqn'?"),
         ],
@@ -524,7 +523,7 @@ def test_what_is_no_checkpoint(checkpoint, damage, expected, begins):
 
 def test_a_checkpoint_of_another_policy(checkpoint):
     options = ("-m", "eval", "--load-path", checkpoint)
-    status, _, err = run("-e", "Pendulum-v1", "-p", "sac", *options)
+    status, _, err = run("train", "Pendulum-v1", "sac", *options)
     assert status == 1
     assert "Was it saved with another model or policy type?" in err
     assert len(err.splitlines()) == 1
@@ -647,21 +646,3 @@ def test_a_config_that_ends_the_process():
     status, _, err = run("-c", "ends.py")
     assert status == 1
     assert "exit status 3" in err
-
-
-@pytest.mark.parametrize("mode", ["parallel", "dist"])
-def test_commands_of_parallel_runs(mode):
-    rare = "--coordinator-host"
-    assert run(mode, "-h")[::2] == (0, "")
-    assert rare in run(mode, "-h")[1]
-    assert rare not in run("-h")[1]
-    path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
-    if mode == "parallel":
-        short = run("parallel", "-c", path, "--env-step", 5000, "--dry-run")
-        assert short == run("-m", "parallel", "-c", path, "--env-step", 5000, "--dry-run")
-        assert short == run("-c", path, "--env-step", 5000, "--dry-run")
-        assert "'max_env_step': 5000" in short[1]
-    else:
-        options = ("-M", "config", "-c", path, "--exp-name", "parts")
-        assert run("dist", *options)[0] == 0
-        assert os.path.isdir("parts") or os.listdir()

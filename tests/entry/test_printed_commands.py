@@ -139,6 +139,6 @@ def test_with_an_environment_that_a_script_registers():
 
 def test_id_with_a_module(tmp_path):
     pathlib.Path("counting_env.py").write_text(MODULE)
-    printed = shell("-e", "counting_env:Counting-v0", "-p", "dqn", "--env-step", "200")
+    printed = shell("train", "counting_env:Counting-v0", "dqn", "--env-step", "200")
     (command,) = re.findall("evaluate +ding (.*)", printed)
     assert "mean return" in shell(*shlex.split(command))

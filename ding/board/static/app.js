@@ -2,7 +2,6 @@
 
 import { h, setText } from "./dom.js";
 import { Gone } from "./data.js";
-import { KeysView } from "./keys.js";
 import { RunListView } from "./list.js";
 import { RunView } from "./run.js";
 
@@ -17,8 +16,6 @@ function route() {
   state.view?.close?.();
   if (head === "runs" && ids) {
     state.view = new RunView(ids.split(",").map(decodeURIComponent), tab || "curves", state);
-  } else if (head === "keys") {
-    state.view = new KeysView(new URLSearchParams(query));
   } else {
     state.view = new RunListView(new URLSearchParams(query), state);
   }
@@ -79,7 +76,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") {
     const box = document.querySelector("input[type=search]");
     if (box) { box.focus(); event.preventDefault(); }
-  } else if (event.key === "Escape" && /^#\/(runs|keys)/.test(location.hash)) {
+  } else if (event.key === "Escape" && /^#\/runs/.test(location.hash)) {
     location.hash = "#/";
   } else {
     state.view?.key?.(event);

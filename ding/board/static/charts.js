@@ -42,7 +42,6 @@ const TITLES = {
   "buffer/staleness_avg": "Age of samples",
   "usage/cpu_percent": "CPU",
   "usage/memory_mb": "Memory",
-  "usage/gpu_percent": "GPU",
   "usage/gpu_memory_mb": "GPU memory",
 };
 const MAIN = ["evaluator/reward_mean", "evaluator/return_mean", "collector/reward_mean", "collector/return_mean"];
@@ -60,7 +59,7 @@ const UNITS = [
   [/envsteps?_per_s/, "env steps / s"], [/samples?_per_s/, "samples / s"], [/episodes?_per_s/, "episodes / s"],
   [/(updates|iters?)_per_s/, "updates / s"], [/(time|duration|age_s)/, "seconds"], [/loss/, "loss"], [/lr/, "learning rate"],
   [/eps(ilon)?$/, "ε"], [/staleness/, "updates"], [/priority/, "priority"], [/use_/, "times used"],
-  [/cpu_percent/, "% of a core"], [/gpu_percent/, "% of the time"], [/_mb$/, "MB"], [/per_episode/, "per episode"], [/envstep|step_count/, "env steps"], [/episode_count/, "episodes"], [/sample_count/, "samples"], [/train_iter/, "updates"],
+  [/cpu_percent/, "% of a core"], [/_mb$/, "MB"], [/per_episode/, "per episode"], [/envstep|step_count/, "env steps"], [/episode_count/, "episodes"], [/sample_count/, "samples"], [/train_iter/, "updates"],
 ];
 const EDGE = { stroke: null, spanGaps: true, points: { show: false } }; // of a band
 const AXES = { step: "environment steps", iter: "updates" };

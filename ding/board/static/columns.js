@@ -1,6 +1,6 @@
 // The columns of the list: facts of runs, and any key of their configs; which of them are shown is the user's choice.
 
-import { ago, badge, count, duration, h, number, sparkline, tagChips } from "./dom.js";
+import { ago, badge, count, duration, h, number, sparkline } from "./dom.js";
 import { endOf } from "./filter.js";
 
 export const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed", "unreadable"];
@@ -26,20 +26,17 @@ const FACTS = [
   ["speed", "Steps/s", speed, (run) => count(speed(run)), true],
   ["time", "Took", elapsed, (run) => duration(elapsed(run)), true],
   ["started", "Started", (run) => run.started, (run) => ago(run.started), true],
-  ["tags", "Tags", (run) => run.tags.join(" ") || null, (run) => tagChips(run.tags)],
   ["reason", "End", endOf, endOf],
   ["updates", "Updates", (run) => run.train_iter, (run) => count(run.train_iter), true],
   ["ended", "Ended", (run) => run.ended, (run) => ago(run.ended), true],
   ["host", "Host", (run) => run.host, (run) => run.host || "–"],
   ["group", "Group", (run) => run.group, (run) => run.group],
-  ["notes", "Notes", (run) => run.notes || null, (run) => run.notes],
 ].map(([key, title, value, show, downwards = false]) => ({ key, title, value, show, downwards, isFact: true, ages: AGES.has(key) }));
 
-const DEFAULT = ["name", "status", "seed", "curve", "return", "steps", "speed", "time", "started", "tags", "reason"];
-const LONG = new Set(["reason", "notes"]);
+const DEFAULT = ["name", "status", "seed", "curve", "return", "steps", "speed", "time", "started", "reason"];
 
 // What a value of a config sorts by: Python's text of a number, or of anything else.
-export const plainValue = (text) => {
+const plainValue = (text) => {
   if (text === undefined) return null;
   return text !== "" && Number.isFinite(Number(text)) ? Number(text) : text.replace(/^'(.*)'$/, "$1");
 };
@@ -69,10 +66,8 @@ export class Columns {
     this.configs = {};
   }
 
-  // Tags have a column as soon as a run has some.
-  shown(runs) {
-    this.usual = DEFAULT.filter((key) => key !== "tags" || runs.some((run) => run.tags.length));
-    return (this.keys ?? this.usual).map(columnOf);
+  shown() {
+    return (this.keys ?? DEFAULT).map(columnOf);
   }
 
   get isChosen() {
@@ -100,7 +95,7 @@ export class Columns {
       for (const [key, value] of Object.entries(config)) values.set(key, (values.get(key) ?? new Set()).add(value));
     }
     const differing = [...values.keys()].filter((key) => !key.includes(",")).sort((a, b) => (values.get(b).size > 1) - (values.get(a).size > 1));
-    const now = this.keys ?? this.usual;
+    const now = this.keys ?? DEFAULT;
     const keys = [...FACTS.slice(1).map(({ key }) => key), ...now.filter((key) => !columnOf(key).isFact), ...differing];
     const found = [...new Set(keys)].filter((key) => `${key} ${columnOf(key).title}`.toLowerCase().includes(wanted));
     this.choices.replaceChildren(...found.slice(0, MOST_OFFERED).map((key) => {
@@ -125,7 +120,7 @@ function withColumn(keys, key) {
 export function cellOf(column, run, config) {
   const content = column.show(run, config);
   const cell = h("td", { class: column.isFact ? column.key : "value", "data-title": column.title }, content);
-  if (LONG.has(column.key)) cell.title = content;
+  if (column.key === "reason") cell.title = content;
   if (!column.isFact) cell.title = config?.[column.key] ?? "";
   if (column.key === "started" || column.key === "ended") cell.title = run[column.key] ?? "";
   return cell;

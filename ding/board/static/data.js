@@ -56,11 +56,6 @@ export async function fetchMean(curves) {
   return (await send("api/mean", {}, { curves: thin })).json();
 }
 
-// How much each key of the configs matters for the results, by run.
-export const fetchImportance = async (results) => (await send("api/importance", {}, results)).json();
-
-export const saveNotes = async (id, notes) => (await send("api/notes", { id }, notes)).json();
-
 export const videoAddress = (id, path) => `api/video?${new URLSearchParams({ id, path })}`;
 
 export async function fetchLog(id, path, offset) {

@@ -68,8 +68,6 @@ export function badge(status) {
   return h("span", { class: `badge ${known}` }, h("i", { "aria-hidden": "true" }, SIGNS[known]), ` ${status}`);
 }
 
-export const tagChips = (tags) => h("span", { class: "tags" }, tags.map((tag) => h("span", { class: "tag" }, tag)));
-
 export function svg(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);

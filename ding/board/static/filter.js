@@ -1,4 +1,4 @@
-// Which runs are shown: `status:failed seed:3 lr>1e-4 tag:best -smoke`, words and conditions on facts of a run
+// Which runs are shown: `status:failed seed:3 lr>1e-4 -smoke`, words and conditions on facts of a run
 // and keys of its config.
 
 const SHORT = { lr: "learning_rate", env: "env_id" };
@@ -23,12 +23,11 @@ function condition(token) {
   return { needsConfigs: name !== undefined, holds: (run, config) => fits(run, config) !== negated };
 }
 
-const textOf = (run) => `${run.id} ${run.status} seed ${run.seed} ${endOf(run)} ${run.tags.join(" ")} ${run.notes}`.toLowerCase();
+const textOf = (run) => `${run.id} ${run.status} seed ${run.seed} ${endOf(run)}`.toLowerCase();
 
 function valuesOf(run, config, name) {
   const facts = { status: run.status, seed: run.seed, name: run.folder, group: run.name, best: run.best_return, last: run.last_return,
-    steps: run.envstep, updates: run.train_iter, seconds: run.seconds, host: run.host, end: endOf(run), notes: run.notes };
-  if (name === "tag") return run.tags;
+    steps: run.envstep, updates: run.train_iter, seconds: run.seconds, host: run.host, end: endOf(run) };
   if (name in facts) return [facts[name]];
   return Object.entries(config ?? {}).filter(([key]) => key.toLowerCase() === name || key.toLowerCase().endsWith(`.${name}`)).map(([, value]) => value);
 }

@@ -20,7 +20,7 @@ export class RunListView {
     this.reversed = query.get("reverse") === "1";
     this.grouped = (query.get("group") ?? localStorage.getItem("group")) === "1";
     this.search = h("input", {
-      type: "search", placeholder: "Filter: words, status:failed lr>1e-4 -smoke  ( / )", title: "Words, and conditions on status, seed, name, best, last, steps, tag, end or any config key; - excludes",
+      type: "search", placeholder: "Filter: words, status:failed lr>1e-4 -smoke  ( / )", title: "Words, and conditions on status, seed, name, best, last, steps, end or any config key; - excludes",
       "aria-label": "Filter runs", value: query.get("q") ?? "", oninput: () => this.show(),
     });
     this.status = h("select", { "aria-label": "Status", onchange: () => this.show() },
@@ -38,7 +38,6 @@ export class RunListView {
     this.head = h("tr");
     this.body = h("tbody");
     this.table = h("table", { class: "runs" }, h("thead", {}, this.head), this.body);
-    this.analyse = h("a", { class: "quiet" }, "Which settings matter");
     this.compare = h("a", { class: "primary", href: "#/" });
     this.bar = h("div", { class: "pickbar", hidden: true }, this.compare,
       h("button", { type: "button", class: "quiet", onclick: () => this.pickNone() }, "Clear"));
@@ -46,7 +45,7 @@ export class RunListView {
     this.element = h("div", { class: "list" },
       h("h1", { class: "hidden" }, "Runs"),
       h("div", { class: "tools" }, this.search, this.status, this.order,
-        h("label", { class: "check" }, group, " group by config"), this.columns.element, this.analyse, this.total),
+        h("label", { class: "check" }, group, " group by config"), this.columns.element, this.total),
       h("div", { class: "frame" }, this.table), this.empty, this.bar);
   }
 
@@ -83,8 +82,6 @@ export class RunListView {
       if (value) query.set(name, value);
     }
     history.replaceState(null, "", `#/${query.size ? `?${query}` : ""}`);
-    const filter = [this.search.value, this.status.value && `status:${this.status.value}`].filter(Boolean).join(" ");
-    this.analyse.href = `#/keys${filter ? `?${new URLSearchParams({ q: filter })}` : ""}`;
   }
 
   sortBy(key) {
@@ -149,12 +146,12 @@ export class RunListView {
       `${running ? `, ${running} running` : ""}${this.cut ? " (too many folders: not all were looked into)" : ""}`);
     this.empty.hidden = runs.length > 0;
     setText(this.empty, this.runs.length ? "No run fits the filter." :
-      "No runs here yet. Start one: ding -e CartPole-v1 -p dqn");
+      "No runs here yet. Start one: ding train CartPole-v1 dqn");
     this.showBar();
   }
 
   showHeads() {
-    const shown = this.columns.shown(this.runs);
+    const shown = this.columns.shown();
     const keys = shown.map(({ key }) => key).join();
     if (this.headKeys === keys) return;
     this.headKeys = keys;

@@ -4,7 +4,6 @@ import { ago, badge, bytes, count, duration, h, number, setText } from "./dom.js
 import { Metrics, fetchLog, fetchRun, groupBy, videoAddress } from "./data.js";
 import { Charts, lineOf, lineSample, stopValue } from "./charts.js";
 import { address } from "./list.js";
-import { Notes } from "./notes.js";
 import { WorkersPanel } from "./workers.js";
 
 const TABS = ["curves", "config", "workers", "logs", "videos"];
@@ -20,8 +19,7 @@ export class RunView {
     this.tabs = h("nav", { class: "tabs", "aria-label": "What to show of the run" },
       TABS.map((name) => h("a", { href: address(ids, name), "data-tab": name, "aria-current": name === this.tab ? "page" : null }, name)));
     this.panel = h("div", { class: "panel" });
-    this.notes = ids.length === 1 ? new Notes(ids[0], (saved) => Object.assign(this.runs[0].facts.summary, saved)) : null;
-    this.element = h("div", { class: "view" }, this.head, this.notes?.element, this.tabs, this.panel);
+    this.element = h("div", { class: "view" }, this.head, this.tabs, this.panel);
   }
 
   close() {
@@ -92,8 +90,7 @@ export class RunView {
 
   showHead() {
     if (this.ids.length > 1) return this.showLegend();
-    const { summary, record, writes } = this.runs[0].facts;
-    this.notes.update(summary, writes);
+    const { summary, record } = this.runs[0].facts;
     const shown = JSON.stringify([summary, record]);
     if (shown === this.shownHead) return undefined;
     this.shownHead = shown;

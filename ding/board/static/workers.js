@@ -82,10 +82,10 @@ const rateOf = (worker) => {
 };
 
 // CPU, memory and GPU of a worker's process.
-function usageOf({ cpu_percent: cpu, memory_mb: memory, gpu_percent: gpu, gpu_memory_mb: gpuMemory }) {
+function usageOf({ cpu_percent: cpu, memory_mb: memory, gpu_memory_mb: gpu }) {
   const percent = (value) => (typeof value === "number" ? `${Math.round(value)} %` : "");
   const size = (value) => (typeof value === "number" ? bytes(1e6 * value) : "");
-  return [percent(cpu) || "–", size(memory) || "–", [percent(gpu), size(gpuMemory)].filter(Boolean).join(", ") || "–"];
+  return [percent(cpu) || "–", size(memory) || "–", size(gpu) || "–"];
 }
 
 const stateClass = (worker) =>
