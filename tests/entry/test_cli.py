@@ -379,8 +379,7 @@ def test_a_later_setting_wins_over_the_compiled_one(config):
 
 
 def test_short_names_of_environments():
-    options = ("--train-iter", 1, "--enable-total-log", "true")
-    assert run("train", "cartpole", "dqn", *options)[0] == 0
+    assert run("train", "cartpole", "dqn", "--train-iter", 1)[0] == 0
     assert os.path.isdir("exp/CartPole-v1_dqn")
 
 
@@ -522,8 +521,8 @@ def test_what_is_no_checkpoint(checkpoint, damage, expected, begins):
 
 
 def test_a_checkpoint_of_another_policy(checkpoint):
-    options = ("-m", "eval", "--load-path", checkpoint)
-    status, _, err = run("train", "Pendulum-v1", "sac", *options)
+    other = ROOT / "configs/pendulum/pendulum_sac_config.py"
+    status, _, err = run("-m", "eval", "-c", other, "--load-path", checkpoint)
     assert status == 1
     assert "Was it saved with another model or policy type?" in err
     assert len(err.splitlines()) == 1

@@ -21,7 +21,8 @@ def test_old_states_load(name):
     assert given.keys() == state.keys()
     own = model.state_dict()
     for key in state.keys() & own.keys():
-        assert torch.equal(own[key], state[key]), key
+        # An encoder that old networks do not use.
+        assert key.startswith("dis_encoder.") or torch.equal(own[key], state[key]), key
 
 
 @EACH
