@@ -264,10 +264,11 @@ class AtariEnv(GymnasiumEnv):
 
     @classmethod
     def pool_kwargs(cls, cfg: Settings) -> Config:
-        """EnvPool's own preprocessing, with the same frames but for rounding (one grey level).
+        """EnvPool's own preprocessing, with the same frames, rewards and ends.
 
-        Two differences: EnvPool fires within its no-ops, not after them, and shows another picture
-        where an episode ends before an action's fourth frame.
+        Three differences: EnvPool fires within its no-ops, not after them; shows another picture
+        where an episode ends before an action's fourth frame; and, where a life begins in a
+        collector's game, keeps the pictures of the life before in the stack.
         """
         env_id, collects = cls.gymnasium_id(cfg), cls.caller_of(cfg) == "collector"
         stack = cfg["fram_stack"] or cfg["frame_stack"]

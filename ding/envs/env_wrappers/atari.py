@@ -1,5 +1,6 @@
 """The wrappers of Mnih et al. (2015), "Human-level control through deep reinforcement learning"."""
 
+from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 import gymnasium
@@ -161,7 +162,8 @@ class FireResetWrapper(gymnasium.Wrapper):
 class WarpFrameWrapper(gymnasium.ObservationWrapper):
     """Frames ``[H, W, 3]`` or ``[H, W]`` uint8 as grey ones of ``[size, size]`` uint8.
 
-    Grey is ITU-R BT.601 luma; each new pixel is the mean of the area that it covers.
+    Grey is ITU-R BT.601 luma; each new pixel is the mean of the area that it covers, summed in the
+    order of OpenCV's ``INTER_AREA``, so that frames equal those of EnvPool and gymnasium.
     """
 
     def __init__(self, env: gymnasium.Env, size: int = 84) -> None:
@@ -172,15 +174,17 @@ class WarpFrameWrapper(gymnasium.ObservationWrapper):
                 f"warp_frame expects frames [H, W], [H, W, 1] or [H, W, 3], got {shape}"
             )
         self.size = size
-        self._rows = _area_weights(shape[0], size)
-        self._columns = _area_weights(shape[1], size).T.copy()
+        self._rows = [(index, weight[:, None]) for index, weight in _area(shape[0], size)]
+        self._columns = _area(shape[1], size)
         self.observation_space = spaces.Box(0, 255, shape=(size, size), dtype=np.uint8)
 
     def observation(self, frame: np.ndarray) -> np.ndarray:
         grey = frame.astype(np.float32)
         if grey.ndim == 3:
             grey = grey @ _LUMA if grey.shape[2] == 3 else grey[:, :, 0]
-        return np.rint(self._rows @ grey @ self._columns).clip(0, 255).astype(np.uint8)
+        narrow = reduce(np.add, (grey[:, index] * weight for index, weight in self._columns))
+        small = reduce(np.add, (narrow[index] * weight for index, weight in self._rows))
+        return np.rint(small).clip(0, 255).astype(np.uint8)
 
     @staticmethod
     def new_shape(obs_shape: Shape, act_shape: Act, rew_shape: Rew) -> tuple[Shape, Act, Rew]:
@@ -191,13 +195,19 @@ class WarpFrameWrapper(gymnasium.ObservationWrapper):
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-def _area_weights(old: int, new: int) -> np.ndarray:
-    """``[new, old]`` float32: the share that each old pixel has in the span of each new one."""
+def _area(old: int, new: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The first old pixel in the span of each new one, ``[new]``, and its share, float32 ``[new]``;
+    then the second ones, and so on.
+    """
     edges = np.arange(new + 1) * (old / new)
     pixels = np.arange(old)
     covered = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    weights = np.clip(covered, 0, None)
-    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    covered[covered < 1e-3] = 0
+    shares = (covered / covered.sum(1, keepdims=True)).astype(np.float32)
+    first, widest = (shares > 0).argmax(1), np.count_nonzero(shares, axis=1).max()
+    padded = np.pad(shares, ((0, 0), (0, widest)))
+    places = [first + number for number in range(widest)]
+    return [(at.clip(max=old - 1), padded[np.arange(new), at]) for at in places]
 
 
 def _meanings(env: gymnasium.Env) -> list[str] | None:

@@ -1,3 +1,5 @@
+import zlib
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -133,6 +135,15 @@ def test_warp_frame_shares_pixels_by_area():
     env.observe = lambda: np.array([[0, 60, 120]] * 3, np.uint8)
     obs, _ = WarpFrameWrapper(env, size=2).reset()
     assert obs.tolist() == [[20, 100]] * 2  # (0 + 60 / 2) / 1.5 and (60 / 2 + 120) / 1.5
+
+
+def test_warp_frame_rounds_as_opencv():
+    env = CountEnv()
+    env.observation_space = spaces.Box(0, 255, (210, 160), np.uint8)
+    env.observe = lambda: np.random.default_rng(0).integers(0, 256, (210, 160), np.uint8)
+    obs, _ = WarpFrameWrapper(env).reset()
+    # Of cv2.resize(frame, (84, 84), interpolation=cv2.INTER_AREA), OpenCV 5.0.
+    assert zlib.crc32(obs.tobytes()) == 989846518
 
 
 def test_warp_frame_refuses_vectors():
