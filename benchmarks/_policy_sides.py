@@ -5,7 +5,6 @@ and nothing but the update counts. Libraries are imported where they are used, f
 with its own.
 """
 
-import copy
 import os
 import tempfile
 from collections.abc import Callable
@@ -82,11 +81,6 @@ gymnasium.register("Noise-v0", Noise)
 def ding(name: str) -> Act:
     """Samples a batch and updates, as the serial pipeline does."""
     return updates(*ding_config(name), name)
-
-
-def ding_frames(name: str) -> Act:
-    """As `ding`, with the network and sizes that Atari is learned with."""
-    return updates(*frames_config(name), name, frames=True)
 
 
 def updates(main: dict, create: dict, name: str, frames: bool = False) -> Act:
@@ -173,76 +167,6 @@ def frames_config(name: str) -> tuple[dict, dict]:
     else:
         policy["model"].update(dueling=False, head_layer_num=0)
     return main, create
-
-
-# ---------------------------------------------------------------------- a loop written by hand
-
-
-def hand_written_frames(name: str) -> Act:
-    """A hand-written update with torch alone, on existing data."""
-    import torch
-    from torch import nn
-    from torch.nn import functional as F
-
-    torch.manual_seed(0)
-    encoder = nn.Sequential(
-        *(nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU()),
-        *(nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU()),
-    )
-    actor, critic = nn.Linear(512, 6), nn.Linear(512, 1)
-    rng = np.random.default_rng(0)
-    size = FILL // 2 if name == "dqn" else FRAME_ROLLOUT
-    obs = rng.integers(0, 256, (size + 1, *FRAMES), np.uint8)
-    action, reward = rng.integers(0, 6, size), rng.random(size, np.float32)
-    batch_size = FRAME_BATCH[name]
-    if name == "dqn":
-        net = nn.Sequential(encoder, actor)
-        target = copy.deepcopy(net)
-        optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
-
-        def update() -> int:
-            index = rng.integers(0, size, batch_size)
-            now, after = (torch.from_numpy(obs[i]).float() for i in (index, index + 1))
-            taken = torch.from_numpy(action[index])[:, None]
-            with torch.no_grad():
-                best = net(after).argmax(1, keepdim=True)
-                value = target(after).gather(1, best).squeeze(1)
-                goal = torch.from_numpy(reward[index]) + 0.97 * value
-            loss = F.mse_loss(net(now).gather(1, taken).squeeze(1), goal)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            loss.item()
-            return 1
-
-        return update
-    net = nn.ModuleList([encoder, actor, critic])
-    optimizer = torch.optim.Adam(net.parameters(), lr=3e-4, fused=True)
-    frames, actions = torch.from_numpy(obs[:size]), torch.from_numpy(action)
-    returns, adv = torch.rand(size), torch.randn(size)
-    old_log_prob = torch.full((size,), -1.8)
-
-    def update_all() -> int:
-        updates = 0
-        for _ in range(EPOCHS):
-            for index in torch.randperm(size).split(batch_size):
-                feature = encoder(frames[index].float())
-                log_prob = actor(feature).log_softmax(-1)
-                taken = log_prob.gather(1, actions[index, None]).squeeze(1)
-                ratio, a = (taken - old_log_prob[index]).exp(), adv[index]
-                a = (a - a.mean()) / (a.std() + 1e-8)
-                policy_loss = -torch.minimum(ratio * a, ratio.clamp(0.8, 1.2) * a).mean()
-                value_loss = F.mse_loss(critic(feature).squeeze(1), returns[index])
-                entropy = -(log_prob.exp() * log_prob).sum(-1).mean()
-                loss = policy_loss + 0.5 * value_loss - 0.01 * entropy
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                loss.item()
-                updates += 1
-        return updates
-
-    return update_all
 
 
 # ---------------------------------------------------------------------- Stable-Baselines3

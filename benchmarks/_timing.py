@@ -20,8 +20,9 @@ from statistics import median
 HERE = Path(__file__).resolve().parent
 #: What the sides count with: their own CPU seconds, on a machine that is busy with other things.
 CLOCK = time.process_time if os.environ.get("BENCH_CLOCK") == "cpu" else time.perf_counter
-#: Builds what is measured; the function that it returns does a piece and returns its size.
-Work = Callable[[], Callable[[], int]]
+#: Builds what is measured; the function that it returns does a piece and returns its size. Work
+#: that cannot be called piece by piece takes its `Turns` itself and returns ``None``.
+Work = Callable[[], Callable[[], int] | None]
 
 
 @dataclass
@@ -125,15 +126,42 @@ class Side:
             self._process.kill()
 
 
+class Turns:
+    """Answers each line on stdin, a number of seconds, with the speed over that time.
+
+    It waits for the first line when it is made.
+    """
+
+    def __init__(self) -> None:
+        self._wait()
+
+    def add(self, done: int) -> bool:
+        """Count a piece of work; where the turn is over, wait for the next one.
+
+        Returns:
+            Whether there is another turn.
+        """
+        self._done += done
+        spent = CLOCK() - self._begin
+        if spent < self._seconds:
+            return True
+        print(f"RESULT {self._done / spent}", flush=True)
+        return self._wait()
+
+    def _wait(self) -> bool:
+        line = sys.stdin.readline()
+        self._seconds, self._done = float(line or 0), 0
+        self._begin = CLOCK()
+        return bool(line)
+
+
 def serve(build: Work) -> None:
-    """Answer each line on stdin, a number of seconds, with the speed over that time."""
+    """Measure the pieces of one side's work; work that takes its turns itself has none."""
     act = build()
-    for line in sys.stdin:
-        seconds, done = float(line), 0
-        begin = CLOCK()
-        while (spent := CLOCK() - begin) < seconds:
-            done += act()
-        print(f"RESULT {done / spent}", flush=True)
+    if act is not None:
+        turns = Turns()
+        while turns.add(act()):
+            pass
 
 
 def in_turns(

@@ -19,17 +19,12 @@ PEERS = {
     "sb3": ("sac", "td3", "ddpg", "dqn", "ppo", "a2c"),
     "tianshou": tuple(sides.SETTINGS),
 }
-FRAMES = tuple(f"{name}_frames" for name in sides.FRAME_BATCH)
-FIGURES = (*sides.SETTINGS, *FRAMES)
 
 
 def measure(rounds: int, seconds: float, names: tuple[str, ...] = ()) -> list[Figure]:
     """A figure for each policy, against the better of the peers that have it."""
     figures = []
-    for name in names or FIGURES:
-        if name in FRAMES:
-            figures.append(_on_frames(name, rounds, seconds))
-            continue
+    for name in names or sides.SETTINGS:
         peers = [peer for peer, policies in PEERS.items() if name in policies]
         pythons: dict[str, str | None] = {f"ding {name}": None}
         pythons |= {f"{peer} {name}": peer_python("peers") for peer in peers}
@@ -41,18 +36,9 @@ def measure(rounds: int, seconds: float, names: tuple[str, ...] = ()) -> list[Fi
     return figures
 
 
-def _on_frames(name: str, rounds: int, seconds: float) -> Figure:
-    """A figure for Atari-shaped observations, against a loop written by hand."""
-    policy = name.removesuffix("_frames")
-    names = [f"ding_frames {policy}", f"hand_written_frames {policy}"]
-    speeds = in_turns(__file__, dict.fromkeys(names), rounds, seconds)
-    title = f"{policy}, 84x84x4, batch {sides.FRAME_BATCH[policy]}"
-    return Figure(title, *(speeds[side] for side in names), "hand-written", 0.9)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(FIGURES)}")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(sides.SETTINGS)}")
     parser.add_argument("--serve", metavar="SIDE", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
@@ -61,13 +47,12 @@ def main() -> None:
         side, _, name = args.serve.partition(" ")
         serve(partial(getattr(sides, side), name))
         return
-    if unknown := set(args.names) - set(FIGURES):
+    if unknown := set(args.names) - set(sides.SETTINGS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     figures = measure(args.rounds, args.seconds, tuple(args.names))
     print(table(figures))
-    ratios = [figure.ratio for figure in figures if figure.against != "hand-written"]
-    if ratios:
-        print(f"\nmedian of the ratios to peers: {median(ratios):.3g}")
+    if figures:
+        print(f"\nmedian of the ratios: {median(figure.ratio for figure in figures):.3g}")
 
 
 if __name__ == "__main__":

@@ -12,12 +12,9 @@ import sys
 from _timing import HEADER
 
 NAMES = [
+    "pipelines",
     "env_managers",
-    "collection",
     "replay_buffers",
-    "learner",
-    "lunar_lander",
-    "serial_pipeline",
     "startup",
     "run_log",
     "interaction",

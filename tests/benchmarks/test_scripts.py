@@ -16,7 +16,6 @@ QUICK = "--rounds 1 --seconds 0.02"
 #: Arguments of each script, and words that its output has to contain.
 SCRIPTS = {
     "breakdown": ("dqn --seconds 0.1", "update: backward"),
-    "collection": (QUICK, "hand-written"),
     "gpu": (f"dqn --device cpu {QUICK}", "hand-written compiled"),
     "coordinator": ("--workers 2 --seconds 0.5", "| 2 |"),
     "data_plane": (QUICK, "limit"),
@@ -24,17 +23,16 @@ SCRIPTS = {
     "env_managers": (QUICK, "SyncVectorEnv"),
     "interaction": ("--rounds 1 --count 10", "task round trip"),
     "kills": ("--count 1 --mode serial", "1 of 1"),
-    "learner": (QUICK, "hand-written"),
     "learning_margins": (
         "--seeds 1 --capabilities default --jobs 1 --results margins -- tests/policy/test_d4pg.py",
         "1 tests",
     ),
-    "lunar_lander": (QUICK, "hand-written"),
     "memory": (QUICK, "one copy of each frame"),
     "parallel": ("--rounds 1", "serial mode"),
     "parallel_data": ("--rounds 1 --seconds 1", "samples"),
     "parallel_learning": ("--seeds 0", "1 of 1 converged"),
-    "policies": (f"dqn_frames {QUICK}", "hand-written"),
+    "pipelines": (f"dqn_lander ppo_lander sac_cheetah base_env {QUICK}", "hand-written"),
+    "policies": (f"dqn {QUICK}", "| figure |"),
     "public_configs": (f"{ROOT}/tests/benchmarks/config_keys.md", "policies of 3 of 3 configs"),
     "replay_buffers": (f"cartpole/sample/512 {QUICK}", "floor"),
     "returns": (
@@ -44,7 +42,6 @@ SCRIPTS = {
     "run_all": (f"startup {QUICK}", "ding --help"),
     "run_log": (QUICK, "console (quiet) and run log"),
     "scale": ("--workers 2 --seconds 0.5 --processes 1", "| ray | 2 | 2 |"),
-    "serial_pipeline": (QUICK, "hand-written"),
     "startup": (QUICK, "ding --help"),
     "tensor_files": (QUICK, "safetensors"),
 }
