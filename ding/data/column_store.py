@@ -107,8 +107,8 @@ class ColumnStore:
         self, key: Key, where: slice | np.ndarray, value: StoredLeaf, rows: range
     ) -> bool:
         """Write indexed rows, or rows of another precision: 0 where 0.5 was, float64 in float32."""
-        (dtype, shape), (given, given_shape) = self._kinds[key], _kind(value)
-        if given_shape != shape or (given != dtype and self._forms[key] is not None):
+        (dtype, shape), given = self._kinds[key], value.dtype
+        if value.shape[1:] != shape or (given != dtype and self._forms[key] is not None):
             return False
         part = value[rows.start : rows.stop]
         if given != dtype:

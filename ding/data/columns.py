@@ -168,10 +168,11 @@ class Columns(list[Row]):
             DataError: Columns of different lengths, or none at all; a column that is no array of
                 numbers.
         """
-        length = _common_length(columns)
         arrays = arrays_of(columns)
         if arrays is None:
             raise DataError(f"columns {sorted(columns)} must hold numbers")
+        lengths = set(map(len, arrays.leaves.values()))
+        length = lengths.pop() if len(lengths) == 1 else _common_length(columns)
         for key, form in arrays.forms.items():
             if form is None and path_of(key)[0] in tensors:
                 arrays.forms[key] = tensor_form(arrays.leaves[key].dtype)

@@ -203,7 +203,7 @@ class SerialPipeline:
             if notes.text:
                 log.logger.warning("%s", notes.text)
             try:
-                watch.launching()
+                watch.stepping(launches=True)
                 built = build_components(
                     cfg, log.writer, self.env_setting, self._model, dynamic_seed, self.mode
                 )

@@ -33,14 +33,12 @@ class ActingPolicy(Policy):
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Actions, with the ``_transition_outputs`` that belong to them."""
-        self._train_mode(False)
         return one_action(self._collect_model.forward(obs, **self._collect_options, **kwargs))
 
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, self._chooser)
 
     def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
-        self._train_mode(False)
         return one_action(self._eval_model.forward(obs, **self._eval_options))
 
 

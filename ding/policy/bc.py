@@ -228,7 +228,6 @@ class BehaviourCloningPolicy(ActingPolicy):
         """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
         if not self._cfg.continuous:
             return super()._forward_collect_batch(obs, eps=eps)
-        self._train_mode(False)
         action = self._mean_action(self._collect_model.forward(obs))
         if self._cfg.collect.noise:
             sigma = self._noise_sigma(0) if sigma is None else sigma
@@ -257,5 +256,4 @@ class BehaviourCloningPolicy(ActingPolicy):
     def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         if not self._cfg.continuous:
             return super()._forward_eval_batch(obs)
-        self._train_mode(False)
         return {"action": self._mean_action(self._eval_model.forward(obs))}

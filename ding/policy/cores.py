@@ -42,7 +42,7 @@ class Cores(NetworkOwner):
         """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
-        """Act on a batch, exploring.
+        """Act on a batch, exploring; the network is in evaluation mode.
 
         Args:
             obs: float32 ``[n, *obs_shape]`` on the policy's device, or a nested dict of them.
@@ -83,6 +83,7 @@ class Cores(NetworkOwner):
         self, doing: str, core: Callable[..., Output], obs: Obs, *args: Any, **kwargs: Any
     ) -> Output:
         """Outputs of a batched core for observations, on the CPU."""
+        self._train_mode(False)
         try:
             with torch.no_grad():
                 output = core(self._model_input(obs), *args, **kwargs)

@@ -175,7 +175,6 @@ class DTPolicy(Policy):
                 episode.wanted = episode.returns[-1] - left
 
     def _forward_eval_batch(self, obs: Tensor, env_ids: Sequence[int]) -> Output:
-        self._train_mode(False)
         episodes = [self._seen(env_id, one) for env_id, one in zip(env_ids, self._normed(obs))]
         lengths = [len(episode.obs) for episode in episodes]
         size = (len(episodes), max(lengths))

@@ -101,13 +101,11 @@ class IQLPolicy(QActorCritic):
         return -(weight * likelihood).mean(), log
 
     def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
-        self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.addcmul(mu, sigma, torch.randn_like(mu)).clamp_(-1, 1)
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
 
     def _forward_eval_batch(self, obs: Obs) -> Output:
-        self._train_mode(False)
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
         return {"action": mu, "logit": {"mu": mu, "sigma": sigma}}
 

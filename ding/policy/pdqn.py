@@ -166,7 +166,6 @@ class PDQNPolicy(NStepPolicy):
         return super()._forward_collect_batch(self._inputs(obs), eps=eps)
 
     def _inputs(self, obs: Obs) -> Output:
-        self._train_mode(False)
         arguments = self._model(obs, mode="compute_continuous")["action_args"]
         return {"state": obs, "action_args": arguments}
 

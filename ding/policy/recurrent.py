@@ -99,7 +99,6 @@ class RecurrentPolicy(Policy):
         return (error * mask).sum(0) / mask.sum(0)
 
     def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
-        self._train_mode(False)
         output = model.forward({"obs": obs}, data_id=env_ids, **self._act_options, **options)
         acted = {name: output[name] for name in ("action", "logit")}
         if "prev_state" in output:

@@ -170,13 +170,11 @@ class SACPolicy(_SoftActorCritic):
         return loss, {**log, **self._update_alpha(-log_prob)}
 
     def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
-        self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
 
     def _forward_eval_batch(self, obs: Obs) -> Output:
-        self._train_mode(False)
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
         return {"action": torch.tanh(mu), "logit": {"mu": mu, "sigma": sigma}}
 

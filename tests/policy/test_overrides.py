@@ -57,6 +57,21 @@ def test_overrides_of_a_subclass_and_of_an_instance_are_called(make_dqn, base, w
     assert "instance" in calls
 
 
+def test_the_network_is_in_evaluation_mode_where_a_custom_core_acts(make_dqn):
+    seen = []
+
+    def core(self, obs, **kwargs):
+        seen.append(self._model.training)
+        return {"action": torch.zeros(len(obs), dtype=torch.int64)}
+
+    cores = {"_forward_collect_batch": core, "_forward_eval_batch": core}
+    policy = make_dqn(cls=type("Mine", (DQNPolicy,), cores))
+    for act in (collect, evaluate):
+        learn(policy)
+        act(policy)
+    assert seen == [False, False]
+
+
 def test_gradients_of_several_learners_go_through_an_override(make_dqn):
     seen = []
 

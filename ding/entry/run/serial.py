@@ -4,6 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ding.config.defaults import note_first_action
@@ -99,8 +100,8 @@ class SerialRun:
         parts.collector.on_episode = parts.evaluator.on_episode = self._episode
         if callbacks and not get_rank():
             parts.learner.on_checkpoint = lambda path: self._notify(CheckpointSaved, path=path)
-        parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
-        parts.evaluator.before_step = lambda: self._before_step(0.0)
+        parts.collector.before_step = partial(self._before_step, durations.COLLECT_GRACE)
+        parts.evaluator.before_step = partial(self._before_step, 0.0)
 
     def train(
         self,
@@ -369,8 +370,8 @@ class SerialRun:
         )
         self._agree()
 
-    def _watch_episodes(self) -> None:
-        """Warn once if no episode has ended after a minute of steps since the run began."""
+    def _before_step(self, grace: float) -> None:
+        """Check for signals; warn once if no episode has ended after a minute of steps."""
         now = time.monotonic()
         if self._episode_wait is None:
             self._episode_wait = now
@@ -380,9 +381,6 @@ class SerialRun:
                 f"no episode has ended for {durations.WARN_EPISODE:.0f} s: if the environments "
                 "never end one, set env.max_episode_steps"
             )
-
-    def _before_step(self, grace: float) -> None:
-        self._watch_episodes()
         if self._stop.number is not None:
             self._stop.check(grace)
         self._watch.stepping()

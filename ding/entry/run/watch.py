@@ -132,14 +132,9 @@ class RunWatch:
 
     # ------------------------------------------------------------------ what the main thread is at
 
-    def launching(self) -> None:
-        """The environments are made and reset."""
-        self._steps.launching()
-        self._stop.busy = True
-
-    def stepping(self) -> None:
-        """The environments are asked for a step now."""
-        self._steps.stepping()
+    def stepping(self, launches: bool = False) -> None:
+        """The environments are asked for a step now, or are made and reset."""
+        self._steps.stepping(launches)
         self._stop.busy = True
 
     def updating(self) -> None:

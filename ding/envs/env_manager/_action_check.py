@@ -9,8 +9,6 @@ from gymnasium import spaces
 from ding.envs.vector_step import Action, Actions, PlayerActions, Space, WholeAction
 from ding.utils.errors import ActionError
 
-# Up to this many numbers, Python's own minimum is quicker than numpy's.
-_FEW = 24
 _INT64 = np.dtype(np.int64)
 
 
@@ -26,8 +24,7 @@ class ActionCheck:
         self._box_shape = space.shape if isinstance(space, spaces.Box) else None
         self._is_discrete = isinstance(space, spaces.Discrete)
         if isinstance(space, spaces.Discrete):  # Python's numbers are quicker than those of a space
-            self._start, self._count = int(space.start), int(space.n)
-            self._end = self._start + self._count
+            self._start, self._end = int(space.start), int(space.start + space.n)
 
     def batch(self, actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
         """Columns ``[n, *action_shape]``, or ``PlayerActions``, as environments take them.
@@ -75,24 +72,17 @@ class ActionCheck:
         if self._is_discrete and (kind not in "iub" or not actions.size):
             bad = np.ones(len(actions), bool)
             reason = f"expected whole numbers, for {self._space}; its dtype is {actions.dtype}"
-        elif self._is_discrete and not self._all_in_range(actions):
-            bad = (actions < self._start) | (actions >= self._end)
-            reason = f"it is not in {self._space}"
+        elif self._is_discrete:
+            values = actions.ravel().tolist()  # for the usual few quicker than numpy
+            if not self._start <= min(values) <= max(values) < self._end:
+                bad = (actions < self._start) | (actions >= self._end)
+                reason = f"it is not in {self._space}"
         elif kind == "f" and not np.isfinite(actions).all():
             bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
         if bad is not None:
             at = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
             env_id, action = int(env_ids[at]), np.asarray(actions)[at]
             raise ActionError(f"env {env_id} cannot take action {action!r}: {reason}", env_id)
-
-    def _all_in_range(self, actions: np.ndarray) -> bool:
-        if actions.size <= _FEW:
-            values = actions.tolist() if actions.ndim == 1 else actions.ravel().tolist()
-            return self._start <= min(values) and max(values) < self._end
-        # Seen as unsigned, what is below the start is far beyond the end: one comparison.
-        whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
-        shifted = (whole - self._start if self._start else whole).view(np.uint64)
-        return np.maximum.reduce(shifted if shifted.ndim == 1 else shifted.ravel()) < self._count
 
 
 def each_action(actions: Actions) -> list[Action]:

@@ -122,34 +122,29 @@ class EnvGroup(EnvRunner):
         return answer
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
-        try:
-            return self._step(ids, actions, rows)
-        except Exception:
-            # Those that were stepped before it have lost their answers.
-            self.states.update(dict.fromkeys(self.ready(), EnvState.ERROR))
-            raise
-
-    def _step(self, ids: Sequence[int], actions: Actions, rows: bool) -> GroupStep:
         results: list[StepResult] = []
         failed: list[int] = []
         steps, append = self._steps, results.append
         todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
-        while True:
-            try:
-                for env_id, action in todo:
-                    append(steps[env_id](action))
-                break
-            except (Exception, SystemExit) as error:
-                env_id = ids[len(results)]
-                obs = self._recover(env_id, error)
-                failed.append(env_id)
-                info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
-                flags = (False, False) if self._is_plain else (False,)
-                results.append((obs, None, *flags, info))
         try:
+            while True:
+                try:
+                    for env_id, action in todo:
+                        append(steps[env_id](action))
+                    break
+                except (Exception, SystemExit) as error:
+                    env_id = ids[len(results)]
+                    obs = self._recover(env_id, error)
+                    failed.append(env_id)
+                    info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
+                    flags = (False, False) if self._is_plain else (False,)
+                    results.append((obs, None, *flags, info))
             return self._gathered(ids, results, failed, rows)
-        except (TypeError, ValueError, AttributeError, LookupError):
-            self._refuse(ids, results)
+        except Exception as error:
+            # Those that were stepped before it have lost their answers.
+            self.states.update(dict.fromkeys(self.ready(), EnvState.ERROR))
+            if isinstance(error, TypeError | ValueError | AttributeError | LookupError):
+                self._refuse(ids, results)
             raise
 
     def _gathered(
@@ -159,13 +154,21 @@ class EnvGroup(EnvRunner):
         columns = tuple(zip(*results, strict=True))
         if len(columns) != self._value_count:
             self._refuse(ids, results)
-        obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
-        if rows and self._is_plain:
-            rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
-        step = GroupStep(ids, obs, rewards, list(infos), abnormal=failed)
-        if any(dones):
-            step.ended = [env_id for env_id, done in zip(ids, dones) if done]
-            self._refuse(step.ended, [result for result, done in zip(results, dones) if done])
+        obs, rewards, *flags, infos = map(list, columns)
+        if self._is_plain:
+            for env_id, reward in zip(ids, rewards):
+                if reward is not None:
+                    self._returns[env_id] += reward
+            if rows:
+                rewards = [r if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
+        step = GroupStep(ids, obs, rewards, infos, abnormal=failed)
+        if any(map(any, flags)):
+            ended = [at for at, own in enumerate(zip(*flags)) if any(own)]
+            step.ended = [ids[at] for at in ended]
+            self._refuse(step.ended, [results[at] for at in ended])
+            for at in ended if self._is_plain else ():
+                final_info, is_terminal = self.envs[ids[at]].final_info, bool(flags[0][at])
+                infos[at] = final_info(infos[at], is_terminal, self._returns[ids[at]])
         if failed or any(infos):
             self._settle_abnormal(step)
         if step.ended:
@@ -184,30 +187,12 @@ class EnvGroup(EnvRunner):
                 name = env_name(self.envs[env_id])
                 raise EnvError(f"env {env_id} ({name}): {fault}", env_id)
 
-    def _counted(self, ids: Sequence[int], columns: StepResult) -> StepResult:
-        """The four columns of a timestep from gymnasium's five, returns being added up."""
-        obs, rewards, terminated, truncated, infos = columns
-        returns = self._returns
-        for env_id, reward in zip(ids, rewards):
-            if reward is not None:
-                returns[env_id] += reward
-        if not (any(terminated) or any(truncated)):
-            return obs, rewards, (), infos
-        dones = [bool(a or b) for a, b in zip(terminated, truncated)]
-        infos = list(infos)
-        for position, (env_id, done) in enumerate(zip(ids, dones)):
-            if done:
-                final_info, ends = self.envs[env_id].final_info, bool(terminated[position])
-                infos[position] = final_info(infos[position], ends, returns[env_id])
-        return obs, rewards, dones, infos
-
     def _settle_abnormal(self, step: GroupStep) -> None:
         """Begin new episodes where environments report that they failed."""
         for position, (env_id, info) in enumerate(zip(step.ids, step.infos)):
             if info and env_id not in step.abnormal and is_abnormal(info):
                 step.abnormal = [*step.abnormal, env_id]
-                step.replace("obs", position, self._reset(env_id))
-                step.replace("rewards", position, None)
+                step.obs[position], step.rewards[position] = self._reset(env_id), None
         step.ended = [env_id for env_id in step.ended if env_id not in step.abnormal]
 
     def _start_next(self, step: GroupStep) -> None:
@@ -219,7 +204,7 @@ class EnvGroup(EnvRunner):
             elif self.settings.auto_reset:
                 position = step.ids.index(env_id)
                 # The reset may write over the last observation.
-                step.replace("obs", position, _own(step.obs[position]))
+                step.obs[position] = _own(step.obs[position])
                 step.first[env_id] = self._reset(env_id)
             else:
                 self.states[env_id] = EnvState.NEED_RESET
@@ -329,28 +314,26 @@ class EnvGroup(EnvRunner):
         self.states[env_id] = EnvState.ERROR
         if self.settings.max_retry <= 1 or isinstance(error, ActionError):
             raise failure from error
-        _logger.warning("%s; starting a new episode", failure)
-        time.sleep(self.settings.retry_waiting_time)
-        return self._reset(env_id, self.settings.max_retry - 1, renew_first=True)
+        return self._reset(env_id, failure)
 
-    def _reset(self, env_id: int, tries: int | None = None, renew_first: bool = False) -> Obs:
-        """A copy of the first observation of a new episode."""
-        tries = tries or self.settings.max_retry
-        renew = self.settings.retry_type == "renew"
-        for attempt in range(1, tries + 1):
+    def _reset(self, env_id: int, failure: EnvError | None = None) -> Obs:
+        """A copy of the first observation of a new episode; a `failure` before it was a try."""
+        for attempt in range(failure is not None, self.settings.max_retry):
+            if failure is not None:
+                _logger.warning("%s; starting a new episode", failure)
+                time.sleep(self.settings.retry_waiting_time)
             try:
-                if renew and (renew_first or attempt > 1):
+                if failure is not None and self.settings.retry_type == "renew":
                     self._close_env(env_id)
                     self._build_env(env_id)
                     place = self._places[env_id]
                     place.renewals, place.to_seed = place.renewals + 1, place.seed is not None
                 return self._reset_once(env_id)
             except (Exception, SystemExit) as error:
-                if attempt == tries:
-                    self.states[env_id] = EnvState.ERROR
-                    raise self._error(env_id, "reset", error) from error
-                _logger.warning("%s; trying again", self._error(env_id, "reset", error))
-                time.sleep(self.settings.retry_waiting_time)
+                self.states[env_id] = EnvState.ERROR
+                failure = self._error(env_id, "reset", error)
+                if attempt + 1 == self.settings.max_retry:
+                    raise failure from error
         raise AssertionError("at least one try")
 
     def _reset_once(self, env_id: int) -> Obs:

@@ -57,15 +57,37 @@ class ObsColumns:
         self._latest = as_columns(self.layout, self._all_rows, observations)
         self._is_held = False  # callers may have these arrays
 
-    def put(self, rows: list[int], columns: Obs) -> None:
-        """Store what `as_columns` returned as the observations of some environments."""
+    def put(
+        self, rows: list[int], observations: Sequence[Obs] | Obs, may_differ: bool = False
+    ) -> Obs:
+        """Store observations of some environments, and return them as columns.
+
+        Args:
+            may_differ: Whether they may have other shapes than those so far.
+
+        Raises:
+            DataError: They have another layout.
+        """
+        try:
+            columns = as_columns(self.layout, rows, observations)
+        except DataError:
+            if not isinstance(observations, list | tuple):
+                raise
+            new = dict(zip(rows, observations))
+            latest = [new[i] if i in new else self.row(i) for i in self._all_rows]
+            refitted = ObsColumns(latest)
+            if not may_differ and _shapes(refitted.layout) != _shapes(self.layout):
+                raise
+            vars(self).update(vars(refitted))
+            columns = as_columns(self.layout, rows, observations)
         if rows == self._all_rows:
             # The caller has them, too: they are what the step returns.
             self._latest, self._is_held = columns, True
-            return
+            return columns
         if self._is_held:
             self._latest, self._is_held = tree_map(np.array, self._latest), False
         put_rows(self._latest, rows, columns)
+        return columns
 
     def view(self) -> Obs:
         """All observations, uncopied; they stay as they are."""
@@ -221,7 +243,7 @@ def _fit_for_space(layout: Layout, space: object) -> Layout:
     return layout[0], np.promote_types(layout[1], declared).str
 
 
-def shapes(layout: Layout) -> Tree:
+def _shapes(layout: Layout) -> Tree:
     """The shapes in a layout, without its dtypes."""
     return tree_map(lambda leaf: leaf[0], layout)
 

@@ -43,7 +43,6 @@ class EnvRequests:
         self._seeds: dict[int, Seed] = {}
         self._env_replay_path: dict[int, str] = {}
         self._saved_state: SavedState | None = None
-        self._normalises: bool | None = None
 
     @property
     def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, np.ndarray]:
@@ -94,11 +93,8 @@ class EnvRequests:
 
     def take_statistics(self) -> Statistics | None:
         """What normalising environments have seen since the last call; ``None`` without any."""
-        if self._normalises is None:
-            self._normalises = self.normalises
-        if not self._normalises:
-            return None
-        return merged(part for part in self._ask_all("take_statistics") if part)
+        parts = [part for part in self._ask_all("take_statistics") if part]
+        return merged(parts) if parts else None
 
     def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
         """Normalise by the statistics of a run, in all environments.

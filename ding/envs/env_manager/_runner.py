@@ -42,18 +42,13 @@ class GroupStep:
 
     ids: Sequence[int] = ()
     obs: Obs = ()
-    rewards: Sequence[Reward] | np.ndarray = ()
+    rewards: list[Reward] | np.ndarray = field(default_factory=list)
     infos: list[Info] = field(default_factory=list)
     ended: Sequence[int] = ()
     abnormal: Sequence[int] = ()
     first: dict[int, Obs] = field(default_factory=dict)
     states: dict[int, EnvState] = field(default_factory=dict)
     error: DingError | None = None
-
-    def replace(self, name: str, position: int, value: object) -> None:
-        """Change one item of a column."""
-        column = getattr(self, name)
-        setattr(self, name, [*column[:position], value, *column[position + 1 :]])
 
 
 class EnvRunner:
@@ -139,17 +134,25 @@ class EnvRunner:
 # ---- vector steps and timesteps -----------------------------------------------------------------
 
 
-def vector_step(env_ids: np.ndarray, obs: Obs, step: GroupStep, strict: bool = True) -> VectorStep:
+def vector_step(
+    env_ids: np.ndarray, obs: Obs, step: GroupStep, count: int, strict: bool = True
+) -> VectorStep:
     """Columns of a group's step.
 
     Args:
         env_ids: int64 ``[n]``.
         obs: The observations as columns.
         step: Everything else.
+        count: The number of the manager's step, for the message of an error.
         strict: Whether rewards have to be numbers or arrays of one shape.
+
+    Raises:
+        EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
     n = len(env_ids)
-    reward = reward_column(step.ids, step.rewards, strict)
+    reward, nan_at = reward_column(step.ids, step.rewards, strict), nan_position(obs)
+    if nan_at is not None or not math.isfinite(quick_sum(reward)):
+        _refuse_numbers(env_ids, reward, nan_at, count)
     if not step.ended and not step.abnormal:
         none = _none(n)
         return VectorStep(env_ids, obs, reward, none, none)
@@ -167,29 +170,21 @@ def vector_step(env_ids: np.ndarray, obs: Obs, step: GroupStep, strict: bool = T
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
-def check_step(step: VectorStep, count: int) -> VectorStep:
-    """`step` itself, unless it must not be learned from.
-
-    Args:
-        step: What came.
-        count: The number of the manager's step, for the message.
-
-    Raises:
-        EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
-    """
-    # The sum of finite rewards may still overflow.
-    if not math.isfinite(quick_sum(step.reward)) and not np.isfinite(step.reward).all():
-        finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
+def _refuse_numbers(
+    env_ids: np.ndarray, reward: np.ndarray, nan_at: int | None, count: int
+) -> None:
+    """Raise for the first reward that is not finite, or the observation with NaN."""
+    finite = np.isfinite(reward).reshape(len(env_ids), -1).all(axis=1)
+    if not finite.all():
         position = int(finite.argmin())
-        what = f"reward {step.reward[position]}"
-        if np.isnan(step.reward[position]).any():
+        what = f"reward {reward[position]}"
+        if np.isnan(reward[position]).any():
             what += " (NaN or None)"
-    else:
-        nan_at = nan_position(step.obs)
-        if nan_at is None:
-            return step
+    elif nan_at is not None:
         position, what = nan_at, "an observation with NaN"
-    env_id = int(step.env_ids[position])
+    else:
+        return  # the sum of finite rewards has overflowed
+    env_id = int(env_ids[position])
     raise EnvDataError(
         f"env {env_id} gave {what} at the env manager's step {count}; nothing can be learned from "
         "it: look into the environment and its wrappers",

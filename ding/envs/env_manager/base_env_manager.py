@@ -23,7 +23,6 @@ from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import (
     EnvRunner,
     GroupStep,
-    check_step,
     timesteps,
     vector_step,
 )
@@ -105,8 +104,8 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._all_ids = _constant(self._all_list)
         #: Ids of the environments that wait for an action, and the same as int64 ``[n]``.
         self._ready_list, self._ready_ids = self._all_list[:0], _constant([])
-        #: How often `reset` was called for each environment, int64 ``[env_num]``: collectors see
-        #: that an episode was cut short.
+        #: How often `reset` was called for each environment, int64 ``[env_num]``, another array
+        #: after each call: collectors see that an episode was cut short.
         self.reset_counts = np.zeros(self._env_num, np.int64)
 
     # ---- life ---------------------------------------------------------------------------------
@@ -157,6 +156,7 @@ class BaseEnvManager(Configurable, EnvRequests):
         try:
             params = dict.fromkeys(self._all_list) if reset_param is None else reset_param
             params = by_env_id(params, self._env_num, "reset_param")
+            self.reset_counts = self.reset_counts.copy()
             self.reset_counts[list(params)] += 1
             step = runner.restart(params, recount=reset_param is None)
             if self._store is not None or step.error is None:
@@ -181,7 +181,6 @@ class BaseEnvManager(Configurable, EnvRequests):
         if self._reference is not None:
             ref, self._reference = self._reference, None
             close_quietly(ref, "env_ref")
-        self._normalises = None
 
     @property
     def closed(self) -> bool:
@@ -215,7 +214,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             int64 ``[n]``, and ``[n, *obs_shape]`` or nested dicts of such, which are not written to
             again.
         """
-        store, ids = self._with_columns(), self._ready_ids
+        store, ids = self._observed(in_columns=True), self._ready_ids
         return ids, store.view() if len(ids) == self._env_num else store.gather(ids)
 
     def step_columns(self, actions: np.ndarray, env_ids: np.ndarray) -> VectorStep:
@@ -230,7 +229,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             EnvError: An environment failed.
             DataError: NaN or infinity in rewards, NaN in observations.
         """
-        self._with_columns()
+        self._observed(in_columns=True)
         if env_ids is self._ready_ids and self._ready_list:
             ids = self._ready_list
         else:
@@ -303,19 +302,18 @@ class BaseEnvManager(Configurable, EnvRequests):
             ]
         all_answered = step.ids == self._all_list
         answered = self._all_list if all_answered else list(step.ids)
-        obs = self._take_in(answered, step.obs, may_differ=rows)
+        obs = self._observed().put(answered, step.obs, may_differ=rows)
         if step.first:
             self._take_first(step.first)
         if not runner.waits_for_all or len(step.first) < len(step.ended):
             self._note_ready()
         env_ids = self._all_ids if all_answered else np.array(answered, np.int64)
-        columns = vector_step(env_ids, obs, step, strict=not rows)
-        return check_step(columns, self._step_count), step
+        return vector_step(env_ids, obs, step, self._step_count, strict=not rows), step
 
     def _take_first(self, first: Mapping[int, Obs]) -> None:
         """Store first observations; those of all environments make the store."""
         if self._store is not None:
-            self._take_in(list(first), list(first.values()), may_differ=True)
+            self._store.put(list(first), list(first.values()), may_differ=True)
             return
         some = next(iter(first.values()))  # members of a vector may begin with a later batch
         observations = [first.get(env_id, some) for env_id in self._all_list]
@@ -325,25 +323,6 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._store = obs_store.ObsColumns(observations, space)
         if runner.shares_memory and self._store.is_columnar:
             runner.attach(self._store.layout)
-
-    def _take_in(self, ids: list[int], observations: Sequence[Obs], may_differ: bool) -> Obs:
-        """Store observations, as columns; those of the dict API may change their shapes."""
-        store = self._observed()
-        try:
-            columns = obs_store.as_columns(store.layout, ids, observations)
-        except DataError:
-            if not isinstance(observations, list | tuple):
-                raise
-            new = dict(zip(ids, observations))
-            latest = [new[i] if i in new else store.row(i) for i in self._all_list]
-            refitted = obs_store.ObsColumns(latest)
-            shapes = obs_store.shapes(store.layout)
-            if not may_differ and obs_store.shapes(refitted.layout) != shapes:
-                raise
-            self._store = store = refitted
-            columns = obs_store.as_columns(store.layout, ids, observations)
-        store.put(ids, columns)
-        return columns
 
     def _note_ready(self) -> None:
         ids = [] if self._runner is None else self._runner.ready()
@@ -367,21 +346,17 @@ class BaseEnvManager(Configurable, EnvRequests):
         if len(set(ids)) < len(ids):
             raise EnvError(f"an environment cannot be stepped twice at once: {ids}")
 
-    def _observed(self) -> obs_store.ObsColumns:
+    def _observed(self, in_columns: bool = False) -> obs_store.ObsColumns:
         """The environments' latest observations."""
         if self._store is None:
             self._launched()
             raise EnvError("no environment has begun an episode; call reset() first")
-        return self._store
-
-    def _with_columns(self) -> obs_store.ObsColumns:
-        store = self._observed()
-        if not store.is_columnar:
+        if in_columns and not self._store.is_columnar:
             raise DataError(
                 "the observations are not arrays of one shape and dtype, or dicts of such; use "
                 "ready_obs and step()"
             )
-        return store
+        return self._store
 
 
 def _constant(ids: Sequence[int]) -> np.ndarray:

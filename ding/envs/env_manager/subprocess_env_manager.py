@@ -75,7 +75,6 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     """
 
     in_lockstep = False
-    step_columns = BaseEnvManager.step_columns  # they fit what is overridden here
     config: Config = {
         **BaseEnvManager.config,
         "shared_memory": True,

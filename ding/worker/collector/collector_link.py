@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ding.data.staleness import iters_of
+from ding.data.buffer.prioritised_buffer import iters_of
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
 from ding.utils.types import State

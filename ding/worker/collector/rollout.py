@@ -26,7 +26,7 @@ from ding.worker.collector.steps import (
     OnTrajectories,
     Player,
     Tally,
-    sample_counts,
+    attribute,
 )
 
 INF = float("inf")
@@ -94,7 +94,7 @@ class Rollout:
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
         # Users' managers may not count how often environments are reset from outside.
         self._counts_resets = hasattr(envs, "reset_counts")
-        self._resets = np.array(envs.reset_counts) if self._counts_resets else self.waiting
+        self._resets = envs.reset_counts if self._counts_resets else self.waiting
         # Steps of each environment's running trajectory and of its episode, int64 [2, env_num].
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
@@ -213,9 +213,9 @@ class Rollout:
 
     def _note_resets(self, tally: Tally) -> None:
         """Forget what ran in environments that have been reset from outside."""
-        if self._counts_resets and (differs := self._envs.reset_counts != self._resets).any():
-            self._drop(differs.nonzero()[0], tally)
-            self._resets = np.array(self._envs.reset_counts)
+        if self._counts_resets and self._envs.reset_counts is not self._resets:
+            self._drop((self._envs.reset_counts != self._resets).nonzero()[0], tally)
+            self._resets = self._envs.reset_counts
 
     def _drop(self, env_ids: np.ndarray, tally: Tally) -> None:
         """Forget the running trajectories, and episodes, of environments."""
@@ -243,10 +243,21 @@ class Rollout:
         self._longest = 0
 
     def _sample_counts(self, lengths: np.ndarray) -> np.ndarray:
-        """Samples that trajectories make for the wanted player that gets the fewest."""
-        wanted = [player for player in self.players if player.wanted] or self.players
-        counts = [sample_counts(player.mode, lengths) for player in wanted]
-        return counts[0] if len(counts) == 1 else np.min(counts, axis=0)
+        """Samples that trajectories make for the wanted player that gets the fewest, int64 ``[n]``.
+
+        A policy with only ``get_train_sample`` is expected to make a sample of every ``unroll_len``
+        steps, and one of the rest.
+        """
+        fewest: np.ndarray | None = None
+        for player in self.players:
+            if not player.wanted:
+                continue
+            if (batched := getattr(player.mode, "batched", None)) is not None:
+                counts = np.asarray(batched.count_samples(lengths))
+            else:
+                counts = -(-lengths // (attribute(player.mode, "unroll_len") or 1))
+            fewest = counts if fewest is None else np.minimum(fewest, counts)
+        return lengths if fewest is None else fewest
 
     def taken(self) -> np.ndarray:
         """Samples of each environment that wait or are full, int64 ``[env_num]``.

@@ -196,9 +196,10 @@ class SerialCollector(SerialPart, ISerialCollector):
             policy_kwargs = [policy_kwargs or {}] * len(players)
         for player, kwargs in zip(players, policy_kwargs):
             player.kwargs, player.train_iter, player.level_seeds = kwargs, train_iter, level_seeds
-            flag = getattr(player.mode, "collect_data", None)
-            flag = attribute(player.mode, "collect_data") if flag is None else flag
-            player.wanted = not self.battle or flag is None or bool(flag)
+            if self.battle:
+                flag = getattr(player.mode, "collect_data", None)
+                flag = attribute(player.mode, "collect_data") if flag is None else flag
+                player.wanted = flag is None or bool(flag)
         if not any(player.wanted for player in players):
             raise ConfigError("collect_data is false for every policy: no data would be collected")
         return self._rollout, int(target)

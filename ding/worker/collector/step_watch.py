@@ -65,11 +65,9 @@ class StepWatch:
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
         self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)
 
-    def stepping(self) -> None:
-        self._launches, self.since = False, time.monotonic()
-
-    def launching(self) -> None:
-        self._launches, self.since = True, time.monotonic()
+    def stepping(self, launches: bool = False) -> None:
+        """A step begins now, or the launch of the environments."""
+        self._launches, self.since = launches, time.monotonic()
 
     def rest(self) -> None:
         self.since = None

@@ -227,15 +227,3 @@ def attribute(mode: Mode, name: str) -> Result:
         return mode.get_attribute(name)
     except AttributeError:
         return None
-
-
-def sample_counts(mode: Mode, lengths: np.ndarray) -> np.ndarray:
-    """How many training samples a policy makes of trajectories, int64 ``[n]``.
-
-    A policy with only ``get_train_sample`` is expected to make a sample of every ``unroll_len``
-    steps, and one of the rest. ``lengths`` are the transitions of each trajectory.
-    """
-    batched = getattr(mode, "batched", None)
-    if batched is not None:
-        return np.asarray(batched.count_samples(lengths))
-    return -(-lengths // (attribute(mode, "unroll_len") or 1))

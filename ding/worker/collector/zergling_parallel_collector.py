@@ -66,7 +66,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         link, env_cfg = self._require_link(), self._field("env")
         self._watch.allow(env_cfg.get("manager", {}))
         if self._env_manager is None:
-            self._watch.launching()
+            self._watch.stepping(launches=True)
             self._env_manager = link.parts.env_manager(
                 env_cfg, self._evaluate, self._cfg.get("seed")
             )
@@ -204,8 +204,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
         train_iter, now = self._train_iter, time.monotonic()
         facts = {**self._counts(), "policy_iter": train_iter, "collect_iter": train_iter}
         is_due = now - self._news_time >= durations.ENV_STATISTICS_SPAN
-        take = getattr(self._env_manager, "take_statistics", None)
-        if is_due and take is not None and (news := take()):
+        normalises = self._statistics is not None
+        if is_due and normalises and (news := self._env_manager.take_statistics()):
             self._news_time, facts["env_statistics"] = now, plain(news)
         return facts
 

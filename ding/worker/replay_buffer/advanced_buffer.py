@@ -8,11 +8,10 @@ from easydict import EasyDict
 
 from ding.data.arrays import IdColumn, Item, Items, State, gathered
 from ding.data.buffer.monitors import summarise_samples
-from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
+from ding.data.buffer.prioritised_buffer import PrioritisedBuffer, as_iters
 from ding.data.buffer.rate_limiter import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.priorities import checked_priorities
-from ding.data.staleness import as_iters
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
