@@ -152,7 +152,7 @@ class Arrays:
     Attributes:
         leaves: Arrays by name, flat.
         forms: The form of each, in the same order.
-        more: Makes further columns for readers, when the first one comes.
+        more: Makes further columns, which `completed` puts among the others.
     """
 
     __slots__ = ("forms", "leaves", "more")
@@ -166,6 +166,24 @@ class Arrays:
         self.leaves = leaves
         self.forms = forms
         self.more = more
+
+    def collated(self) -> dict[str, Tree] | None:
+        """The columns as `Columns.collated` gives them; None if one represents another array.
+
+        There must be no further ones.
+        """
+        found: dict[Any, Tree] = {}
+        is_flat = True
+        for key, form in self.forms.items():
+            leaf = self.leaves[key]
+            if type(leaf) is not _ARRAY:
+                return None
+            if form is None and leaf.ndim == 1 and leaf.dtype == np.float64:
+                leaf = leaf.astype(np.float32)
+            is_tensor = form is None or (type(form) is _DTYPE and form is not _BFLOAT16)
+            found[key] = _from_numpy(leaf) if is_tensor else shown(leaf, form)
+            is_flat = is_flat and type(key) is not tuple
+        return found if is_flat else nested(found)
 
     def part(self, rows: range) -> "Arrays":
         """These rows, in the same memory, without further columns."""
@@ -182,9 +200,21 @@ class Arrays:
                 leaves[key] = leaf[rows]
         return Arrays(leaves, self.forms)
 
+    def completed(self) -> "Arrays":
+        """All columns in one, the further ones at the end."""
+        if self.more is None:
+            return self
+        leaves, forms = {**self.leaves}, {**self.forms}
+        for name, column in self.more().items():
+            if isinstance(column, IdColumn):
+                leaves[name], forms[name] = column.numbers, column.prefix
+            else:
+                leaves[name], forms[name] = column, None
+        return Arrays(leaves, forms)
+
     def shown(self) -> tuple[dict[str, Tree], bool]:
-        """The columns as readers get them, nested as they came; and whether these are all of them,
-        in the same memory."""
+        """The columns as readers get them, nested as they came; and whether all are in the same
+        memory. There must be no further ones."""
         leaves, is_flat, is_shared = self.leaves, True, True
         found: dict[Any, Tree] = {}
         for key, form in self.forms.items():
@@ -196,10 +226,7 @@ class Arrays:
                 is_shared = is_shared and type(leaf) is _ARRAY
             if type(key) is tuple:
                 is_flat = False
-        found = found if is_flat else nested(found)
-        if self.more is not None:
-            return {**found, **self.more()}, False
-        return found, is_shared
+        return found if is_flat else nested(found), is_shared
 
 
 def arrays_of(columns: Mapping[str, Tree]) -> Arrays | None:

@@ -57,12 +57,18 @@ class _Block:
         # A thread may come twice: what it allocates may have garbage collected that reads this.
         self._lock = threading.RLock()
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether no reader has got columns or rows."""
+        return self._columns is None and self.rows is None
+
     def columns(self) -> dict[str, Column] | None:
         """What readers get, and may write into; None once they are rows."""
         if self._columns is None and self.rows is None:
             with self._lock:
-                if self._columns is None and (arrays := self._arrays) is not None:
-                    self._columns, is_shared = arrays.shown()
+                if self._columns is None and self._arrays is not None:
+                    self._arrays = self._arrays.completed()
+                    self._columns, is_shared = self._arrays.shown()
                     if not is_shared:
                         self._arrays = None  # readers have copies, which count from here on
         return self._columns
@@ -70,11 +76,14 @@ class _Block:
     def arrays(self) -> Arrays | None:
         """The columns as they are kept; None if they cannot be, or are rows."""
         arrays = self._arrays
-        if arrays is None or arrays.more is not None:
-            columns = self.columns()
-            arrays = None if columns is None else arrays_of(columns)
-            self._arrays = None if self.rows is not None else arrays
-        return arrays
+        if arrays is not None and arrays.more is None:
+            return arrays
+        with self._lock:
+            if self._arrays is not None:
+                self._arrays = self._arrays.completed()
+            elif self._columns is not None:
+                self._arrays = arrays_of(self._columns)
+            return self._arrays
 
     def apart(self) -> "_Block":
         """Another block over the same arrays."""
@@ -299,10 +308,13 @@ class Columns(list[Row]):
         One float64 per row, which is a Python number in the rows, becomes float32, as when rows
         are collated.
         """
-        return {
-            name: col if type(col) in _READY else tree_map(_as_tensor, col)
-            for name, col in self.columns.items()
-        }
+        block = self._block
+        if block is not None and block.is_unread and len(self) == block.length:
+            arrays = block.arrays()
+            tensors = None if arrays is None else arrays.collated()
+            if tensors is not None:
+                return tensors
+        return {name: tree_map(_as_tensor, col) for name, col in self.columns.items()}
 
     # ------------------------------------------------------------------ sequence
 
@@ -439,10 +451,6 @@ def _values_of(col: Column, length: int) -> Sequence[Item]:
 
 def _handed_out() -> DataError:
     return DataError("these rows were handed out and may have changed: use them as rows")
-
-
-#: Columns that stay as they are in a batch of tensors.
-_READY = frozenset({torch.Tensor, IdColumn})
 
 
 def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:

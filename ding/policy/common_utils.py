@@ -49,9 +49,9 @@ def default_preprocess_learn(
         ConfigError: Weights without priorities.
     """
     batch = flatten_numbers(as_batch(data, ("obs", "reward", "done"), device))
-    for name in ("obs", "next_obs"):
-        if name in batch:
-            batch[name] = tree_map(_float, batch[name])
+    batch["obs"] = tree_map(_float, batch["obs"])
+    if "next_obs" in batch:
+        batch["next_obs"] = tree_map(_float, batch["next_obs"])
     done = batch["done"]
     batch["done"] = torch.zeros_like(done, dtype=torch.float32) if ignore_done else _float(done)
     reward = _float(batch["reward"])
@@ -92,8 +92,8 @@ def as_batch(data: Samples, required: Sequence[str], device: str = "cpu") -> Arr
         batch = {
             name: tree_map(lambda leaf: _moved(leaf, device), col) for name, col in batch.items()
         }
-    missing = [name for name in required if name not in batch]
-    if missing:
+    if not batch.keys() >= set(required):
+        missing = [name for name in required if name not in batch]
         raise DataError(f"samples need {missing}, they have {sorted(batch)}")
     return batch
 
@@ -212,10 +212,11 @@ def flatten_numbers(columns: Arrays) -> Arrays:
     one, is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
     """
     flat = dict(columns)
-    for name, column in columns.items():
+    for name in columns.keys() & _ONE_NUMBER:
+        column = columns[name]
         # Of one dimension, mostly: to ask for that is quicker than to compare shapes.
-        if name in _ONE_NUMBER and getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
-            flat[name] = column[:, 0]
+        if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
+            flat[name] = column.squeeze(1)
     if "action" in columns:
         flat["action"] = tree_map(_flat_index, columns["action"])
     return flat
@@ -225,7 +226,7 @@ def _flat_index(col: Tree) -> Tree:
     if getattr(col, "ndim", 1) != 2 or col.shape[1] != 1:
         return col
     is_float = col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
-    return col if is_float else col[:, 0]
+    return col if is_float else col.squeeze(1)
 
 
 def as_tensor(leaf: Tree) -> Tree:

@@ -118,14 +118,11 @@ class DQNPolicy(NStepPolicy):
             output = self._model(batch["obs"])
             with torch.no_grad():
                 target = self._target_output(batch)
+                logits = {"q_value": output["logit"], "target_q_value": target["logit"]}
+                means = {name: _mean(logit) for name, logit in logits.items()}
             loss, priority, more = self._value_loss(batch, output, target)
             loss_value = self._update(loss, batch)
-            means = {
-                "q_value": _mean(output["logit"]).detach(),
-                "target_q_value": _mean(target["logit"]),
-                **more,
-            }
-            log = {"total_loss": loss_value, **floats(means), "priority": priority}
+            log = {"total_loss": loss_value, **floats({**means, **more}), "priority": priority}
         self._target_model.update(self._model)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 

@@ -105,6 +105,8 @@ class Learning(NetworkOwner):
         """A log under the names that dashboards know."""
         if self._logs_grad_norm:
             log["grad_norm"] = self._grad_norm
+        if not self._log_name_of:
+            return log
         names = ((self._log_name_of.get(name, name), value) for name, value in log.items())
         return {name: value for name, value in names if name is not None}
 

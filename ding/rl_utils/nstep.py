@@ -39,7 +39,8 @@ def nstep_return(
         total = total + discount**step * reward[step]
     factor = discount**nstep if value_gamma is None else value_gamma
     if done is not None:
-        factor = factor * (1 - done.to(next_value.dtype))
+        # The operator `1 - done` goes through a wrapper of torch that costs more than this.
+        factor = factor * torch.rsub(done.to(next_value.dtype), 1)
     if isinstance(factor, torch.Tensor):
         factor = widen(factor, next_value)
     return widen(total, next_value) + factor * next_value

@@ -73,8 +73,21 @@ td_lambda_data = namedtuple("td_lambda_data", ["value", "reward", "weight"])
 Loss = tuple[torch.Tensor, torch.Tensor]
 
 
+class _SquaredError(nn.MSELoss):
+    """``nn.MSELoss(reduction="none")`` of equal shapes: torch's own broadcasts them first, which
+    adds two nodes to the graph and costs as much as the error."""
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        if input.shape != target.shape:
+            return super().forward(input, target)
+        return (input - target).square()
+
+
+_SQUARED_ERROR = _SquaredError(reduction="none")
+
+
 def q_1step_td_error(
-    data: q_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: q_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> torch.Tensor:
     """One-step Q-learning; the weighted mean loss alone.
 
@@ -88,7 +101,7 @@ def q_1step_td_error(
 
 
 def q_v_1step_td_error(
-    data: q_v_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: q_v_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> Loss:
     """`q_1step_td_error` with the next state's value ``v`` ``[B]`` in ``q_v_1step_td_data``."""
     q, v, act, reward, done, weight = data
@@ -97,7 +110,7 @@ def q_v_1step_td_error(
 
 
 def v_1step_td_error(
-    data: v_1step_td_data, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+    data: v_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> Loss:
     """One-step error of a value.
 
@@ -114,7 +127,7 @@ def v_nstep_td_error(
     data: v_nstep_td_data,
     gamma: float,
     nstep: int = 1,
-    criterion: nn.Module = nn.MSELoss(reduction="none"),
+    criterion: nn.Module = _SQUARED_ERROR,
 ) -> Loss:
     """N-step error of a value.
 
@@ -133,7 +146,7 @@ def q_nstep_td_error(
     nstep: int = 1,
     cum_reward: bool = False,
     value_gamma: torch.Tensor | None = None,
-    criterion: nn.Module = nn.MSELoss(reduction="none"),
+    criterion: nn.Module = _SQUARED_ERROR,
 ) -> Loss:
     """Loss of n-step Q-learning.
 
@@ -170,7 +183,7 @@ def q_nstep_td_error_with_rescale(
     gamma: float | list[float],
     nstep: int = 1,
     value_gamma: torch.Tensor | None = None,
-    criterion: nn.Module = nn.MSELoss(reduction="none"),
+    criterion: nn.Module = _SQUARED_ERROR,
     trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_transform,
     inv_trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_inv_transform,
 ) -> Loss:
@@ -192,7 +205,7 @@ def q_nstep_sql_td_error(
     nstep: int = 1,
     cum_reward: bool = False,
     value_gamma: torch.Tensor | None = None,
-    criterion: nn.Module = nn.MSELoss(reduction="none"),
+    criterion: nn.Module = _SQUARED_ERROR,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """N-step soft Q-learning (Haarnoja et al. 2017).
 

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from easydict import EasyDict
@@ -58,7 +59,6 @@ class BaseLearner(Configurable):
         log_buffer: Values that the newest update logged: ``scalar``, ``scalars``, ``histogram``.
         logger: ``None`` on ranks that do not log.
         on_checkpoint: Called with the path of each checkpoint that was saved.
-        priority_info: New priorities of the newest batch's items, for the buffer.
         reward_model: Part of checkpoints as well; a pipeline sets it.
 
     Example:
@@ -80,7 +80,6 @@ class BaseLearner(Configurable):
     last_iter: CountVar
     log_buffer: dict[str, LogVars]
     logger: logging.Logger
-    priority_info: LogVars
     rank: int
     tb_logger: Writer | None
     world_size: int
@@ -123,7 +122,7 @@ class BaseLearner(Configurable):
         self.reward_model: Rewards | None = None
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
-        self.priority_info = {}
+        self._priority_info: Callable[[], LogVars] = dict
         self.log_buffer = {k: build_log_buffer() for k in ("scalar", "scalars", "histogram")}
         self._set_up_logging(tb_logger)
         self._hooks: dict[str, list[Hook]] = build_learner_hook_by_cfg(cfg.hook)
@@ -174,10 +173,12 @@ class BaseLearner(Configurable):
             raise ConfigError(f"{self.instance_name} has no policy: set learner.policy first")
         if envstep >= 0:
             self.collector_envstep = envstep
-        self.priority_info = {}  # those of the batch before do not belong to this one
+        self._priority_info = dict  # priorities of the batch before do not belong to this one
         self.call_hook("before_iter")
         start = time.perf_counter()
-        identity = _identity(data)  # before the policy can turn columns into rows
+        # The policy may change rows, or turn columns into them.
+        is_columnar = isinstance(data, Columns) and data.is_columnar
+        items = data.apart() if is_columnar else _identity(data)
         output = self._policy.forward(data, **(policy_kwargs or {}))
         self._train_time = time.perf_counter() - start
         logged = []
@@ -185,7 +186,7 @@ class BaseLearner(Configurable):
             logged.append(dict(log_vars or {}))
             priority = logged[-1].pop("priority", None)
             if priority is not None:
-                self.priority_info = {"priority": priority, **identity}
+                self._priority_info = partial(_prioritised, priority, items)
             self._take_log(logged[-1])
             self.call_hook("after_iter")
             self.last_iter.add(1)
@@ -194,10 +195,9 @@ class BaseLearner(Configurable):
     def _take_log(self, log_vars: LogVars) -> None:
         scalar = self.log_buffer["scalar"]
         for name, value in log_vars.items():
-            if name.startswith("[scalars]"):
-                self.log_buffer["scalars"][name.partition("]")[2]] = value
-            elif name.startswith("[histogram]"):
-                self.log_buffer["histogram"][name.partition("]")[2]] = value
+            if name[:1] == "[" and name.startswith(("[scalars]", "[histogram]")):
+                kind, _, name = name[1:].partition("]")
+                self.log_buffer[kind][name] = value
             else:
                 scalar[name] = value
                 if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
@@ -359,6 +359,15 @@ class BaseLearner(Configurable):
             self._feed.load_window(window if isinstance(window, list) else [])  # an older form
 
     @property
+    def priority_info(self) -> LogVars:
+        """New priorities of the newest batch's items, for the buffer; empty if there are none."""
+        return self._priority_info()
+
+    @priority_info.setter
+    def priority_info(self, info: LogVars) -> None:
+        self._priority_info = lambda: info
+
+    @property
     def learn_info(self) -> LogVars:
         """``learner_step``, ``priority_info`` and ``learner_done``, for a commander."""
         return {
@@ -412,6 +421,11 @@ def _identity(data: TrainData) -> LogVars:
         rows = [row for row in data if isinstance(row, dict)]
         return {name: [row[name] for row in rows] for name in _IDENTITY if rows and name in rows[0]}
     return {}
+
+
+def _prioritised(priority: Any, items: Columns | LogVars) -> LogVars:
+    """Priorities with the ids of their items; those of columns are looked up when they are read."""
+    return {"priority": priority, **(_identity(items) if isinstance(items, Columns) else items)}
 
 
 def create_learner(cfg: Mapping[str, Any], **kwargs: object) -> BaseLearner:

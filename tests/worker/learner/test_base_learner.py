@@ -101,6 +101,22 @@ class TestTrain:
         learner.train(data)
         assert learner.priority_info == {}  # the old ones are not this batch's
 
+    @pytest.mark.parametrize("columnar", [True, False])
+    def test_a_policy_that_changes_the_rows_leaves_their_ids(self, columnar):
+        class Popping(Policy):
+            def forward(self, data, **kwargs):
+                for row in data:
+                    row.pop("replay_unique_id")
+                return super().forward(data, **kwargs)
+
+        learner = make()
+        learner.policy = Popping({"total_loss": 1.0, "priority": torch.ones(3)})
+        learner.train(
+            Columns.from_rows([{"replay_unique_id": i} for i in range(3)]) if columnar else rows()
+        )
+        ids = list(learner.priority_info["replay_unique_id"])
+        assert ids == ([0, 1, 2] if columnar else ["buffer_0", "buffer_1", "buffer_2"])
+
     def test_returns_the_logs_of_its_updates(self):
         answers = [{"total_loss": 1.0, "priority": [1.0]}, {"total_loss": 3.0}]
         learner = make(answers)
