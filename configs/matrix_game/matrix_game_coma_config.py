@@ -32,8 +32,8 @@ main_config = EasyDict(
             td_lambda=0.8,
             policy_weight=1,
             value_weight=1,
-            # While the second step is unlearned its tables seem worth 7 and 2.5. A weight of 1 keeps
-            # the second one at a probability of exp(-4.5), from where it is found again.
+            # While the second step is unlearned its tables seem worth 7 and 2.5. A weight of 1
+            # keeps the second one at a probability of exp(-4.5), from where it is found again.
             entropy_weight=1.0,
         ),
         # Sequences: an episode has two steps.
