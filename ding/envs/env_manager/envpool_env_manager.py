@@ -40,7 +40,8 @@ class PoolEnvManager(BaseEnvManager):
     Config keys:
         env_id: The task as EnvPool names it; ``None`` for that of `env_fn`.
         env_num: Number of environments.
-        batch_size: How many answers a step waits for.
+        batch_size: How many answers a step waits for; ``None`` for those of all environments, which
+            are collected in columns, and fastest where steps take equally long.
         kwargs: Further arguments of ``envpool.make``.
         episode_num: Episodes that each environment plays before it is done for good.
     """
@@ -49,7 +50,7 @@ class PoolEnvManager(BaseEnvManager):
         "type": "env_pool",
         "env_id": None,
         "env_num": 8,
-        "batch_size": 8,
+        "batch_size": None,
         "kwargs": {},
         "episode_num": float("inf"),
     }
@@ -63,6 +64,9 @@ class PoolEnvManager(BaseEnvManager):
         cfg = EasyDict({**self.default_config(), **cfg})
         if env_fn is not None:
             cfg.env_num = len(env_fn)
+        if cfg.batch_size is None:
+            cfg.batch_size = cfg.env_num
+        elif env_fn is not None:
             cfg.batch_size = min(cfg.batch_size, cfg.env_num)
         if not 1 <= cfg.batch_size <= cfg.env_num:
             raise ConfigError(

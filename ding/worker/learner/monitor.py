@@ -107,6 +107,11 @@ class MonitorFeed:
             for values in self._recent
         ]
 
+    def recent(self, name: str) -> list[float]:
+        """The values of a name in the last iterations, in plain numbers."""
+        values = (logged.get(name) for logged in self._recent)
+        return [_number(value) for value in values if value is not None]
+
     def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
         self._recent.clear()
         self._recent.extend(window)
@@ -125,11 +130,13 @@ class _FedMonitor(TickMonitor):
             clock.step()
 
     def recent(self, name: str) -> list[float]:
-        return [values[name] for values in self._feed.window() if name in values]
+        return self._feed.recent(name)
 
 
 def _number(value: Any) -> float:
     # Some policies log the values of a whole batch: use their mean.
+    if isinstance(value, float):
+        return value
     return value.float().mean().item() if isinstance(value, torch.Tensor) else float(np.mean(value))
 
 

@@ -88,6 +88,14 @@ def test_the_task_is_that_of_the_env_type(pool):
     manager.close()
 
 
+def test_all_answer_at_once_by_default(pool):
+    manager = PoolEnvManager({}, of_type("cartpole") * 8)
+    assert manager.in_lockstep
+    manager.launch()
+    assert len(manager.ready_obs) == 16
+    manager.close()
+
+
 @pytest.mark.parametrize(("scaled", "factor"), [(True, 2.0), (False, 1.0)])
 def test_actions_are_scaled_as_the_env_type_does(pool, scaled, factor):
     manager = PoolEnvManager({}, of_type("pendulum", act_scale=scaled))
