@@ -25,9 +25,6 @@ main_config = EasyDict(
             learning_rate_q=0.001,
             learning_rate_policy=0.001,
             learning_rate_alpha=0.001,
-            # One action with a probability of 0.95. The paper's 0.98 log(2) is nearly uniform: the
-            # temperature grows until the policy cannot prefer what holds the pole.
-            target_entropy=0.2,
         ),
         collect=dict(n_sample=64),
         eval=dict(evaluator=dict(eval_freq=512)),

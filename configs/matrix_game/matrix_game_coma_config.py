@@ -1,7 +1,7 @@
 """COMA (Foerster et al. 2018) on the two-step game of Rashid et al. 2018, whose best return is 8.
 
-The paper's own figures are of StarCraft. Here four of five seeds found 8, in 4,800 to 9,600 steps;
-one stayed with 7, which is a local optimum.
+The paper's own figures are of StarCraft. Here five seeds of five find 8, after 4,000 steps. With an
+entropy weight of 0.05 one of five stayed with 7, a local optimum; with 0.5 one of four.
 """
 
 from easydict import EasyDict
