@@ -9,7 +9,7 @@ that do not end, wrong certificates, recorded messages again and changed, what i
 that are too long; up to 1,200 connections stay open. After each, the coordinator has to report its
 status and the collector to answer a client that has the key, within 5 seconds. At the end the run
 must continue, memory must be flat, and no stranger must have been let in; else the exit status
-is 1. ``--half-open`` does one thing, for as many seconds: it keeps 1,200 connections open whose TLS
+is 1. ``--half-open`` does one thing, for as many seconds: it opens 1,200 connections whose TLS
 handshake goes on by a byte each half second, while new clients with a certificate ask.
 """
 
@@ -44,8 +44,6 @@ KEY = "the key of the run, which no stranger has"
 DESCRIPTORS = 1024
 #: Connections that stay open, and the bytes of bodies that are announced.
 KEPT = 1200
-#: Of these, how many are opened again each half second after the server has closed them.
-AGAIN = 100
 BODY = 15_000_000
 #: Seconds for an answer to clients with the key, and to others.
 LIMIT = 5.0
@@ -403,20 +401,19 @@ def half_open(seconds: float) -> bool:
         thread.join()
         verdict = victim.end()
     print(f"{answered} of {len(times)} answered, the slowest after {max(times):.2f} s")
-    print(f"{opened} handshakes were open; the run ended: {verdict or 'no'}")
+    print(f"{opened} of the other side were open; the run ended: {verdict or 'no'}")
     return answered == len(times) and verdict is None
 
 
 def _dribble(
     victim: Victim, attackers: deque[tuple[socket.socket, Iterator[int]]], over: threading.Event
 ) -> None:
-    """Keep connections open, each of which sends its first message byte by byte."""
+    """Open connections, each of which sends its first message byte by byte."""
     content = unfinished()
+    for _ in range(KEPT):
+        client = socket.create_connection(("127.0.0.1", victim.slave), timeout=STRANGER_LIMIT)
+        attackers.append((client, iter(content)))
     while not over.wait(0.5):
-        more = KEPT if not attackers else AGAIN
-        for _ in range(min(more, KEPT - len(attackers))):
-            client = socket.create_connection(("127.0.0.1", victim.slave), timeout=STRANGER_LIMIT)
-            attackers.append((client, iter(content)))
         for _ in range(len(attackers)):
             client, left = attackers.popleft()
             byte = next(left, None)
