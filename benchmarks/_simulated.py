@@ -41,8 +41,6 @@ from ding.worker.messages import (
 )
 
 BATCH = 64
-#: Seconds of training for which a learner wants to have batches ready.
-AHEAD = durations.BATCHES_AHEAD
 KEY = "benchmark"
 #: Seconds that the next worker of a process waits for one to join: hosts start theirs in turns.
 JOIN_LIMIT = 20.0
@@ -136,9 +134,10 @@ class Collector(Simulated):
 
 class Learner(Simulated):
     """Trains at an even rate on what it may draw, and asks for more when half of what it wants to
-    have ready is used up, as a real one does (`BatchFeed`); it reads no samples."""
+    have ready is used up, the more of it the later it is answered, as a real one does
+    (`BatchFeed`); it reads no samples."""
 
-    _ready = _trained = 0.0
+    _ready = _trained = _latency = 0.0
     _taken_in = 0
     _seen: float | None = None
 
@@ -148,9 +147,11 @@ class Learner(Simulated):
         if not isinstance(request, TrainRequest):
             return super().answer(request)
         self._train()
+        if self._answered is not None:
+            self._latency += 0.3 * (time.monotonic() - self._answered - self._latency)
         self._ready += BATCH * request.draws
         self._taken_in += sum(int(str(chunk.meta["sample_num"])) for chunk in request.chunks)
-        self.over.wait(max(0.0, self._ready / self.entry["draw"] - AHEAD / 2))
+        self.over.wait(max(0.0, self._ready / self.entry["draw"] - self._ahead / 2))
         self._train()
         updates = int(self._trained) // BATCH
         info = {"learner_step": updates, "learner_done": False}
@@ -161,8 +162,13 @@ class Learner(Simulated):
             own_rows=self._taken_in,
         )
 
+    @property
+    def _ahead(self) -> float:
+        """Seconds of training for which batches are to be ready."""
+        return durations.BATCHES_AHEAD + 2 * self._latency
+
     def _wanted(self) -> int:
-        return max(1, int((AHEAD * self.entry["draw"] - self._ready) / BATCH))
+        return max(1, int((self._ahead * self.entry["draw"] - self._ready) / BATCH))
 
     def _train(self) -> None:
         before, self._seen = self._seen, time.monotonic()
