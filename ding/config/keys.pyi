@@ -256,7 +256,7 @@ class ManagerConfig(TypedDict, total=False):
     """Tries of a reset or step before it fails."""
     auto_reset: bool
     """Whether an environment begins its next episode at once."""
-    batch_size: float
+    batch_size: Any
     """Environments that EnvPool answers at a time."""
     env_id: Any
     """Id of the vector environment."""

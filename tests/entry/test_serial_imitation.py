@@ -90,8 +90,12 @@ def test_trains_on_and_off_policy(tmp_path, type_, policy):
 
 def test_an_experts_play_does_not_count_as_the_launch_of_environments(tmp_path, monkeypatch):
     events = []
-    for name in ("launching", "rest"):
-        monkeypatch.setattr(RunWatch, name, lambda watch, name=name: events.append(name))
+
+    def stepping(watch, launches=False):
+        events.append("launching" if launches else "stepping")
+
+    monkeypatch.setattr(RunWatch, "stepping", stepping)
+    monkeypatch.setattr(RunWatch, "rest", lambda watch: events.append("rest"))
 
     class Played(Exception):
         pass
