@@ -44,13 +44,16 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     args.out.mkdir(parents=True, exist_ok=True)
     jobs = [(path, seed) for path in args.configs for seed in args.seeds]
+    failed = 0
     with ThreadPoolExecutor(args.jobs) as pool:
         runs = {pool.submit(run, *job, args): job for job in jobs}
         for done in as_completed(runs):
             path, seed = runs[done]
             result = done.result()
             print(f"{path.stem}, seed {seed}: {_words(result)}", flush=True)
-            if "failed" not in result:
+            if "failed" in result:
+                failed += 1
+            else:
                 store(args.out, path, result, args.peer)
     if args.zoo or args.draw:
         args.out.with_name("zoo.md").write_text(zoo.page(args.out))
@@ -60,6 +63,8 @@ def main() -> None:
         page = args.out.with_suffix(".md")
         page.write_text(_page(results, pictures, args.out.name))
         print(page.read_text())
+    if failed:
+        sys.exit(f"{failed} of {len(jobs)} runs failed")
 
 
 def _arguments() -> argparse.Namespace:
