@@ -148,7 +148,7 @@ def dqn(task: Task) -> Act:
 
 
 class _ActorCritic(nn.Module):
-    """Networks of their own for actor and critic, or heads on the same convolutions."""
+    """Separate networks for actor and critic, or two heads on the same convolutions."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()
