@@ -1,5 +1,14 @@
 """Names that scripts, configs and environment modules import, by module."""
 
+import importlib.util
+import pkgutil
+from collections.abc import Iterator
+
+import ding
+
+#: Beginnings of the modules that need an extra, and what it installs.
+_EXTRAS = {"ding.entry.sweep": "optuna", "ding.worker.engines.ray_": "ray"}
+
 THERE: dict[str, str] = {
     "ding.config": """
         compile_config compile_config_parallel parallel_transform read_config
@@ -264,3 +273,11 @@ PLANNED: dict[str, str] = {
         D4PGPolicy FQFPolicy
     """,
 }
+
+
+def importable_modules() -> Iterator[str]:
+    """The package's modules, without those whose extra is not installed."""
+    absent = tuple(start for start, name in _EXTRAS.items() if not importlib.util.find_spec(name))
+    for found in pkgutil.walk_packages(ding.__path__, "ding."):
+        if not found.name.endswith("__main__") and not found.name.startswith(absent):
+            yield found.name

@@ -1,18 +1,15 @@
 """Names that users' code imports exist, or raise an error that says otherwise."""
 
 import importlib
-import importlib.util
-import pkgutil
 from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
-import ding
 from ding.utils.errors import MissingNameError
 from ding.utils.import_helper import with_planned
-from tests.public_names import PLANNED, THERE
+from tests.public_names import PLANNED, THERE, importable_modules
 
 
 @pytest.mark.parametrize("module", THERE)
@@ -46,13 +43,8 @@ def test_what_is_not_there_is_no_attribute(module):
 
 
 def test_each_module_of_the_package_can_be_asked_for_any_name():
-    for found in pkgutil.walk_packages(ding.__path__, "ding."):
-        if found.name.endswith("__main__"):
-            continue
-        if ".ray_" in found.name and importlib.util.find_spec("ray") is None:
-            continue
-        module = importlib.import_module(found.name)
-        assert not hasattr(module, "no_such_name"), found.name
+    for name in importable_modules():
+        assert not hasattr(importlib.import_module(name), "no_such_name"), name
 
 
 @pytest.mark.parametrize("module", PLANNED)

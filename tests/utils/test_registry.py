@@ -1,16 +1,13 @@
-import importlib.util
-import pkgutil
+import importlib
 import sys
 import types
 
 import pytest
 
-import ding
 from ding.utils import POLICY_REGISTRY, Registry, registries
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
-
-HAS_RAY = importlib.util.find_spec("ray") is not None
+from tests.public_names import importable_modules
 
 
 @pytest.fixture
@@ -170,11 +167,8 @@ def test_every_built_in_name_leads_to_its_type(label, name):
 
 
 def test_every_type_of_the_package_is_known_before_its_module_is_imported():
-    modules = [m.name for m in pkgutil.walk_packages(ding.__path__, "ding.")]
-    for module in modules:
-        needs_ray = ".engines.ray_" in module
-        if not module.endswith("__main__") and (HAS_RAY or not needs_ray):
-            importlib.import_module(module)
+    for module in importable_modules():
+        importlib.import_module(module)
     for label, registry in registries.items():
         known = set(BUILTIN_TYPES.get(label, {}))
         ours = {n for n, t in registry.items() if t.__module__.startswith("ding.")}

@@ -481,6 +481,7 @@ class _Life:
             cause = _words(error)
         finally:
             self._asking.release()
+        self._is_news = True  # who asks knows it now, what else follows the worker does not
         raise WorkerLost(self.end(cause))
 
     def _call(self, request: Request[Answer], timeout: float) -> Answer:

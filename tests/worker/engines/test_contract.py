@@ -229,6 +229,15 @@ class TestWorkers:
         ((name, _),) = arrivals.wait("lost")
         assert name == "collector0"
 
+    @pytest.mark.slow
+    def test_one_that_does_not_answer_in_time_is_lost(self, engine):
+        _, arrivals, peer = engine.run()
+        with pytest.raises(WorkerLost, match=r"no answer to \w+ for 0.3 s"):
+            peer.ask(task("hang", seconds=5.0), 0.3)
+        ((name, cause),) = arrivals.wait("lost")
+        assert name == "collector0"
+        assert "for 0.3 s" in cause
+
     def test_one_that_dies_comes_again(self, starter):
         _, arrivals, _ = starter.run(max_restart=1)
         starter.kill("collector0")
