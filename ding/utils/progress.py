@@ -201,13 +201,17 @@ class PlainView:
 
     def __init__(self, title: str) -> None:
         self._title = title
+        self._line = ""
 
     def start(self) -> None:
         """Take over the lower end of the terminal."""
 
     def draw(self, progress: Progress) -> None:
-        """Show the state of the run."""
-        self.print(" | ".join([f"[{self._title}] {progress.way()}", *progress.facts()]))
+        """Show the state of the run, unless the last line was the same."""
+        line = " | ".join([f"[{self._title}] {progress.way()}", *progress.facts()])
+        if line != self._line:
+            self._line = line
+            self.print(line)
 
     def print(self, text: str) -> None:
         """Print a line, above the picture if there is one."""

@@ -42,6 +42,14 @@ def test_an_evaluation_gets_a_line_but_not_one_each(now, capsys):
     assert "eval 0 (best 0)" in lines[0]
 
 
+def test_a_line_is_not_repeated_at_the_end(now, capsys):
+    with Console("run", max_env_step=1000, mode="plain") as console:
+        now[0] += 60.0
+        console.update(envstep=1000, train_iter=500, eval_return=1.0)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "100% to 1,000 env steps" in line
+
+
 def test_all_facts_are_shown_at_the_end(now, capsys):
     with Console("run", mode="plain") as console:
         console.update(
