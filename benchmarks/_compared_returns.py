@@ -1,21 +1,27 @@
-"""Returns next to those of a peer with equal hyperparameters, for ``returns.py``."""
+"""Returns next to those of others, for ``returns.py``: SB3's, and published ones.
 
+A run's return at a step is the mean of its evaluations in the tenth of the steps before.
+"""
+
+import json
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-HEADER = """\
+PEER_HEADER = """\
 | config | at env step | ours: interquartile mean [min .. max] of seeds | SB3: the same | \
 not below SB3's interval |
 |---|---|---|---|---|"""
+PUBLISHED_HEADER = """\
+| config | at env step | ours: interquartile mean [min .. max] of seeds | published: the same | \
+ratio | at least 0.9 |
+|---|---|---|---|---|---|"""
+#: ``source``, ``url``, and by config the ``step`` and the returns of ``seeds``.
+PUBLISHED = json.loads(Path(__file__).with_name("published_returns.json").read_text())
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    """A row for each config that a peer trained, too.
-
-    Both are read at the last step that all runs of both reached; a run's return there is the mean
-    of its evaluations in the tenth of the steps before.
-    """
+def peer_table(results: list[dict[str, Any]]) -> str:
+    """A row for each config that a peer trained, too, at the last step that all runs reached."""
     peers = {result["config"]: result["runs"] for result in results if result.get("peer")}
     rows = []
     for result in results:
@@ -23,14 +29,31 @@ def table(results: list[dict[str, Any]]) -> str:
         if result.get("peer") or config not in peers:
             continue
         step = min(_last_step(run) for run in [*result["runs"], *peers[config]])
-        ours = sorted(_return_at(step, run) for run in result["runs"])
-        theirs = sorted(_return_at(step, run) for run in peers[config])
-        name = f"[{Path(config).stem.removesuffix('_config')}](../{config})"
+        ours, theirs = _returns_at(step, result["runs"]), _returns_at(step, peers[config])
         reached = "yes" if interquartile_mean(ours) >= theirs[0] else "**no**"
         settings = sorted({setting for run in peers[config] for setting in run["settings"]})
-        cells = [name, f"{step:,}", _words(ours), "; ".join([_words(theirs), *settings]), reached]
-        rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join([HEADER, *rows])
+        cells = [f"{step:,}", _words(ours), "; ".join([_words(theirs), *settings]), reached]
+        rows.append(_row(config, cells))
+    return "\n".join([PEER_HEADER, *rows])
+
+
+def published_table(results: list[dict[str, Any]]) -> str:
+    """A row for each config with published returns whose runs reached their step."""
+    rows = []
+    for result in results:
+        published = PUBLISHED["returns"].get(result["config"])
+        if published is None or result.get("peer"):
+            continue
+        step, theirs = published["step"], sorted(published["seeds"])
+        runs = [run for run in result["runs"] if run["env_steps"] >= step]
+        if not runs:
+            continue
+        ours = _returns_at(max(map(_last_step, runs)), runs)
+        ratio = interquartile_mean(ours) / interquartile_mean(theirs)
+        reached = "yes" if ratio >= 0.9 else "**no**"
+        cells = [f"{step:,}", _words(ours), _words(theirs), f"{ratio:.2f}", reached]
+        rows.append(_row(result["config"], cells))
+    return "\n".join([PUBLISHED_HEADER, *rows])
 
 
 def interquartile_mean(values: list[float]) -> float:
@@ -47,8 +70,12 @@ def _last_step(run: dict[str, Any]) -> int:
     return run["evaluations"]["env_step"][-1]
 
 
-def _return_at(step: int, run: dict[str, Any]) -> float:
-    evaluations = run["evaluations"]
+def _returns_at(step: int, runs: list[dict[str, Any]]) -> list[float]:
+    """Sorted."""
+    return sorted(_return_at(step, run["evaluations"]) for run in runs)
+
+
+def _return_at(step: int, evaluations: dict[str, list[float]]) -> float:
     pairs = zip(evaluations["env_step"], evaluations["return"], strict=True)
     before = [(at, value) for at, value in pairs if at <= step]
     late = [value for at, value in before if at > 0.9 * step]
@@ -58,3 +85,8 @@ def _return_at(step: int, run: dict[str, Any]) -> float:
 def _words(values: list[float]) -> str:
     interval = f"[{values[0]:,.0f} .. {values[-1]:,.0f}]"
     return f"{interquartile_mean(values):,.0f} {interval}, {len(values)}"
+
+
+def _row(config: str, cells: list[str]) -> str:
+    name = f"[{Path(config).stem.removesuffix('_config')}](../{config})"
+    return "| " + " | ".join([name, *cells]) + " |"

@@ -36,6 +36,9 @@ import zoo
 from _peers import peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_LIMIT = 200_000
+#: Modes that train on data, of policies whose mode is not ``serial_offline``.
+MODES = {"bc": "serial_bc", "dt": "serial_dt"}
 _writing = threading.Lock()
 
 
@@ -73,7 +76,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=_seeds, default=range(5), metavar="A-B|A,B,...")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "returns")
-    parser.add_argument("--env-step", type=int, default=200_000, help="limit of a run")
+    parser.add_argument("--env-step", type=int, default=DEFAULT_LIMIT, help="limit of a run")
     parser.add_argument("--train-iter", type=int, help="limit in updates, of offline runs alone")
     parser.add_argument("--mode", help="of ding -m: serial_offline for data sets")
     parser.add_argument("--set", action="append", default=[], help="as that of ding")
@@ -112,7 +115,7 @@ def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
         command = [sys.executable, "-m", "ding.entry.cli", "--quiet", "-c", str(path.resolve())]
         command += ["-s", str(seed), "--exp-name", str(exp)]
         command += ["-m", args.mode] if args.mode else []
-        if args.mode not in ("serial_offline", "serial_dt", "serial_bc"):
+        if args.mode not in {"serial_offline", *MODES.values()}:
             command += ["--env-step", str(args.env_step)]
         if args.train_iter:
             command += ["--train-iter", str(args.train_iter)]
@@ -299,6 +302,7 @@ median [min .. max] | last return: median | seconds: median | commit | paper | t
 
 
 def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) -> str:
+    published = _compared_returns.PUBLISHED
     parts = [
         "# Returns over seeds",
         "Made by `python benchmarks/returns.py --draw` from the runs in "
@@ -312,12 +316,39 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "SB3 2.9 on the same machine, with the same simulator and the config's hyperparameters. A "
         "run's return is the mean of its evaluations in the tenth of the steps before the one that "
         "is named; after the interval is the number of seeds.",
-        _compared_returns.table(results),
+        _compared_returns.peer_table(results),
+        "## Next to published returns",
+        "Published at the same number of steps, and read in the same way: "
+        f"[{published['source']}]({published['url']}). Hyperparameters differ, most in SAC: rates "
+        "of 1e-3 and a fixed temperature there, 3e-4 and a learned one here.",
+        _compared_returns.published_table(results),
     ]
     for env, file in pictures.items():
-        rows = [_row(result) for result in results if result["env"] == env]
-        parts += [f"## {env}", f"![returns of {env}]({folder}/{file})", "\n".join([HEADER, *rows])]
+        shown = [result for result in results if result["env"] == env]
+        parts += [f"## {env}", f"![returns of {env}]({folder}/{file})"]
+        parts += ["\n".join([HEADER, *map(_row, shown)])]
+        parts += ["```sh\n" + "\n".join(map(_command, shown)) + "\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _command(result: dict[str, Any]) -> str:
+    """What makes the runs again."""
+    runs = result["runs"]
+    seeds = [run["seed"] for run in runs]
+    is_range = len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    words = ["python benchmarks/returns.py", result["config"], "--seeds"]
+    words.append(f"{seeds[0]}-{seeds[-1]}" if is_range else ",".join(map(str, seeds)))
+    if _axis(runs) == "update":
+        words.append(f"--mode {MODES.get(result['policy'], 'serial_offline')}")
+    elif max(run["env_steps"] for run in runs) > 1.1 * DEFAULT_LIMIT:
+        # Runs end at the first round of steps beyond the limit, or before it at the goal.
+        limit = max(run["env_steps"] for run in runs)
+        unit = 10 ** (len(str(limit)) - 2)
+        limit += 0 if any(run["status"] == "finished" for run in runs) else unit
+        words.append(f"--env-step {limit // unit * unit}")
+    words += [f"--peer {result['peer']}"] if result.get("peer") else []
+    words += [f"--set {text}" for text in sorted({t for run in runs for t in run["settings"]})]
+    return " ".join(words)
 
 
 def _row(result: dict[str, Any]) -> str:
