@@ -153,7 +153,7 @@ def measure(
 def wait_for_all(coordinator: Coordinator, count: int) -> None:
     deadline = time.monotonic() + COME
     while at_work(coordinator) < count and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(0.2 + count / 500)  # the status of a thousand workers takes a while
 
 
 def at_work(coordinator: Coordinator) -> int:

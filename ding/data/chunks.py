@@ -61,10 +61,12 @@ def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
     return f"{_part(buffer_id)}.{_part(worker)}.{_part(serial)}"
 
 
-def chunk_pattern(buffer_id: str, worker: str | None = None) -> re.Pattern[str]:
-    """What the whole names of the chunks of a buffer, or of one worker for it, match."""
-    by = "[A-Za-z0-9_-]+" if worker is None else re.escape(_part(worker))
-    return re.compile(rf"{re.escape(_part(buffer_id))}\.{by}\.(?:[0-9a-f]{{16}}_[0-9]+_)?[0-9]+")
+def chunk_pattern(buffer_id: str, *workers: str) -> re.Pattern[str]:
+    """What the whole names of the chunks of a buffer, or of some workers for it, match."""
+    by = "|".join(re.escape(_part(worker)) for worker in workers) or "[A-Za-z0-9_-]+"
+    return re.compile(
+        rf"{re.escape(_part(buffer_id))}\.(?:{by})\.(?:[0-9a-f]{{16}}_[0-9]+_)?[0-9]+"
+    )
 
 
 def write_chunk(folder: SharedFolder, name: str, data: Samples) -> int:

@@ -221,7 +221,7 @@ class ChunkBuffer(ChunkTable):
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts again: what it had written and not reported is removed,
         and what it had not used is free."""
-        self._remove_strangers(chunk_pattern(self._name, worker))
+        self._remove_unreported(self._name, worker)
         with self._turn:
             self.pace.forget_worker(worker)
 

@@ -533,6 +533,31 @@ def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
     buffer.forget_worker("unknown")
 
 
+def test_the_folder_is_looked_through_once_for_all_who_leave_together(folder):
+    class Slow(SharedFolder):
+        looks = 0
+
+        def clear(self, pattern, keep=()):
+            self.looks += 1
+            goes_on.wait(20.0)
+            return super().clear(pattern, keep)
+
+    workers, goes_on = [f"w.{i}" for i in range(40)], threading.Event()
+    store = Slow(folder.path)
+    buffer = make(store)
+    for serial, worker in enumerate(workers):
+        chunk(folder, serial, worker=worker)  # never reported
+    stays = chunk(folder, 99, worker="w.400")["data_id"]
+    leaving = [threading.Thread(target=buffer.forget_worker, args=(name,)) for name in workers]
+    for thread in leaving:
+        thread.start()
+    goes_on.set()
+    for thread in leaving:
+        thread.join(20.0)
+    assert os.listdir(folder.path) == [stays]
+    assert store.looks <= 3
+
+
 def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
     size = chunk(folder, 0)["size"]
     folder.clear(chunk_pattern(NAME))
