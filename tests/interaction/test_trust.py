@@ -276,6 +276,16 @@ def test_a_handshake_that_is_not_finished_is_given_up_and_delays_no_one(slave, m
                     pass
 
 
+def test_a_server_that_goes_during_a_handshake_counts_as_unreachable(slave, monkeypatch):
+    def do_handshake(self, *args):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(tls.DeadlineTlsSocket, "do_handshake", do_handshake)
+    engine = HttpEngine("127.0.0.1", slave.port, key=KEY, role="slave", retries=0)
+    with pytest.raises(requests.ConnectionError):
+        engine.request("GET", "ping")
+
+
 def test_what_a_server_sends_while_it_stops_stays_encrypted():
     """`ssl.SSLSocket.shutdown` would let another thread go on in plain text."""
     entered, leave, answers = threading.Event(), threading.Event(), []

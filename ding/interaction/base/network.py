@@ -103,6 +103,9 @@ def _adapter(key: str | None, role: str) -> HTTPAdapter:
                     made.close()
                     if is_strangers(error):
                         raise _Distrust(cause_of(error)) from error
+                    if isinstance(error, BrokenPipeError):
+                        # `urllib3` would look for an answer that came early.
+                        raise ConnectionResetError(*error.args) from error
                     raise
             made.allow(MAX_ANSWER + MAX_HEAD)
             return made

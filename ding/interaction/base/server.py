@@ -213,8 +213,8 @@ class HttpServer:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # In a flood, a full queue costs others a second.
-        return socket.create_server((host, port), family=family, backlog=1024)
+        # In a flood, or when a thousand workers join, a full queue costs others seconds.
+        return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
     except OSError as err:
         if err.errno == errno.EADDRINUSE:
             raise PortTakenError(
