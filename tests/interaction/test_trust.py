@@ -1,6 +1,8 @@
 """Attacks by a stranger that eavesdrops, impersonates a peer, or is a man in the middle."""
 
 import contextlib
+import errno
+import os
 import socket
 import ssl
 import threading
@@ -276,9 +278,10 @@ def test_a_handshake_that_is_not_finished_is_given_up_and_delays_no_one(slave, m
                     pass
 
 
-def test_a_server_that_goes_during_a_handshake_counts_as_unreachable(slave, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.ECONNRESET])
+def test_a_server_that_goes_during_a_handshake_is_unreachable(slave, monkeypatch, number):
     def do_handshake(self, *args):
-        raise BrokenPipeError(32, "Broken pipe")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(tls.DeadlineTlsSocket, "do_handshake", do_handshake)
     engine = HttpEngine("127.0.0.1", slave.port, key=KEY, role="slave", retries=0)

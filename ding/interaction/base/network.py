@@ -1,5 +1,6 @@
 """Addresses, and a client that keeps its connections and tries again after passing failures."""
 
+import errno
 import ipaddress
 import json
 import socket
@@ -103,9 +104,9 @@ def _adapter(key: str | None, role: str) -> HTTPAdapter:
                     made.close()
                     if is_strangers(error):
                         raise _Distrust(cause_of(error)) from error
-                    if isinstance(error, BrokenPipeError):
-                        # `urllib3` would look for an answer that came early.
-                        raise ConnectionResetError(*error.args) from error
+                    if isinstance(error, ConnectionError):
+                        # After the others, `urllib3` would look for an answer that came early.
+                        raise ConnectionAbortedError(errno.ECONNABORTED, str(error)) from error
                     raise
             made.allow(MAX_ANSWER + MAX_HEAD)
             return made
