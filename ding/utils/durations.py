@@ -95,6 +95,9 @@ COMM_CLOSE = 6.0
 #: Interval of a worker's heartbeats, and time without any until it counts as lost.
 HEARTBEAT = 2.0
 HEARTBEAT_TOLERANCE = 4.0
+#: Many workers send theirs less often, so that all together send a hundred a second at most; what
+#: is between two of one worker's then, for each worker that there is.
+HEARTBEAT_EACH = 0.01
 #: Limits of a worker's answer: one step of a task, its start (environments may be slow to make),
 #: its end, and an update of a worker that answers only after training.
 STEP_TIMEOUT = 8.0

@@ -375,13 +375,22 @@ def test_tasks_answers_and_heartbeats_go_through():
         assert not slave.lost
 
 
-@pytest.mark.parametrize("key", [KEY, None])
-def test_with_a_key_tasks_and_answers_replace_heartbeats(key, monkeypatch):
-    """A master without a key may be a foreign one, which may count heartbeats alone."""
+@pytest.fixture
+def beats(monkeypatch) -> list[float]:
+    """When masters got heartbeats."""
     beats, handle = [], Master._handle_heartbeat
-    monkeypatch.setattr(
-        Master, "_handle_heartbeat", lambda *args: (beats.append(args), handle(*args))[1]
-    )
+
+    def handle_heartbeat(*args):
+        beats.append(time.monotonic())
+        return handle(*args)
+
+    monkeypatch.setattr(Master, "_handle_heartbeat", handle_heartbeat)
+    return beats
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_with_a_key_tasks_and_answers_replace_heartbeats(key, beats):
+    """A master without a key may be a foreign one, which may count heartbeats alone."""
     span, begin, longest = SLAVE["heartbeat_span"], time.monotonic(), 0.0
     with pair({"key": key}, {"key": key}) as (slave, _, connection):
         ended = begin
@@ -393,6 +402,19 @@ def test_with_a_key_tasks_and_answers_replace_heartbeats(key, monkeypatch):
         seen = len(beats)
         eventually(lambda: len(beats) > seen)  # it is silent now
         assert not slave.lost
+
+
+def test_many_slaves_send_fewer_heartbeats_each_and_are_not_lost(beats, monkeypatch):
+    monkeypatch.setattr(durations, "HEARTBEAT", 0.5)
+    monkeypatch.setattr(durations, "HEARTBEAT_EACH", 1.5)  # one slave is as 150
+    master = {"key": KEY, "heartbeat_tolerance": 0.6, "heartbeat_check_span": 0.1}
+    with pair({"key": KEY, "heartbeat_span": 0.2}, master) as (slave, _, connection):
+        eventually(lambda: len(beats) == 3)
+        assert connection.is_connected
+        assert slave.in_touch(0.1)
+        assert not slave.lost
+    assert beats[2] - beats[1] >= 1.4
+    assert not slave.in_touch(60.0)
 
 
 def test_a_bug_in_a_view_is_logged_once(caplog, monkeypatch):

@@ -191,9 +191,16 @@ class Master(HttpService):
         connection.last_seen = time.monotonic()
         return connection
 
-    def _handle_heartbeat(self, request: Request) -> str:
+    def _handle_heartbeat(self, request: Request) -> str | Mapping[str, object]:
         self._check_slave(request)
-        return "alive"
+        if self._key is None or self._crowd_span < durations.HEARTBEAT:
+            return "alive"
+        return {"heartbeat_span": self._crowd_span}
+
+    @property
+    def _crowd_span(self) -> float:
+        """Seconds between two signs of life of a slave, so that all do not send too many."""
+        return durations.HEARTBEAT_EACH * len(self._slaves)
 
     def _end_task(self, request: Request, kind: TaskResultType) -> str:
         connection = self._check_slave(request)
@@ -227,6 +234,8 @@ class Master(HttpService):
                     connection.last_seen = now
                 silent = now - connection.last_seen
                 tolerance = connection.tolerance or self._tolerance
+                # Two signs may be lost.
+                tolerance = max(tolerance, 3 * self._crowd_span)
                 if silent > tolerance:
                     cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
                     if connection.lose(cause):

@@ -11,9 +11,10 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+import requests
 from werkzeug import Request
 
-from ding.interaction.base.app import ResponsibleException
+from ding.interaction.base.app import ResponsibleException, get_values_from_response
 from ding.interaction.base.messages import (
     AnswerMessage,
     ConnectMessage,
@@ -59,7 +60,7 @@ class _MasterSession:
         address: The master's address.
         token: What the two know each other by.
         engine: Client to the master, which is lost if that cannot reach it.
-        span: Seconds from beat to beat.
+        span: Seconds from beat to beat; a master with many slaves asks for more.
         all_count: Whether other messages, both ways, are signs of life to the master as well, so
             that beats are sent only after ``span`` seconds without one.
         on_lost: Called once, with the cause, when the master is lost.
@@ -75,7 +76,8 @@ class _MasterSession:
         on_lost: "Callable[[_MasterSession, Exception], object]",
     ) -> None:
         self.address, self.token = address, token
-        self._engine, self._span, self._all_count = engine, span, all_count
+        self._engine, self._least_span, self._all_count = engine, span, all_count
+        self.span = span  # what it is now
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -120,15 +122,18 @@ class _MasterSession:
 
     def _beat(self) -> None:
         # Not at once: there are masters that know a slave only after it has answered to them.
-        due = time.monotonic() + self._span
+        due = time.monotonic() + self.span
         while not self._closed.wait(max(0.0, due - time.monotonic())):
-            if self._all_count and self.last_sign + self._span > time.monotonic():
-                due = self.last_sign + self._span
+            if self._all_count and self.last_sign + self.span > time.monotonic():
+                due = self.last_sign + self.span
                 continue
-            due = time.monotonic() + self._span
+            due = time.monotonic() + self.span
             try:
-                self._engine.request("GET", "slave/heartbeat", timeout=max(2.0, self._span))
+                timeout = max(2.0, self.span)
+                response = self._engine.request("GET", "slave/heartbeat", timeout=timeout)
                 self.heard = time.monotonic()
+                if self._all_count:
+                    self.span = max(self._least_span, _asked_span(response))
             except MasterSystemShuttingDown:
                 continue  # it is about to disconnect; if it does not, the next beats will fail
             except Exception as err:
@@ -137,6 +142,13 @@ class _MasterSession:
     def _lose(self, err: Exception) -> None:
         if self.close():
             self._on_lost(self, err)
+
+
+def _asked_span(response: requests.Response) -> float:
+    """Seconds between heartbeats that a master with many slaves asks for, 0 from others."""
+    data = get_values_from_response(response)[4]
+    span = data.get("heartbeat_span") if isinstance(data, Mapping) else None
+    return min(float(span), durations.IDLE_TIMEOUT / 2) if isinstance(span, int | float) else 0.0
 
 
 @dataclass
@@ -195,11 +207,13 @@ class Slave(HttpService):
         self._last_task: UUID | None = None
         self._worker: threading.Thread | None = None
 
-    @property
-    def master_silence(self) -> float | None:
-        """Seconds since the master gave a sign of life; ``None`` without a master."""
+    def in_touch(self, tolerance: float) -> bool:
+        """Whether there is a master that was heard in the last ``tolerance`` seconds, or since the
+        last two heartbeats."""
         session = self._session
-        return None if session is None or session.closed else time.monotonic() - session.heard
+        if session is None or session.closed:
+            return False
+        return time.monotonic() - session.heard <= max(tolerance, 2 * session.span)
 
     # What subclasses may define
 

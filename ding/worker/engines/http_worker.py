@@ -160,11 +160,6 @@ class HttpWorker(Slave):
             self._joiner.close()
         super().close()
 
-    def in_touch(self, tolerance: float) -> bool:
-        """Whether the coordinator has given a sign of life in the last ``tolerance`` seconds."""
-        silence = self.master_silence
-        return silence is not None and silence <= tolerance
-
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request = request_from_json(self._service.kind, task)
         return answer_to_json(request, self._service.handle(request))
