@@ -35,7 +35,8 @@ class Master(HttpService):
     Args:
         host: Address to listen on, the loopback address if not given.
         port: 7235 if not given, 0 for any free one.
-        heartbeat_tolerance: Seconds of silence after which a slave is lost, 17 if not given.
+        heartbeat_tolerance: Seconds of silence after which a slave is lost, 17 if not given. With a
+            key and many slaves it takes longer: they send fewer signs of life.
         heartbeat_check_span: Least seconds between two looks at the slaves, 1 if not given.
         request_retries: How often a request to a slave is tried again.
         request_retry_waiting: Seconds between the tries.
@@ -193,14 +194,14 @@ class Master(HttpService):
 
     def _handle_heartbeat(self, request: Request) -> str | Mapping[str, object]:
         self._check_slave(request)
-        if self._key is None or self._crowd_span < durations.HEARTBEAT:
-            return "alive"
-        return {"heartbeat_span": self._crowd_span}
+        span = self._crowd_span
+        return "alive" if span < durations.HEARTBEAT else {"heartbeat_span": span}
 
     @property
     def _crowd_span(self) -> float:
-        """Seconds between two signs of life of a slave, so that all do not send too many."""
-        return durations.HEARTBEAT_EACH * len(self._slaves)
+        """Seconds between two signs of life of a slave, so that all do not send too many; foreign
+        slaves, which have no key, are not asked for it."""
+        return 0.0 if self._key is None else durations.HEARTBEAT_EACH * len(self._slaves)
 
     def _end_task(self, request: Request, kind: TaskResultType) -> str:
         connection = self._check_slave(request)
