@@ -99,6 +99,7 @@ class SlaveConnection(ControllableContext):
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
         self.last_seen = time.monotonic()
         self.tolerance: float | None = None
+        self.asked_span = 0.0  # seconds between heartbeats, where there are many slaves
 
     @property
     def is_connected(self) -> bool:

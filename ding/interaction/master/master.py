@@ -193,9 +193,9 @@ class Master(HttpService):
         return connection
 
     def _handle_heartbeat(self, request: Request) -> str | Mapping[str, object]:
-        self._check_slave(request)
-        span = self._crowd_span
-        return "alive" if span < durations.HEARTBEAT else {"heartbeat_span": span}
+        connection, span = self._check_slave(request), self._crowd_span
+        connection.asked_span = span if span >= durations.HEARTBEAT else 0.0
+        return {"heartbeat_span": span} if connection.asked_span else "alive"
 
     @property
     def _crowd_span(self) -> float:
@@ -235,8 +235,8 @@ class Master(HttpService):
                     connection.last_seen = now
                 silent = now - connection.last_seen
                 tolerance = connection.tolerance or self._tolerance
-                # Two signs may be lost.
-                tolerance = max(tolerance, 3 * self._crowd_span)
+                # Two signs may be lost, and others may have left since it was asked for few.
+                tolerance = max(tolerance, 3 * max(connection.asked_span, self._crowd_span))
                 if silent > tolerance:
                     cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
                     if connection.lose(cause):

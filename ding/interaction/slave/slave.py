@@ -76,8 +76,8 @@ class _MasterSession:
         on_lost: "Callable[[_MasterSession, Exception], object]",
     ) -> None:
         self.address, self.token = address, token
-        self._engine, self._least_span, self._all_count = engine, span, all_count
-        self.span = span  # what it is now
+        self._engine, self._span, self._all_count = engine, span, all_count
+        self.asked_span = 0.0  # what a master with many slaves asks for
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -122,18 +122,19 @@ class _MasterSession:
 
     def _beat(self) -> None:
         # Not at once: there are masters that know a slave only after it has answered to them.
-        due = time.monotonic() + self.span
+        due, span = time.monotonic() + self._span, self._span
         while not self._closed.wait(max(0.0, due - time.monotonic())):
-            if self._all_count and self.last_sign + self.span > time.monotonic():
-                due = self.last_sign + self.span
+            if self._all_count and self.last_sign + span > time.monotonic():
+                due = self.last_sign + span
                 continue
-            due = time.monotonic() + self.span
+            due = time.monotonic() + span
             try:
-                timeout = max(2.0, self.span)
+                timeout = max(2.0, span)
                 response = self._engine.request("GET", "slave/heartbeat", timeout=timeout)
                 self.heard = time.monotonic()
                 if self._all_count:
-                    self.span = max(self._least_span, _asked_span(response))
+                    self.asked_span = _asked_span(response)
+                    span = max(self._span, self.asked_span)
             except MasterSystemShuttingDown:
                 continue  # it is about to disconnect; if it does not, the next beats will fail
             except Exception as err:
@@ -208,12 +209,12 @@ class Slave(HttpService):
         self._worker: threading.Thread | None = None
 
     def in_touch(self, tolerance: float) -> bool:
-        """Whether there is a master that was heard in the last ``tolerance`` seconds, or since the
-        last two heartbeats."""
+        """Whether there is a master that was heard in the last ``tolerance`` seconds, or in twice
+        the time that it asks for between heartbeats."""
         session = self._session
         if session is None or session.closed:
             return False
-        return time.monotonic() - session.heard <= max(tolerance, 2 * session.span)
+        return time.monotonic() - session.heard <= max(tolerance, 2 * session.asked_span)
 
     # What subclasses may define
 
