@@ -54,6 +54,7 @@ class SlaveConnection(ControllableContext):
         name: What messages call the slave.
         known_as: As the argument ``name``.
         tolerance: Seconds of silence after which it is lost; ``None``: as its master has it.
+        asked_span: Seconds between its heartbeats, if its master has asked for few; else 0.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class SlaveConnection(ControllableContext):
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
         self.last_seen = time.monotonic()
         self.tolerance: float | None = None
-        self.asked_span = 0.0  # seconds between heartbeats, where there are many slaves
+        self.asked_span = 0.0
 
     @property
     def is_connected(self) -> bool:
