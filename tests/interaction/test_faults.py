@@ -153,7 +153,8 @@ def test_a_stopped_master_keeps_its_slaves():
 class SilentConnection:
     """A connected slave that sends nothing."""
 
-    name, known_as, is_connected, tolerance = "silent", "silent", True, None
+    name = known_as = "silent"
+    is_connected, tolerance, asked_span = True, None, 0.0
 
     def __init__(self) -> None:
         self.last_seen, self.lost = time.monotonic(), threading.Event()
