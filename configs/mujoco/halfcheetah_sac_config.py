@@ -1,5 +1,5 @@
-"""SAC (Haarnoja et al. 2018) with the sizes and rates of the paper: 5,734 after 100,000 steps and
-6,774 after 200,000, one seed. tianshou's benchmark (HalfCheetah-v3, ten seeds) has 12,139 ± 1,049
+"""SAC (Haarnoja et al. 2018) with the sizes and rates of the paper: 6,774 and 7,264 after 200,000
+steps, two seeds. tianshou's benchmark (HalfCheetah-v3, ten seeds) has 12,139 ± 1,049
 within 1,000,000 steps, with rates of 1e-3 and a fixed temperature.
 
 Needs MuJoCo: ``pip install .[mujoco]``.

@@ -41,13 +41,16 @@ def test_there_are_policies_for_the_common_algorithms():
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_small_and_known(name):
     found, facts = find_trained(f"zoo:{name}"), zoo_facts(name)
-    assert os.path.getsize(found.checkpoint) < 200_000
+    assert os.path.getsize(found.checkpoint) < 500_000
     assert set(read_file(found.checkpoint)) <= {"model", "env_statistics"}
     assert facts["mean"] >= facts["goal"]
     assert len(facts["commit"]) == 40
     main_config, create_config = read_config(found.config)
     assert facts["policy"] == create_config["policy"]["type"]
-    assert main_config["env"]["stop_value"] == facts["goal"]
+    # MuJoCo's configs train on beyond what their policies here must return.
+    is_open = facts["config"].startswith("configs/mujoco")
+    goal = main_config["env"]["stop_value"]
+    assert facts["goal"] < goal if is_open else facts["goal"] == goal
     # The config that made it is still there, and says the same of what acts.
     whole, types = read_config(str(ROOT / facts["config"]))
     for section in ("learn", "collect", "eval", "other"):
@@ -73,7 +76,8 @@ def test_the_common_ones_are_good(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_good(name):
-    assert_returns_what_it_should(name, 50)
+    is_long = zoo_facts(name)["config"].startswith("configs/mujoco")
+    assert_returns_what_it_should(name, 20 if is_long else 50)
 
 
 def test_the_list_shows_the_returns():
