@@ -105,7 +105,7 @@ def _adapter(key: str | None, role: str) -> HTTPAdapter:
                     if is_strangers(error):
                         raise _Distrust(cause_of(error)) from error
                     if isinstance(error, ConnectionError):
-                        # After the others, `urllib3` would look for an answer that came early.
+                        # `urllib3` ignores a broken pipe and a reset, to read an early answer.
                         raise ConnectionAbortedError(errno.ECONNABORTED, str(error)) from error
                     raise
             made.allow(MAX_ANSWER + MAX_HEAD)

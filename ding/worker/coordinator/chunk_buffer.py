@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
@@ -81,6 +82,8 @@ class ChunkBuffer(ChunkTable):
         self.push_count = 0
         self._refused_at = -1  # push count when the buffer in this process last gave no rows
         self._has_evicted = self._closed = False
+        self._gone_workers: set[str] = set()
+        self._clearing = threading.Lock()
 
     # ------------------------------------------------------------------ in
 
@@ -221,7 +224,14 @@ class ChunkBuffer(ChunkTable):
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts again: what it had written and not reported is removed,
         and what it had not used is free."""
-        self._remove_unreported(self._name, worker)
+        with self._turn:
+            self._gone_workers.add(worker)
+        # Of a thousand that are lost at once, few look through the store, the others wait.
+        with self._clearing:
+            with self._turn:
+                gone, self._gone_workers = self._gone_workers, set()
+            if gone:
+                self._remove_strangers(chunk_pattern(self._name, *gone))
         with self._turn:
             self.pace.forget_worker(worker)
 

@@ -3,13 +3,11 @@
 import itertools
 import logging
 import re
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ding.data.chunks import chunk_pattern
 from ding.utils.errors import CheckpointWriteError, DataError
 from ding.utils.types import State
 from ding.worker.messages import ChunkReport, Json
@@ -119,8 +117,6 @@ class ChunkTable:
     def __init__(self, store: SampleStore | None, turn: Turn) -> None:
         self._store, self._turn = store, turn
         self._stuck: set[str] = set()
-        self._gone_workers: set[str] = set()
-        self._clearing = threading.Lock()
         self._forget()
 
     def _forget(self) -> None:
@@ -236,17 +232,6 @@ class ChunkTable:
             return False
         self._stuck.discard(data_id)
         return True
-
-    def _remove_unreported(self, name: str, worker: str) -> None:
-        """Remove what a worker has written for the buffer of a name, and not reported."""
-        with self._turn:
-            self._gone_workers.add(worker)
-        # Of a thousand that are lost at once, few look through the store, the others wait.
-        with self._clearing:
-            with self._turn:
-                workers, self._gone_workers = self._gone_workers, set()
-            if workers:
-                self._remove_strangers(chunk_pattern(name, *workers))
 
     def _remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove what matches, finished or not, and is no chunk that is needed."""
