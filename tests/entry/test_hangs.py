@@ -126,6 +126,17 @@ def test_env_that_keeps_the_interpreter_ends_the_run_with_a_traceback(number):
 
 
 @pytest.mark.slow
+def test_environments_may_keep_the_interpreter_for_longer_while_they_are_made():
+    run = Run(limit=2.0, hang=dict(where="making", how="hold", at=0))
+    wait_for(lambda: os.path.exists("goes_on"))
+    wait_for(lambda: os.path.exists("run/metrics.jsonl"))
+    os.kill(run.process.pid, signal.SIGTERM)
+    code, output = run.end(within=10)
+    assert code == 143, output
+    assert "Timeout" not in output
+
+
+@pytest.mark.slow
 def test_run_that_is_stopped_for_a_while_goes_on():
     run = Run(limit=1.0, hang=dict(where="step", how="pause", at=60),
               settings=dict(step_timeout=60, reset_timeout=60))  # fmt: skip

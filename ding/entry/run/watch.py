@@ -30,22 +30,22 @@ class HeldInterpreter:
     Code in C that never returns and keeps the interpreter's lock stops every thread, so that
     `faulthandler`, whose timer needs no lock, is all that can end it. The state is the last one
     that was saved.
-
-    Args:
-        limit: Seconds from the last `arm` to the end; infinity never ends it.
     """
 
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._paused = False
 
-    def arm(self) -> None:
-        """Start the timer again; not in the main thread once `pause` handles a signal."""
+    def arm(self, limit: float) -> None:
+        """Start the timer again; not in the main thread once `pause` handles a signal.
+
+        Args:
+            limit: Seconds from now to the end; infinity never ends it.
+        """
         with self._lock:
-            if not self._paused and self._limit < float("inf"):
+            if not self._paused and limit < float("inf"):
                 faulthandler.dump_traceback_later(
-                    self._limit, exit=True, file=sys.__stderr__ or sys.stderr
+                    limit, exit=True, file=sys.__stderr__ or sys.stderr
                 )
 
     def disarm(self) -> None:
@@ -109,7 +109,7 @@ class RunWatch:
         }
         self._main = threading.get_ident()
         self._signalled_at = 0.0
-        self._held = HeldInterpreter(self._longest)
+        self._held = HeldInterpreter()
         self._thread = ReportingThread(self._look_on, "run-watch", warnings.warn)
         self._open = contextlib.ExitStack()
 
@@ -119,7 +119,7 @@ class RunWatch:
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
         if self._stop.is_master:
-            self._held.arm()  # what is held before the first look ends, too
+            self._held.arm(self._longest)  # what is held before the first look ends, too
             self._stop.pauses_by(self._held.pause)
             self._open.callback(self._held.disarm)
         self._thread.start()
@@ -136,6 +136,8 @@ class RunWatch:
         """The environments are asked for a step now, or are made and reset."""
         self._steps.stepping(launches)
         self._stop.busy = True
+        if launches and self._stop.is_master:
+            self._held.arm(self._longest)  # before the next look, which may come too late
 
     def updating(self) -> None:
         """The policy learns now."""
@@ -174,7 +176,7 @@ class RunWatch:
                 if self._stop.signalled is None and first is not None:
                     self._stop.signalled, self._signalled_at = first, time.monotonic()
             if self._stop.is_master:
-                self._held.arm()
+                self._held.arm(self._longest)
             now = time.monotonic()
             if self._phase == "close":
                 self._look_at_close(now)
@@ -188,7 +190,10 @@ class RunWatch:
         """Seconds that no environment may take in any way."""
         longest = durations.ENV_LIMIT
         limits = [longest if value is None else value for value in self._limits.values()]
-        return self._env_num * sum(limits) if any(self._limits.values()) else longest
+        if any(self._limits.values()):
+            return self._env_num * sum(limits)
+        # A library of vector environments makes all of them in one call (EnvPool keeps the lock).
+        return self._env_num * longest if self._steps.launches else longest
 
     def _look_at_signal(self, elapsed: float, now: float) -> None:
         assert self._stop.signalled is not None
@@ -270,7 +275,7 @@ class RunWatch:
         if place.env is not None:
             return limits.get(place.code, max(limits.values()))
         if all(value is None for value in self._limits.values()):
-            return durations.ENV_LIMIT
+            return self._longest
         return self._env_num * sum(limits.values())
 
     def _look_at_close(self, now: float) -> None:

@@ -52,11 +52,12 @@ class StepWatch:
 
     Attributes:
         since: When the step under way began, by the monotonic clock.
+        launches: Whether it is the launch of the environments.
     """
 
     def __init__(self) -> None:
         self.since: float | None = None
-        self._launches = False
+        self.launches = False
         self._seen: tuple[float, int, float] | None = None  # call, environment, since when
         self._limit = durations.COLLECTOR_STEP_LIMIT
 
@@ -67,10 +68,10 @@ class StepWatch:
 
     def stepping(self, launches: bool = False) -> None:
         """A step begins now, or the launch of the environments."""
-        self._launches, self.since = launches, time.monotonic()
+        self.launches, self.since = launches, time.monotonic()
 
     def rest(self) -> None:
-        self.since = None
+        self.since, self.launches = None, False
 
     def delay(self, thread_id: int | None) -> tuple[Whereabouts, float] | None:
         """The place and the seconds of a step that takes long, in the thread ``thread_id``.
@@ -94,7 +95,7 @@ class StepWatch:
             return None
         place, seconds = delay
         limit = self._limit
-        if self._launches and (place.env is None or place.code == "__init__"):
+        if self.launches and (place.env is None or place.code == "__init__"):
             limit = max(durations.ENV_LAUNCH_LIMIT, limit)
         return overdue_error(place, limit) if seconds >= limit else None
 

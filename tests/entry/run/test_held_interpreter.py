@@ -15,14 +15,14 @@ from ding.entry.run.watch import HeldInterpreter
 from tests.entry import hanging
 
 os.setpgrp()
-held = HeldInterpreter(float(sys.argv[1]))
+held = HeldInterpreter()
 signal.signal(signal.SIGTSTP, held.pause)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
 over = threading.Event()
 
 def arm():
     while not over.wait(0.05):
-        held.arm()
+        held.arm(float(sys.argv[1]))
 
 threading.Thread(target=arm, daemon=True).start()
 time.sleep(0.3)
