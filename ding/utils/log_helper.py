@@ -8,12 +8,11 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
 from ding.utils import durations
 from ding.utils.console import print_line
-from ding.utils.log_file import AppendFile, hold, release
+from ding.utils.log_file import AppendFile
 from ding.utils.log_writer import DistributedWriter
 
 COLUMNS_PER_BLOCK = 5
@@ -150,7 +149,7 @@ class _FileHandler(_Handler):
 
 
 class PartHandler(_Handler):
-    """What a process of a run logs, to a file or to stderr; of lines that repeat only the count.
+    """What a process of a run logs, to a file or to stderr; of lines that repeat only some.
 
     Args:
         path: The file; ``None`` for stderr.
@@ -160,26 +159,19 @@ class PartHandler(_Handler):
         super().__init__()
         self.setFormatter(_FORMAT)
         self._file = None if path is None else AppendFile(path, flush_seconds=0)
-        self._repeats = RepeatCounter(self._write)
+        self._repeats = RepeatFilter()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._repeats.add(self.format(record), record.getMessage())
-            hold(self)
+            line = self._repeats.passed(self.format(record), record.getMessage())
+            if line is None:
+                return
+            if self._file is not None:
+                self._file.write(line + "\n")
+            elif sys.stderr is not None:
+                print(line, file=sys.stderr, flush=True)
         except Exception:
             self.handleError(record)
-
-    def flush(self) -> None:
-        """Write the counts; at the end of the process."""
-        release(self)
-        with contextlib.suppress(Exception):
-            self._repeats.flush(at_end=True)
-
-    def _write(self, line: str) -> None:
-        if self._file is not None:
-            self._file.write(line + "\n")
-        elif sys.stderr is not None:
-            print(line, file=sys.stderr, flush=True)
 
 
 class _TerminalHandler(_Handler):
@@ -230,7 +222,7 @@ def _table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(out)
 
 
-#: Lines of a kind that are shown before the others are counted.
+#: Lines of a kind that are shown one by one.
 SHOWN = 3
 #: Kinds that are remembered.
 _MOST = 500
@@ -238,71 +230,35 @@ _MOST = 500
 _VARYING = re.compile(r"[0-9a-f]{8,}|(?<![A-Za-z0-9])\d+(?:\.\d+)?(?![A-Za-z0-9])")
 
 
-@dataclass
-class _Kind:
-    shown: int = 0
-    counted: int = 0
-    last: str = ""
-    since: float = field(default_factory=lambda: time.monotonic())
-
-
-class RepeatCounter:
-    """Passes lines on, but of many that differ in numbers only a few and how many came.
+class RepeatFilter:
+    """Of lines that differ in numbers only, passes the first few on, then each that doubles their
+    number: a worker that fails a thousand times is a dozen lines. Safe for threads.
 
     Args:
-        show: Shows a line.
-        span: Seconds after which the count is shown, and lines of a kind are shown again.
+        span: Seconds without a line of a kind after which it counts as a new one.
     """
 
-    def __init__(self, show: Callable[[str], object], span: float = durations.REPEATS_SPAN) -> None:
-        self._show, self._span = show, span
-        self._kinds: dict[str, _Kind] = {}
+    def __init__(self, span: float = durations.REPEATS_SPAN) -> None:
+        self._span = span
+        self._kinds: dict[str, tuple[int, float]] = {}  # number and time, the latest last
         self._lock = threading.Lock()
 
-    def add(self, text: str, words: str | None = None) -> None:
-        """Show a line, or count it.
+    def passed(self, text: str, words: str | None = None) -> str | None:
+        """The line to show, with the number of those like it; ``None`` to leave it out.
 
         Args:
             words: What it is compared by, such as the line without its time; ``text`` if not given.
         """
-        key = _VARYING.sub("#", text if words is None else words)
+        key, now = _VARYING.sub("#", text if words is None else words), time.monotonic()
         with self._lock:
-            due = self._due(False)
-            kind = self._kinds.setdefault(key, _Kind())
-            is_shown = kind.shown < SHOWN
-            if is_shown:
-                kind.shown += 1
-            else:
-                kind.counted += 1
-                kind.last = text
-            while len(self._kinds) > _MOST:
-                due += _summary(self._kinds.pop(next(iter(self._kinds))))
-        for line in [*due, text] if is_shown else due:
-            self._show(line)
-
-    def flush(self, at_end: bool = False) -> None:
-        """Show the counts that are due, or all of them."""
-        with self._lock:
-            due = self._due(at_end)
-        for line in due:
-            self._show(line)
-
-    def _due(self, at_end: bool) -> list[str]:
-        now = time.monotonic()
-        lines: list[str] = []
-        for key, kind in list(self._kinds.items()):
-            if at_end or now - kind.since >= self._span:
-                lines += _summary(kind)
-                # Those that go on get no more than their count.
-                if kind.counted and not at_end:
-                    self._kinds[key] = _Kind(SHOWN)
-                else:
-                    del self._kinds[key]
-        return lines
-
-
-def _summary(kind: _Kind) -> list[str]:
-    return [f"… {kind.counted:,} more like it: {kind.last}"] if kind.counted else []
+            count, last = self._kinds.pop(key, (0, now))
+            count = 1 if now - last >= self._span else count + 1
+            self._kinds[key] = count, now
+            if len(self._kinds) > _MOST:
+                del self._kinds[next(iter(self._kinds))]
+        if count <= SHOWN:
+            return text
+        return f"{text} ({count:,} lines like it)" if count.bit_count() == 1 else None
 
 
 def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import TypedDict
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.file_helper import write_facts
-from ding.utils.log_helper import RepeatCounter
+from ding.utils.log_helper import RepeatFilter
 from ding.utils.processes import process_identity
 from ding.worker.messages import Kind
 from ding.worker.seams import Awaited, TaskFailure
@@ -227,18 +227,16 @@ class RunView:
     def __init__(self, console: Console | None, logger: logging.Logger) -> None:
         self._console, self._logger = console, logger
         self._evals: deque[float] = deque()
-        self._repeats = RepeatCounter(self._show)
+        self._repeats = RepeatFilter()
 
     def log(self, text: str, warning: bool = False) -> None:
-        """One line with its time; of those that repeat, how many there were."""
+        """One line with its time; of those that repeat, some."""
         text = one_line(text)
         with contextlib.suppress(Exception):  # a user's handler may raise
             self._logger.log(logging.WARNING if warning else logging.INFO, text)
-        self._repeats.add(text)
-
-    def _show(self, text: str) -> None:
-        if self._console is not None:
-            self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
+        shown = self._repeats.passed(text)
+        if self._console is not None and shown is not None:
+            self._console.log(f"{time.strftime('%H:%M:%S')} {shown}")
 
     def failed(self, failure: TaskFailure) -> None:
         """A task failed, or a worker was lost."""
@@ -252,7 +250,6 @@ class RunView:
 
     def draw(self, status: Callable[[], RunStatus], at_end: bool = False) -> None:
         """Bring the display up to date, if it is time to."""
-        self._repeats.flush(at_end)
         if self._console is None or not (at_end or self._evals or self._console.is_due):
             return
         now = status()
