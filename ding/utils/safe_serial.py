@@ -22,7 +22,6 @@ from typing import IO, Any, TypeAlias, TypeVar
 import numpy as np
 import torch
 from easydict import EasyDict
-from torch.torch_version import TorchVersion
 
 from ding.utils.errors import DataError
 from ding.utils.system_helper import fits_memory
@@ -34,9 +33,6 @@ Answer = TypeVar("Answer")
 # good, as filters that are set for a moment are not safe among threads.
 warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
 
-#: The first release whose ``weights_only=True`` is safe: CVE-2025-32434 is fixed in 2.6, and
-#: CVE-2026-24747 in 2.10.
-_SAFE_TORCH = "2.10"
 _TAG = "__ding__"
 _MIN_ROWS = 16
 #: Bytes to which a tensor that repeats a few values may grow when it is copied.
@@ -113,11 +109,8 @@ def load_columns(source: IO[bytes]) -> Tree:
 
 
 def _load_plain(source: IO[bytes]) -> Tree:
-    if not _check_sealed(source) and TorchVersion(torch.__version__) < TorchVersion(_SAFE_TORCH):
-        raise pickle.UnpicklingError(
-            "it was not written by this package, and such a file can execute code when torch "
-            f"{torch.__version__} reads it: pip install 'torch>={_SAFE_TORCH}'"
-        )
+    _check_sealed(source)
+    # Safe from torch 2.10 on, which setup.py requires: CVE-2025-32434, CVE-2026-24747.
     return torch.load(source, map_location="cpu", weights_only=True)
 
 
@@ -320,14 +313,11 @@ def _decode_array(value: _Tagged) -> np.ndarray:
 # Those inside leave out the archive's headers, and ``torch.load`` looks at none of them.
 
 
-def _check_sealed(stream: IO[bytes]) -> bool:
+def _check_sealed(stream: IO[bytes]) -> None:
     """Find out whether a file is as it was written; leaves the stream at its beginning.
 
     Archives without our checksum, which others wrote, are checked as far as the archive's own
     checksums reach. What is no archive is not checked at all.
-
-    Returns:
-        Whether it has our checksum.
 
     Raises:
         DataError: It is cut short or damaged, or larger than the memory, as it is or inflated.
@@ -346,8 +336,7 @@ def _check_sealed(stream: IO[bytes]) -> bool:
         if inflated > size:
             raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
         stream.seek(0)
-    is_ours = tail[-_COMMENT:].startswith(_MAGIC)
-    if is_ours:
+    if tail[-_COMMENT:].startswith(_MAGIC):
         _check_crc(stream, size, tail)
     elif tail[-_END:].startswith(_END_MAGIC) and tail.endswith(bytes(2)):
         if (bad := _of_archive(stream, zipfile.ZipFile.testzip)) is not None:
@@ -358,7 +347,6 @@ def _check_sealed(stream: IO[bytes]) -> bool:
             f"was interrupted"
         )
     stream.seek(0)
-    return is_ours
 
 
 def _of_archive(stream: IO[bytes], ask: Callable[[zipfile.ZipFile], Answer]) -> Answer:

@@ -426,23 +426,6 @@ def test_a_secret_is_readable_by_its_owner_alone_from_its_first_byte(tmp_path, m
     assert os.listdir(tmp_path) == ["key"]
 
 
-def test_older_torch_reads_our_own_files_alone(tmp_path, monkeypatch):
-    ours, other = str(tmp_path / "ours.pth.tar"), str(tmp_path / "other.pth.tar")
-    save_file(ours, {"model": torch.zeros(2)})
-    torch.save({"model": torch.zeros(2)}, other)
-    for version in ("2.10.0", "2.10.1+cu128", "3.0"):
-        monkeypatch.setattr(torch, "__version__", version)
-        assert set(read_file(other)) == {"model"}
-    for version in ("2.9.1+cpu", "2.1.0"):
-        monkeypatch.setattr(torch, "__version__", version)
-        assert set(read_file(ours)) == {"model"}
-        with pytest.raises(
-            CheckpointError, match=r"not written by this .*pip install 'torch>=2.10'"
-        ):
-            read_file(other)
-        assert set(read_file(other, allow_pickle=True)) == {"model"}
-
-
 def test_a_new_name_is_on_disk_before_it_is_relied_on(tmp_path, monkeypatch):
     synced, fsync = [], os.fsync
 
