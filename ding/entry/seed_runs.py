@@ -2,20 +2,20 @@
 
 import contextlib
 import os
-import select
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import click
 
 from ding import plot
 from ding.board.run_list import Run
 from ding.config.compile import new_folder
-from ding.entry.run.signals import StopNow, StopSignal, woken_by_signals
+from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError
@@ -26,7 +26,7 @@ from ding.utils.seed_statistics import final_return
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 #: Characters of a failed run's output that are shown.
 _TAIL = 2000
-#: Seconds between looks at a run that may be ended early.
+#: Seconds between looks for a signal, and at a run that may be ended early.
 _LOOK = 1.0
 
 
@@ -136,40 +136,26 @@ class Commands:
         Raises:
             StopNow: A signal came, and the running runs were ended.
         """
-        failures: list[BaseException] = []
-        ended, end = os.pipe()
 
         def loop() -> None:
-            try:
-                while not self.is_ending and step():
-                    pass
-            except BaseException as error:  # the edge of the thread: raised below
-                failures.append(error)
-            finally:
-                os.write(end, b".")
+            while not self.is_ending and step():
+                pass
 
         # From here on a signal is noted, and raised where nothing can be lost.
         self._stop.patient = True
-        threads = [threading.Thread(target=loop, name="command") for _ in range(self._jobs)]
-        try:
-            with woken_by_signals() as alarm:
-                for thread in threads:
-                    thread.start()
-                left = len(threads)
-                while left and not failures and self._stop.number is None:
-                    if ended in select.select([ended, alarm], [], [])[0]:
-                        left -= len(os.read(ended, left))
-        finally:
-            self._end()
-            for thread in threads:
-                thread.join()
-            self._stop.patient = False
-            os.close(ended)
-            os.close(end)
+        with ThreadPoolExecutor(self._jobs, "command") as pool:
+            left = {pool.submit(loop) for _ in range(self._jobs)}
+            try:
+                while left and self._stop.number is None:
+                    # Not for ever: a signal wakes no thread that waits for a future.
+                    done, left = wait(left, _LOOK, FIRST_COMPLETED)
+                    for one in done:
+                        one.result()
+            finally:
+                self._end()
+                self._stop.patient = False
         if self._stop.number is not None:
             raise StopNow(self._stop.number)
-        if failures:
-            raise failures[0]
 
     def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
         """Exit status, and what was printed; `is_enough` ends the run early, asked every second."""
