@@ -26,8 +26,8 @@ from ding.utils.run_files import (
     METRICS_FILE,
     RECORD_FILE,
     RunRecord,
+    metrics_from,
     parse_row,
-    read_metrics,
     read_record,
 )
 from ding.utils.types import JsonObject
@@ -74,18 +74,11 @@ def returns_in(line: bytes) -> Iterator[tuple[str, float, float, float]]:
 
 def returns_of(folder: str) -> Iterator[tuple[str, float, float, float]]:
     """`returns_in` of all rows of a run that can be read; none if it has no such file."""
-    offset = 0
-    while True:
-        try:
-            piece = read_metrics(folder, offset)
-        except OSError:
-            return
-        for line in piece.content.splitlines():
-            with contextlib.suppress(ValueError):
-                yield from returns_in(line)
-        if piece.offset == offset:
-            return
-        offset = piece.offset
+    with contextlib.suppress(OSError):
+        for piece in metrics_from(folder, 0):
+            for line in piece.content.splitlines():
+                with contextlib.suppress(ValueError):
+                    yield from returns_in(line)
 
 
 def best_group(groups: Iterable[str]) -> str | None:
@@ -136,21 +129,19 @@ class Curve:
 
     def read(self, deadline: float = math.inf) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
-        while time.monotonic() < deadline:
-            try:
-                piece = read_metrics(self._folder, self.offset)
-            except FileNotFoundError:
-                return True
-            except OSError as error:
-                self.problem = f"{METRICS_FILE} cannot be read: {error.strerror}"
-                return True
-            if piece.restarted:
-                self._points, self._last, self._counts, self.problem = {}, {}, {}, ""
-            if piece.offset == self.offset and not piece.restarted:
-                return True
-            self.offset = piece.offset
-            self._take(piece.content.splitlines())
-        return False
+        try:
+            for piece in metrics_from(self._folder, self.offset):
+                if time.monotonic() >= deadline:
+                    return False
+                if piece.restarted:
+                    self._points, self._last, self._counts, self.problem = {}, {}, {}, ""
+                self.offset = piece.offset
+                self._take(piece.content.splitlines())
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.problem = f"{METRICS_FILE} cannot be read: {error.strerror}"
+        return True
 
     def _take(self, lines: list[bytes]) -> None:
         for line in _some_with_returns(lines):

@@ -73,10 +73,6 @@ class BoardPages:
     def _runs(self) -> RunList:
         return RunList(self._root())
 
-    def look(self) -> None:
-        """Look for the runs before the first request."""
-        self._runs.summaries()
-
     def blueprint(self) -> flask.Blueprint:
         """
         Returns:
@@ -250,8 +246,7 @@ class BoardServer:
 
     def __init__(self, folder: str, ask: AskStatus, port: int = DEFAULT_PORT) -> None:
         app = flask.Flask(__name__, static_folder=None)
-        pages = BoardPages(lambda: folder, ask)
-        app.register_blueprint(pages.blueprint())
+        app.register_blueprint(BoardPages(lambda: folder, ask).blueprint())
         #: Set when it serves no longer.
         self.ended = threading.Event()
         #: Why it stopped serving although it was not closed.
@@ -266,7 +261,6 @@ class BoardServer:
             hint = "choose another with --port (0: any free one)"
             cause = str(error).partition(";")[0]
             raise ConfigError(f"{cause}; {hint}") from error
-        self._first_look = threading.Thread(target=pages.look, name="board-look", daemon=True)
 
     @property
     def url(self) -> str:
@@ -275,13 +269,11 @@ class BoardServer:
 
     def start(self) -> None:
         self._server.start()
-        self._first_look.start()  # opening the page in a browser takes longer than this
 
     def close(self) -> None:
         """Stop to listen."""
         self._server.stop()
         self._server.join(2 * durations.SERVER_STOP)
-        self._first_look.join(durations.SERVER_STOP)
 
     def _note_death(self, cause: str) -> None:
         self.cause = cause

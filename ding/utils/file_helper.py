@@ -135,14 +135,13 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def open_to_write(path: str, flags: int, mode: int = 0o644) -> int:
+def open_to_write(path: str, flags: int) -> int:
     """Open a file that is written in place, as logs and locks are; it is made if it is missing.
 
     Where others may write into its folder, a link could lead to any file of this user.
 
     Args:
         flags: Of `os.open`: how it is opened.
-        mode: Permissions of a new file.
 
     Returns:
         Its descriptor.
@@ -153,7 +152,7 @@ def open_to_write(path: str, flags: int, mode: int = 0o644) -> int:
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     name = os.path.basename(path)
     try:
-        descriptor = os.open(path, flags, mode)
+        descriptor = os.open(path, flags, 0o644)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

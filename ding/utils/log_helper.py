@@ -107,8 +107,8 @@ class TextLogger(logging.Logger):
     get_tabulate_vars = staticmethod(LoggerFactory.get_tabulate_vars)
     get_tabulate_vars_hor = staticmethod(LoggerFactory.get_tabulate_vars_hor)
 
-    def __init__(self, name: str, file: str, level: int | str = logging.INFO) -> None:
-        super().__init__(name, level)
+    def __init__(self, name: str, file: str) -> None:
+        super().__init__(name)
         self.file = file
         # The terminal first: the file's disk may be what a line is about.
         self.addHandler(_TerminalHandler())

@@ -70,23 +70,18 @@ class DistributedWriter:
     ``add_text``, ...) is there too, and writes at once.
 
     Args:
-        logdir: Folder of the event file.
-        metrics_path: The JSON-lines file; by default the one of the run folder that holds
-            ``logdir`` (see `run_folder`).
+        logdir: Folder of the event file; the JSON-lines file is in its `run_folder`.
     """
 
-    def __init__(
-        self, logdir: str | os.PathLike[str], metrics_path: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, logdir: str | os.PathLike[str]) -> None:
         self.logdir = os.fspath(logdir)
         #: Called after each flush, if set.
         self.on_flush: Callable[[], object] | None = None
-        if metrics_path is None:
-            metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
         self._enabled = get_rank() == 0
         # Its file is opened later, when the process may have gone to another folder.
         self._tensorboard = TensorBoardFile(os.path.abspath(self.logdir))
-        self._sinks: tuple[_Sink, ...] = (_MetricsFile(metrics_path), self._tensorboard)
+        metrics = _MetricsFile(os.path.join(run_folder(self.logdir), METRICS_FILE))
+        self._sinks: tuple[_Sink, ...] = (metrics, self._tensorboard)
         self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._open: dict[tuple[str, int | None], Row] = {}

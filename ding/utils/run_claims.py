@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import platform
 import secrets
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Mapping
 
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.file_helper import open_to_write, read_facts, write_facts, write_secret
-from ding.utils.json_fields import json_object, parsed_json
 from ding.utils.processes import process_identity, still_runs
 from ding.utils.types import Json, JsonObject
 
@@ -47,11 +45,7 @@ class RunLock:
         """
         self._descriptor = self._take()
         _held.add(self)
-        os.pwrite(
-            self._descriptor,
-            json.dumps({"pid": os.getpid(), "host": platform.node()}).encode(),
-            0,
-        )
+        os.pwrite(self._descriptor, f"process {os.getpid()} on {platform.node()}".encode(), 0)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -134,11 +128,8 @@ def is_locked(exp_name: str) -> bool:
 
 
 def _named(holder: bytes) -> str:
-    try:
-        facts = json_object(parsed_json(holder))
-        return f"process {int(facts['pid'])} on {str(facts['host'])[:100]!r}"
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return "another process"
+    name = holder.decode(errors="replace")
+    return name if name.startswith("process ") and name.isprintable() else "another process"
 
 
 def _drop_in_child() -> None:

@@ -7,7 +7,7 @@ read them here. Links are not followed, and only regular files are read.
 import difflib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -129,7 +129,7 @@ class Piece:
     restarted: bool
 
 
-def read_metrics(folder: str, offset: int, limit: int = METRICS_CHUNK) -> Piece:
+def read_metrics(folder: str, offset: int) -> Piece:
     """The lines of ``metrics.jsonl`` from an offset on; a last one that is not whole comes later.
 
     Raises:
@@ -140,12 +140,22 @@ def read_metrics(folder: str, offset: int, limit: int = METRICS_CHUNK) -> Piece:
         restarted = offset > size
         start = 0 if restarted else offset
         file.seek(start)
-        content = file.read(limit)
+        content = file.read(METRICS_CHUNK)
     end = content.rfind(b"\n") + 1
-    if end == 0 and len(content) == limit:
-        end = limit  # no row is that long
-        return Piece(b"", start + end, size, restarted)
+    if end == 0 and len(content) == METRICS_CHUNK:  # no row is that long
+        return Piece(b"", start + METRICS_CHUNK, size, restarted)
     return Piece(content[:end], start + end, size, restarted)
+
+
+def metrics_from(folder: str, offset: int) -> Iterator[Piece]:
+    """All pieces of ``metrics.jsonl`` from an offset on that are new or begin it again.
+
+    Raises:
+        OSError: As for `read_metrics`.
+    """
+    while (piece := read_metrics(folder, offset)).offset != offset or piece.restarted:
+        offset = piece.offset
+        yield piece
 
 
 def whole_rows(content: bytes) -> bytes:

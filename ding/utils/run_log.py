@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from importlib import metadata
 
 from ding.utils import durations
@@ -168,7 +168,7 @@ class RunLog:
             self._record.update(
                 status=status,
                 reason=reason,
-                ended=iso_time(time.time()),
+                ended=iso_now(),
                 seconds=round(time.monotonic() - self._started, 3),
             )
         self.flush()
@@ -202,7 +202,7 @@ class RunLog:
             "exp_name": exp_name,
             "status": "running",
             "reason": "",
-            "started": iso_time(time.time()),
+            "started": iso_now(),
             "ended": None,
             "seconds": None,
             "command": shlex.join([sys.executable, *sys.argv]),
@@ -291,9 +291,9 @@ def _earlier_runs(folder: str) -> list[Mapping[str, Json]]:
     return [*before.earlier_runs, {key: before.facts.get(key) for key in keys}]
 
 
-def iso_time(seconds: float) -> str:
-    """A time of ``time.time()`` as records have it, with the zone of this machine."""
-    return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
+def iso_now() -> str:
+    """The time as records have it, with the zone of this machine."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def git_state(folder: str | os.PathLike[str] | None = None) -> JsonObject | None:

@@ -37,22 +37,17 @@ class EasyTimer:
         self.value = self._now() - self._start
 
     def _now(self) -> float:
-        if self.cuda:
-            _finish_cuda()
+        # Without torch, or without CUDA in use, there is nothing to wait for.
+        torch = sys.modules.get("torch") if self.cuda else None
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
         return time.perf_counter()
-
-
-def _finish_cuda() -> None:
-    # Without torch, or without CUDA in use, there is nothing to wait for.
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
 
 
 class TimeWrapperTime:
     """Times calls by the wall clock; nested and concurrent calls do not disturb each other."""
 
-    _starts = threading.local()
+    _cuda = False
 
     @classmethod
     def wrapper(cls, fn: Callable[Given, Result]) -> Callable[Given, tuple[Result, float]]:
@@ -60,43 +55,17 @@ class TimeWrapperTime:
 
         @functools.wraps(fn)
         def timed(*args: Given.args, **kwargs: Given.kwargs) -> tuple[Result, float]:
-            cls.start_time()
-            try:
+            with EasyTimer(cls._cuda) as timer:
                 result = fn(*args, **kwargs)
-            finally:
-                seconds = cls.end_time()
-            return result, seconds
+            return result, timer.value
 
         return timed
-
-    @classmethod
-    def start_time(cls) -> None:
-        """Start a measurement."""
-        cls._stack().append(cls._now())
-
-    @classmethod
-    def end_time(cls) -> float:
-        """End the measurement that was started last; its seconds."""
-        return cls._now() - cls._stack().pop()
-
-    @classmethod
-    def _stack(cls) -> list[float]:
-        if not hasattr(cls._starts, "stack"):
-            cls._starts.stack = []
-        return cls._starts.stack
-
-    @staticmethod
-    def _now() -> float:
-        return time.perf_counter()
 
 
 class TimeWrapperCuda(TimeWrapperTime):
     """The same, waiting for the GPU's work at both ends."""
 
-    @staticmethod
-    def _now() -> float:
-        _finish_cuda()
-        return time.perf_counter()
+    _cuda = True
 
 
 def build_time_helper(

@@ -14,7 +14,7 @@ from ding.utils.default_helper import flatten_dict
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import TRACKER_REGISTRY
-from ding.utils.run_files import METRICS_FILE, parse_row, read_metrics
+from ding.utils.run_files import METRICS_FILE, metrics_from, parse_row
 from ding.utils.types import Config, Json, Settings
 
 
@@ -119,18 +119,17 @@ class Trackers:
                 self._call(method, *arguments)
 
     def _pass_rows(self) -> None:
-        piece = None
-        while piece is None or piece.content:
-            try:
-                piece = read_metrics(self._folder, self._offset)
-            except OSError:
-                return  # nothing was written yet
-            self._offset = piece.offset
-            for line in piece.content.splitlines():
-                with contextlib.suppress(ValueError):  # torn, by a process that was killed
-                    row = parse_row(line)
-                    values = {t: float("nan") if v is None else v for t, v in row.values.items()}
-                    self._call("scalars", values, row.step, row.time)
+        with contextlib.suppress(OSError):  # nothing was written yet
+            for piece in metrics_from(self._folder, self._offset):
+                self._offset = piece.offset
+                for line in piece.content.splitlines():
+                    self._pass_row(line)
+
+    def _pass_row(self, line: bytes) -> None:
+        with contextlib.suppress(ValueError):  # torn, by a process that was killed
+            row = parse_row(line)
+            values = {t: float("nan") if v is None else v for t, v in row.values.items()}
+            self._call("scalars", values, row.step, row.time)
 
     def _call(self, method: str, *arguments: object) -> None:
         for name, tracker in list(self._trackers.items()):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +22,6 @@ from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import (
     Diary,
     assert_all_was_told,
-    assert_went_on,
-    go_on_from_here,
     saved_iteration,
     small_configs,
 )
@@ -137,28 +134,6 @@ def test_a_script_without_a_main_guard():
     ending, after = printed.splitlines()[-2:]
     assert ending.startswith("converged: ")
     assert after == "after the run"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_and_going_on_from_there(number, status):
-    main, create, system = small_configs(stop_value=501)
-    run = forked(parallel_pipeline, (main, create, system), 0)
-    wait_for(learns)
-    children = descendants(run.pid)
-    assert len(children) >= 3
-    os.kill(run.pid, number)
-    wait_for(lambda: not any(map(is_alive, children)))
-    run.join(20)
-    assert run.exitcode == status
-    assert last_line().startswith("interrupted: ")
-    assert left_over() == []
-    go_on_from_here((main, create, system))
-    run = forked(parallel_pipeline, (main, create, system), 0)
-    run.join(60)
-    assert run.exitcode == 0, Path("output.txt").read_text()
-    assert_went_on()
-    assert len(record()["earlier_runs"]) == 1
 
 
 @pytest.mark.slow

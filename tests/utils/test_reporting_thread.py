@@ -11,7 +11,6 @@ from ding.utils.system_helper import ReportingThread
 
 #: Where a thread catches every exception itself, and reports it in another form.
 OWN_EDGES = {
-    "board/server.py": "each look at a run has a `try`",
     "data/buffer/monitors.py": "errors are kept in a list",
     "envs/env_manager/_timeout.py": "a future has the error",
     "envs/env_manager/_worker.py": "ends the process when its parent ends",

@@ -131,9 +131,7 @@ def test_what_is_no_lock_of_ours_is_not_written_to(make):
             assert file.read() == "precious"
 
 
-@pytest.mark.parametrize(
-    "content", ["[" * 2000, '{"pid": 1e999, "host": 1}', '{"pid": "x\\ny"}', ""]
-)
+@pytest.mark.parametrize("content", ["[" * 2000, "process 1\nand more", "\0", ""])
 def test_a_holder_that_says_nonsense_is_another_process(content):
     with RunLock("run"):
         with open("run/.run_lock", "w") as file:

@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import remove_unfinished, write_facts
 from ding.utils.run_claims import RunLock
 from ding.utils.run_files import RECORD_FILE
-from ding.utils.run_log import iso_time, record_or_empty
+from ding.utils.run_log import iso_now, record_or_empty
 from ding.utils.settings import at
 from ding.utils.types import Settings
 
@@ -38,7 +37,7 @@ def settle_record(exp_name: str, ending: Ending) -> None:
     if record.status not in ("running", "unknown") or not os.path.isdir(exp_name):
         return
     facts = {"began": False, **record.facts}
-    facts.update(status=ending.status, reason=ending.reason, ended=iso_time(time.time()))
+    facts.update(status=ending.status, reason=ending.reason, ended=iso_now())
     write_facts(os.path.join(exp_name, RECORD_FILE), facts)
 
 
