@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ding.utils import durations
 from ding.utils.console import print_line
@@ -110,22 +110,39 @@ class TextLogger(logging.Logger):
     def __init__(self, name: str, file: str) -> None:
         super().__init__(name)
         self.file = file
+        self._terminal = _LineHandler(_print, logging.Formatter())
+        lines = AppendFile(file, flush_seconds=0)
         # The terminal first: the file's disk may be what a line is about.
-        self.addHandler(_TerminalHandler())
-        self.addHandler(_FileHandler(file))
+        self.addHandler(self._terminal)
+        self.addHandler(_LineHandler(lambda line, _: lines.write(f"{line}\n"), _FORMAT))
 
     def keep_off_terminal(self) -> None:
         """Write to the file only."""
-        for handler in self.handlers[:]:
-            if isinstance(handler, _TerminalHandler):
-                self.removeHandler(handler)
+        self.removeHandler(self._terminal)
 
     def __reduce__(self) -> tuple[object, ...]:
         return LoggerFactory.create_logger, (os.path.dirname(self.file), self.name, self.level)
 
 
-class _Handler(logging.Handler):
-    """Never raises, even if the file, its folder, the disk or the terminal fails."""
+class _LineHandler(logging.Handler):
+    """Never raises, even if the file, its folder, the disk or the terminal fails.
+
+    Args:
+        show: Writes a line of a record at once: a log that is read to find a crash must not lag.
+    """
+
+    def __init__(
+        self, show: Callable[[str, logging.LogRecord], object], form: logging.Formatter
+    ) -> None:
+        super().__init__()
+        self.setFormatter(form)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._show(self.format(record), record)
+        except Exception:
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Show the fault on stderr, if there is one."""
@@ -133,55 +150,29 @@ class _Handler(logging.Handler):
             super().handleError(record)
 
 
-class _FileHandler(_Handler):
-    """Appends to a file, line by line: a log that is read to find a crash must not lag."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self.setFormatter(_FORMAT)
-        self._file = AppendFile(path, flush_seconds=0)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._file.write(self.format(record) + "\n")
-        except Exception:
-            self.handleError(record)
+def _print(line: str, record: logging.LogRecord) -> None:
+    """Print what no open console shows."""
+    print_line(line, important=record.levelno >= logging.WARNING)
 
 
-class PartHandler(_Handler):
+class PartHandler(_LineHandler):
     """What a process of a run logs, to a file or to stderr; of lines that repeat only some.
 
     Args:
         path: The file; ``None`` for stderr.
     """
 
-    def __init__(self, path: str | None = None) -> None:
-        super().__init__()
-        self.setFormatter(_FORMAT)
+    def __init__(self, path: str | None) -> None:
+        super().__init__(self._show_some, _FORMAT)
         self._file = None if path is None else AppendFile(path, flush_seconds=0)
         self._repeats = RepeatFilter()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            line = self._repeats.passed(self.format(record), record.getMessage())
-            if line is None:
-                return
-            if self._file is not None:
-                self._file.write(line + "\n")
-            elif sys.stderr is not None:
-                print(line, file=sys.stderr, flush=True)
-        except Exception:
-            self.handleError(record)
-
-
-class _TerminalHandler(_Handler):
-    """Prints records that no open console shows."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            print_line(self.format(record), important=record.levelno >= logging.WARNING)
-        except Exception:
-            self.handleError(record)
+    def _show_some(self, line: str, record: logging.LogRecord) -> None:
+        shown = self._repeats.passed(line, record.getMessage())
+        if shown is not None and self._file is not None:
+            self._file.write(f"{shown}\n")
+        elif shown is not None and sys.stderr is not None:
+            print(shown, file=sys.stderr, flush=True)
 
 
 def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str:
