@@ -92,3 +92,9 @@ def test_what_inflates_too_far_is_refused(name, monkeypatch):
         unpack(packed)
     with pytest.raises(DataError, match="cannot be decompressed"):
         unpack(packed[:-20])
+
+
+def test_a_picture_of_too_many_pixels_is_refused():
+    head = b"\xff\xd8" + b"\xff\xe0\x00\x04ab" + b"\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03"
+    with pytest.raises(DataError, match="declare a JPEG of over 67108864 pixels"):
+        compression_helper.jpeg_data_decompressor(head)
