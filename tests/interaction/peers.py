@@ -108,7 +108,9 @@ class Wire:
     def __call__(self, method: str, path: str, body=None, headers: dict | None = None) -> tuple:
         """HTTP status, and code, of the answer."""
         headers = self.headers if headers is None else headers
-        answer = requests.request(method, self._url + path, json=body, headers=headers, timeout=10)
+        content = None if body is None else json.dumps(body)  # DI-engine sends no content type
+        url = self._url + path
+        answer = requests.request(method, url, data=content, headers=headers, timeout=10)
         self.body = answer.json()
         assert set(self.body) == {"success", "code", "message", "data"}
         assert self.body["success"] is (answer.status_code == 200)

@@ -191,6 +191,15 @@ class TestSlave:
             assert wire("POST", "task/new", {"task": task}) == (400, 602)
             assert [what for what, _ in slave.seen] == ["connect"]
 
+    def test_no_heartbeat_before_its_master_can_know_it(self):
+        """DI-engine's masters know a slave when it has answered, or a span after they connected."""
+        with ForeignMaster() as master, DoingSlave(heartbeat_span=60.0) as slave:
+            wire = Wire(slave.port, Channel="0", Token="mine")
+            assert wire("POST", "connect", master.address) == (200, 0)
+            assert wire("POST", "task/new", {"task": {"id": str(uuid4()), "data": {}}}) == (200, 0)
+            eventually(lambda: master.received)
+            assert [what for what, *_ in master.received] == ["task/complete"]
+
     def test_what_does_not_exist(self, wire):
         assert wire("GET", "nowhere") == (404, 1)
         assert wire("GET", "connect") == (405, 1)
