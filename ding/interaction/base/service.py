@@ -5,7 +5,6 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from enum import IntEnum
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -20,6 +19,9 @@ from ding.interaction.config import (
     GLOBAL_HOST,
     LOCAL_HOST,
 )
+
+# Failed checks have the same codes as answers of a slave.
+from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.errors import InteractionError
 from ding.utils.json_fields import BadMessageError
 
@@ -37,16 +39,6 @@ LOGGED_HOSTS = 100
 Message = TypeVar("Message")
 #: Checks the caller of a request and does the work. Returns the answer's message or its data.
 Handler = Callable[[Request], str | Mapping[str, Any]]
-
-
-class CheckCode(IntEnum):
-    """Error codes that masters and slaves have in common, of failed checks."""
-
-    SHUTTING_DOWN = 101
-    CHANNEL_MISSING = 201
-    CHANNEL_INVALID = 202
-    SELF_TOKEN_MISSING = 401
-    SELF_TOKEN_INVALID = 402
 
 
 class HttpService(ControllableService):
@@ -223,14 +215,14 @@ class HttpService(ControllableService):
             header = request.headers.get("Host", "")
             if not is_own_name(header, self.my_address, self._host):  # DNS rebinding
                 message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
-                raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
+                raise refusal(Code.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
             return self._handlers[name](request)
         self._check_certificate(request)
         channel = request.headers.get("Channel")
         if channel is None:
-            raise refusal(CheckCode.CHANNEL_MISSING, "header 'Channel' is missing")
+            raise refusal(Code.CHANNEL_NOT_GIVEN, "header 'Channel' is missing")
         if channel.strip() != str(self._channel):
-            raise refusal(CheckCode.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
+            raise refusal(Code.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
         answer = self._handlers[name](request)
         # Without a key, anybody may come as far as this; what was accepted is not hostile.
         request.environ[AUTHENTIC_KEY]()
@@ -267,12 +259,12 @@ class HttpService(ControllableService):
 
     def _check_open(self) -> None:
         if self._shutting_down.is_set():
-            raise refusal(CheckCode.SHUTTING_DOWN, "shutting down", HTTPStatus.UNAUTHORIZED)
+            raise refusal(Code.SYSTEM_SHUTTING_DOWN, "shutting down", HTTPStatus.UNAUTHORIZED)
 
     def _check_self(self, request: Request) -> str:
-        if not same_secret(given(request, "Token", CheckCode.SELF_TOKEN_MISSING), self._self_token):
+        if not same_secret(given(request, "Token", Code.SELF_TOKEN_NOT_GIVEN), self._self_token):
             message = "not the token of this service itself"
-            raise refusal(CheckCode.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
+            raise refusal(Code.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
         return "PONG"
 
     def _check_certificate(self, request: Request) -> None:
@@ -319,7 +311,7 @@ def parsed(
     """The message in the body of a request; refuses with `code` what it cannot read."""
     if max_body is not None and (request.content_length or 0) > max_body:
         message = f"the body may have {max_body} bytes here, this one has {request.content_length}"
-        raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        raise refusal(Code.CHANNEL_INVALID, message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     try:
         return parse(request.get_data())
     except BadMessageError as err:

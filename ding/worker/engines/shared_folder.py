@@ -43,16 +43,10 @@ class SharedFolderWeights(SharedFolder):
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def keep(self, name: str, as_name: str) -> bool:
-        source, target = self.file(name), self.file(as_name)
         try:
-            try:
-                os.link(source, target)
-            except FileNotFoundError:
-                raise
-            except OSError:
-                # No links in this file system, or there is one of that name.
-                with open(source, "rb") as file:
-                    write_atomically(target, partial(shutil.copyfileobj, file), durable=False)
+            with open(self.file(name), "rb") as file:  # a link would need a file system with links
+                copy = partial(shutil.copyfileobj, file)
+                write_atomically(self.file(as_name), copy, durable=False)
         except FileNotFoundError:
             return False
         return True
