@@ -1,7 +1,7 @@
 """An error in a thread of a worker, kept until it can be reported to the master."""
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ding.interaction.slave import TaskFail
 from ding.utils import pytorch_ddp_dist_helper as dist_helper
@@ -52,10 +52,4 @@ class ErrorReport:
 
     def task_fail(self) -> TaskFail:
         """What to raise in a slave's task."""
-        result = {
-            "type": self.type,
-            "message": self.message,
-            "traceback": self.traceback,
-            "of_group": self.of_group,
-        }
-        return TaskFail(result, str(self))
+        return TaskFail(asdict(self), str(self))

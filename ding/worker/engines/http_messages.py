@@ -27,11 +27,9 @@ from ding.worker.messages import (
     ChunkReport,
     CloseTask,
     CollectProgress,
-    Demand,
     DemandRequest,
     Json,
     Kind,
-    Meeting,
     OpenMeeting,
     Request,
     ResourceRequest,
@@ -39,9 +37,9 @@ from ding.worker.messages import (
     SamplesAnswer,
     SamplesRequest,
     StartTask,
-    TaskReport,
     TrainAnswer,
     TrainRequest,
+    answer_type,
 )
 from ding.worker.seams import NonsenseAnswer
 
@@ -178,13 +176,13 @@ def answer_from_json(request: Request[Answer], body: object) -> Answer:
 
 def _answer(request: Request[Answer], body: object) -> object:
     match request:
+        case StartTask():
+            return None
         case ResourceRequest():
             # Foreign workers may send text instead of a count, which is replaced by the minimum.
             given = json_object(body)
             unclear = [name for name in ("cpu", "gpu") if type(given.get(name)) is not int]
             return from_json(Resources, {"ours": False, **given, **dict.fromkeys(unclear)})
-        case CloseTask():
-            return from_json(TaskReport, body)
         case SamplesRequest():
             items = [json_object(item) for item in (body if isinstance(body, list) else [body])]
             progress = [item for item in items if "data_id" not in item]
@@ -192,14 +190,10 @@ def _answer(request: Request[Answer], body: object) -> object:
                 tuple(from_json(ChunkReport, item) for item in items if "data_id" in item),
                 from_json(CollectProgress, progress[-1]) if progress else None,
             )
-        case OpenMeeting():
-            return from_json(Meeting, body)
-        case DemandRequest():
-            return from_json(Demand, body)
         case TrainRequest():
             whole = json_object(body)
             return from_json(TrainAnswer, {**json_object(whole.get("info")), **_ids(whole)})
-    return None
+    return from_json(answer_type(type(request)), body)
 
 
 def _ids(message: Mapping[str, object]) -> dict[str, Json]:
