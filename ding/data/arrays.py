@@ -1,10 +1,5 @@
-"""What a column may be, and columns as they are kept: numpy arrays, and the form readers get.
+"""What a column may be, and how it is stored: as a numpy array, and the form that readers get."""
 
-Tensors are for the edge, as rows are: to make one of an array, or an array of one, takes longer
-than to copy sixty rows.
-"""
-
-import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -112,7 +107,7 @@ class IndexedColumn(Generic[Array]):
         """Type of the source's elements."""
         return self.source.dtype
 
-    def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
+    def __getitem__(self, rows: slice | np.ndarray) -> "IndexedColumn[Array]":
         return IndexedColumn(self.source, self.index[rows])
 
     def gathered(self) -> Array:
@@ -139,154 +134,78 @@ Column: TypeAlias = Leaf | Mapping[str, Tree]
 Key: TypeAlias = Hashable
 #: What readers get: ``None`` the array itself, a dtype a tensor of it, a text ids of that prefix.
 Form: TypeAlias = torch.dtype | str | None
-#: An array of one value per row, as it is kept.
+#: An array of one value per row, as it is stored.
 StoredLeaf: TypeAlias = np.ndarray | IndexedColumn[np.ndarray]
+#: Columns in the form in which they are stored.
+Stored: TypeAlias = dict[Key, tuple[StoredLeaf, Form]]
 #: Makes columns that a reader may never ask for.
 MoreColumns: TypeAlias = Callable[[], Mapping[str, np.ndarray | IdColumn]]
-_DTYPE, _BFLOAT16, _ARRAY, _from_numpy = torch.dtype, torch.bfloat16, np.ndarray, torch.from_numpy
 
 
-class Arrays:
-    """Arrays of one leading length, which nothing changes.
-
-    Attributes:
-        leaves: Arrays by name, flat.
-        forms: The form of each, in the same order.
-        more: Makes further columns, which `completed` puts among the others.
-    """
-
-    __slots__ = ("forms", "leaves", "more")
-
-    def __init__(
-        self,
-        leaves: dict[Key, StoredLeaf],
-        forms: dict[Key, Form],
-        more: MoreColumns | None = None,
-    ) -> None:
-        self.leaves = leaves
-        self.forms = forms
-        self.more = more
-
-    def collated(self) -> dict[str, Tree] | None:
-        """The columns as `Columns.collated` gives them; None if one represents another array.
-
-        There must be no further ones.
-        """
-        found: dict[Any, Tree] = {}
-        is_flat = True
-        for key, form in self.forms.items():
-            leaf = self.leaves[key]
-            if type(leaf) is not _ARRAY:
-                return None
-            if form is None and leaf.ndim == 1 and leaf.dtype == np.float64:
-                leaf = leaf.astype(np.float32)
-            is_tensor = form is None or (type(form) is _DTYPE and form is not _BFLOAT16)
-            found[key] = _from_numpy(leaf) if is_tensor else shown(leaf, form)
-            is_flat = is_flat and type(key) is not tuple
-        return found if is_flat else nested(found)
-
-    def part(self, rows: range) -> "Arrays":
-        """These rows, in the same memory, without further columns."""
-        part = slice(rows.start, rows.stop)
-        return Arrays({key: leaf[part] for key, leaf in self.leaves.items()}, self.forms)
-
-    def picked(self, rows: np.ndarray) -> "Arrays":
-        """Rows by their places, int64 ``[n]``; indices are still over the same arrays."""
-        leaves: dict[Key, StoredLeaf] = {}
-        for key, leaf in self.leaves.items():
-            if isinstance(leaf, IndexedColumn):
-                leaves[key] = IndexedColumn(leaf.source, leaf.index[rows])
-            else:
-                leaves[key] = leaf[rows]
-        return Arrays(leaves, self.forms)
-
-    def completed(self) -> "Arrays":
-        """All columns in one, the further ones at the end."""
-        if self.more is None:
-            return self
-        leaves, forms = {**self.leaves}, {**self.forms}
-        for name, column in self.more().items():
-            if isinstance(column, IdColumn):
-                leaves[name], forms[name] = column.numbers, column.prefix
-            else:
-                leaves[name], forms[name] = column, None
-        return Arrays(leaves, forms)
-
-    def shown(self) -> tuple[dict[str, Tree], bool]:
-        """The columns as readers get them, nested as they came; and whether all are in the same
-        memory. There must be no further ones."""
-        leaves, is_flat, is_shared = self.leaves, True, True
-        found: dict[Any, Tree] = {}
-        for key, form in self.forms.items():
-            leaf = leaves[key]
-            if type(form) is _DTYPE and form is not _BFLOAT16 and type(leaf) is _ARRAY:
-                found[key] = _from_numpy(leaf)  # mostly, and without another call
-            else:
-                found[key] = shown(leaf, form)
-                is_shared = is_shared and type(leaf) is _ARRAY
-            if type(key) is tuple:
-                is_flat = False
-        return found if is_flat else nested(found), is_shared
-
-
-def arrays_of(columns: Mapping[str, Tree]) -> Arrays | None:
-    """Columns as arrays, with which they share memory; None if one of them cannot be kept so."""
-    leaves: dict[Key, StoredLeaf] = {}
-    forms: dict[Key, Form] = {}
+def stored_columns(columns: Mapping[str, Tree]) -> Stored | None:
+    """Columns as arrays, with which they share memory; None if one of them cannot be stored so."""
+    found: Stored = {}
     for path, leaf in tree_paths(columns):
-        key = key_of(path)
-        is_indexed = type(leaf) is IndexedColumn
-        source = leaf.source if is_indexed else leaf
+        # A name that is a tuple itself is left in one, not to be taken for a path.
+        key: Key = path if len(path) > 1 or isinstance(path[0], tuple) else path[0]
+        source = leaf.source if type(leaf) is IndexedColumn else leaf
+        form: Form = None
+        if isinstance(source, torch.Tensor):
+            form = source.dtype
+        elif isinstance(source, IdColumn):
+            form = source.prefix
         array = as_array(source)
         if array is None or array.dtype.hasobject:
             return None
-        leaves[key] = IndexedColumn(array, leaf.index) if is_indexed else array
-        if isinstance(source, IdColumn):
-            forms[key] = source.prefix
-        else:
-            forms[key] = source.dtype if isinstance(source, torch.Tensor) else None
-    return Arrays(leaves, forms)
+        found[key] = (array if source is leaf else IndexedColumn(array, leaf.index)), form
+    return found
 
 
-def joined_arrays(parts: Sequence[Arrays]) -> Arrays | None:
+def shown_columns(stored: Stored) -> dict[str, Tree]:
+    """The inverse of `stored_columns`."""
+    return nested({key: shown(leaf, form) for key, (leaf, form) in stored.items()})
+
+
+def joined_columns(parts: Sequence[Stored]) -> Stored | None:
     """The rows of all parts in one copy; None if the parts differ in their columns."""
-    forms = dict(parts[0].forms) if parts else {}
-    if any(part.forms.keys() != forms.keys() for part in parts):
+    if not parts or any(part.keys() != parts[0].keys() for part in parts):
         return None
-    leaves: dict[Key, StoredLeaf] = {}
+    found: Stored = dict(parts[0])
     #: Columns that are indices into the same arrays, by the memory of these.
     over: dict[tuple[object, ...], list[Key]] = {}
-    for key, form in forms.items():
-        given = [part.leaves[key] for part in parts]
+    for key, (_, form) in parts[0].items():
+        given = [part[key][0] for part in parts]
         if len({leaf.shape[1:] for leaf in given}) > 1:
             return None
-        if any(part.forms[key] != form for part in parts):
-            others = [part.forms[key] for part in parts]
-            if any(type(other) is not _DTYPE or other is _BFLOAT16 for other in others):
+        forms = {part[key][1] for part in parts}
+        if len(forms) > 1:
+            if not all(isinstance(one, torch.dtype) and one != torch.bfloat16 for one in forms):
                 return None
-            forms[key] = tensor_form(np.result_type(*(leaf.dtype for leaf in given)))
+            form = torch.from_numpy(np.empty(0, np.result_type(*(x.dtype for x in given)))).dtype
         sources = [leaf.source for leaf in given if isinstance(leaf, IndexedColumn)]
         if len(sources) == len(given):
             memory = ((one.__array_interface__["data"], one.shape, one.dtype) for one in sources)
             over.setdefault(tuple(memory), []).append(key)
+            found[key] = given[0], form
         else:
-            leaves[key] = np.concatenate([gathered(leaf) for leaf in given])
+            found[key] = np.concatenate([gathered(leaf) for leaf in given]), form
     for keys in over.values():
-        leaves.update(_join_indexed([[part.leaves[key] for key in keys] for part in parts], keys))
-    return Arrays(leaves, forms) if parts else None
+        indexed = _join_indexed([[part[key][0] for key in keys] for part in parts])
+        found |= {key: (leaf, found[key][1]) for key, leaf in zip(keys, indexed)}
+    return found
 
 
-def _join_indexed(parts: Sequence[Sequence[Tree]], keys: Sequence[Key]) -> dict[Key, StoredLeaf]:
+def _join_indexed(parts: Sequence[Sequence[Tree]]) -> list[IndexedColumn[np.ndarray]]:
     """Join columns that are indices into one array in each part."""
     sources, index, begin = [], [], 0
     for leaves in parts:
         # What the rows refer to alone, each once: the array may be much longer.
         used, places = np.unique(np.stack([leaf.index for leaf in leaves]), return_inverse=True)
         sources.append(leaves[0].source[used])
-        index.append(places.reshape(len(keys), -1) + begin)
+        index.append(places.reshape(len(leaves), -1) + begin)
         begin += len(used)
     source = np.concatenate(sources)
-    return {key: IndexedColumn(source, own) for key, own in zip(keys, np.concatenate(index, 1))}
+    return [IndexedColumn(source, own) for own in np.concatenate(index, 1)]
 
 
 def as_array(value: object) -> np.ndarray | None:
@@ -313,24 +232,37 @@ def _of_unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
         return None
 
 
-@functools.lru_cache
-def tensor_form(dtype: np.dtype) -> Form:
-    """The form of arrays of a dtype that readers get as tensors."""
-    return torch.from_numpy(np.empty(0, dtype)).dtype
+def as_tensors(column: Tree) -> Tree:
+    """The arrays of a column as tensors that share their memory.
+
+    Raises:
+        DataError: One of them holds no numbers.
+    """
+    if isinstance(column, Mapping):
+        return {name: as_tensors(part) for name, part in column.items()}
+    if isinstance(column, IndexedColumn):
+        return IndexedColumn(as_tensors(column.source), column.index)
+    try:
+        return torch.from_numpy(column) if isinstance(column, np.ndarray) else column
+    except TypeError as error:
+        raise DataError(f"an array of {column.dtype} came; expected numbers") from error
 
 
-def shown(leaf: StoredLeaf, form: Form) -> Leaf:
-    """What readers get of an array."""
-    array = gathered(leaf)
+def shown(leaf: StoredLeaf, form: Form) -> Leaf | IndexedColumn[torch.Tensor] | StoredLeaf:
+    """What `stored_columns` was given as this array; an index stays one."""
+    if isinstance(leaf, IndexedColumn):
+        return leaf if form is None else IndexedColumn(_tensor(leaf.source, form), leaf.index)
     if form is None:
-        return array
-    if isinstance(form, str):
-        return IdColumn(form, array)
+        return leaf
+    return IdColumn(form, leaf) if isinstance(form, str) else _tensor(leaf, form)
+
+
+def _tensor(array: np.ndarray, form: Form) -> torch.Tensor:
     tensor = torch.from_numpy(array)
-    return tensor if form is not torch.bfloat16 else tensor.view(form)
+    return tensor.view(torch.bfloat16) if form is torch.bfloat16 else tensor
 
 
-def gathered(leaf: StoredLeaf) -> np.ndarray:
+def gathered(leaf: Tree) -> Tree:
     """The array itself, or the one that an index represents."""
     return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
@@ -349,9 +281,3 @@ def nested(flat: Mapping[Key, Tree]) -> dict[str, Tree]:
 def path_of(key: Key) -> tuple[Any, ...]:
     """All names on the way to a column."""
     return key if isinstance(key, tuple) else (key,)
-
-
-def key_of(path: tuple[Key, ...]) -> Key:
-    """The inverse of `path_of`."""
-    # A name that is a tuple itself is left in one, not to be taken for a path.
-    return path if len(path) > 1 or type(path[0]) is tuple else path[0]

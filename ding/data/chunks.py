@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ding.data.arrays import IdColumn, IndexedColumn, Key, Row, nested, path_of, shown
+from ding.data.arrays import IdColumn, IndexedColumn, Key, Row, gathered, nested, path_of, shown
 from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
 from ding.torch_utils.tensor_file import (
@@ -152,11 +152,10 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
     Raises:
         DataError: A column's name is no text.
     """
-    if (window := columns.window()) is None:
+    if (stored := columns.stored()) is None:
         raise DataError("columns that are no numbers")
-    arrays = window[0].part(window[1])
-    leaves = {path_of(key): leaf for key, leaf in arrays.leaves.items()}
-    forms = dict(zip(leaves, arrays.forms.values()))
+    leaves = {path_of(key): leaf for key, (leaf, _) in stored.items()}
+    forms = dict(zip(leaves, (form for _, form in stored.values())))
     names = _names(leaves)
     facts: ChunkFacts = {
         "rows": len(columns),
@@ -177,7 +176,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
             facts["frames"].append([name, names[place], names[later]])
     for place, leaf in leaves.items():
         form = forms[place]
-        tensors[names[place]] = shown(leaf, None if isinstance(form, str) else form)
+        tensors[names[place]] = shown(gathered(leaf), None if isinstance(form, str) else form)
     return tensors, facts
 
 
@@ -243,7 +242,7 @@ _COLUMNS = "__chunk__"
 
 def packed(item: Any) -> Any:
     """`item` with each `Columns` in it, or in a list of it, as a tagged dict."""
-    if isinstance(item, Columns) and item.window() is not None:
+    if isinstance(item, Columns) and item.stored() is not None:
         return {_COLUMNS: chunk_tensors(item)}
     return [packed(value) for value in item] if isinstance(item, list) else item
 

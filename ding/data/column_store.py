@@ -3,24 +3,32 @@
 import logging
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
+import torch
 
 from ding.data.arrays import (
-    Arrays,
     Form,
     IndexedColumn,
     Item,
     Key,
     MoreColumns,
+    Stored,
     StoredLeaf,
-    key_of,
+    gathered,
+    nested,
     path_of,
+    shown,
+    shown_columns,
 )
+from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
 from ding.data.memory import allocate
+from ding.utils.types import Tree
 
 _LARGE = 1 << 30
+_DTYPE, _BFLOAT16, _from_numpy = torch.dtype, torch.bfloat16, torch.from_numpy
 _logger = logging.getLogger("ding.data")
 
 
@@ -29,20 +37,21 @@ class ColumnStore:
 
     Args:
         capacity: Number of slots.
-        arrays: The first rows to come: names, forms, dtypes and shapes are theirs.
+        columns: The first rows to come: names, forms, dtypes and shapes are theirs.
         folder: For memory-mapped files; None keeps the columns in memory.
     """
 
-    def __init__(self, capacity: int, arrays: Arrays, folder: str | None) -> None:
+    def __init__(self, capacity: int, columns: Stored, folder: str | None) -> None:
         self.capacity = capacity
         self._folder = folder
         #: Another object when rows that are stored are changed, to a wider dtype.
         self.version = object()
-        self._forms = arrays.forms
+        self._forms: dict[Key, Form] = {key: form for key, (_, form) in columns.items()}
+        self._is_nested = any(isinstance(key, tuple) for key in columns)
         #: Dtype, and shape of a row, by name.
-        self._kinds = {key: _kind(leaf) for key, leaf in arrays.leaves.items()}
-        following = _following(arrays)
-        once = {key: leaf for key, leaf in arrays.leaves.items() if key not in following.values()}
+        self._kinds = {key: _kind(leaf) for key, (leaf, _) in columns.items()}
+        following = _following(columns)
+        once = {key: leaf for key, (leaf, _) in columns.items() if key not in following.values()}
         self.row_bytes = sum(_size(leaf) for leaf in once.values())
         if (total := capacity * self.row_bytes) >= _LARGE:
             where = f"in files in {folder}" if folder else "of memory"
@@ -64,9 +73,7 @@ class ColumnStore:
         takes: dict[Key, Callable[..., np.ndarray]] = {k: a.take for k, a in self._arrays.items()}
         for pair, key, later in self._pairs:
             takes[key], takes[later] = pair.take_first, pair.take_second
-        self._takes = [(key, takes[key]) for key in self._forms]
-        self._targets: list[tuple[Key, np.ndarray, np.dtype, tuple[int, ...]]] = []
-        self._target_rows = -1
+        self._takes = [(key, takes[key], form) for key, form in self._forms.items()]
         self._row_targets = [
             (key, array, form := self._forms[key], _scalar(array, form), *self._kinds[key])
             for key, array in self._arrays.items()
@@ -74,53 +81,44 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ in
 
-    def write(self, where: slice | np.ndarray, arrays: Arrays, rows: range) -> bool:
-        """Write these rows of columns to slots, each of which is named once.
+    def write(self, where: slice | np.ndarray, columns: Stored) -> bool:
+        """Write rows to slots, each of which is named once.
 
         Returns:
             False for rows of another kind: the slots are to be written by other means, and some of
             the columns may already be there.
         """
-        if arrays.forms is not self._forms and arrays.forms != self._forms:
+        if {key: form for key, (_, form) in columns.items()} != self._forms:
             return False
-        leaves = arrays.leaves
-        if (n := len(rows)) != self._target_rows:
-            self._targets = [(k, a, a.dtype, (n, *a.shape[1:])) for k, a in self._arrays.items()]
-            self._target_rows = n
-        for key, target, dtype, shape in self._targets:
-            value = leaves[key]
-            if type(value) is not IndexedColumn and value.dtype is dtype:
-                part = value if value.shape == shape else value[rows.start : rows.stop]
-                if part is value or part.shape == shape:
-                    target[where] = part
-                    continue
-            if not self._write_other(key, where, value, rows):
+        for key, target in self._arrays.items():
+            value = columns[key][0]
+            is_same = value.dtype is target.dtype and value.shape[1:] == target.shape[1:]
+            if is_same and type(value) is not IndexedColumn:
+                target[where] = value
+            elif not self._write_other(key, where, value):
                 return False
         for pair, *keys in self._pairs:
-            both = [leaves[key] for key in keys]
-            if any(_kind(leaf) != self._kinds[key] for key, leaf in zip(keys, both)):
+            first, second = (columns[key][0] for key in keys)
+            if any(_kind(columns[key][0]) != self._kinds[key] for key in keys):
                 return False
-            pair.write(where, *(leaf[rows.start : rows.stop] for leaf in both))
+            pair.write(where, first, second)
         return True
 
-    def _write_other(
-        self, key: Key, where: slice | np.ndarray, value: StoredLeaf, rows: range
-    ) -> bool:
+    def _write_other(self, key: Key, where: slice | np.ndarray, value: StoredLeaf) -> bool:
         """Write indexed rows, or rows of another precision: 0 where 0.5 was, float64 in float32."""
         (dtype, shape), given = self._kinds[key], value.dtype
         if value.shape[1:] != shape or (given != dtype and self._forms[key] is not None):
             return False
-        part = value[rows.start : rows.stop]
         if given != dtype:
             common = np.promote_types(dtype, given)
             if common not in (dtype, given):
                 return False
             if common != dtype:
                 self._widen(key, common, shape)
-        elif isinstance(part, IndexedColumn) and type(where) is slice:
-            part.source.take(part.index, 0, self._arrays[key][where])
+        elif isinstance(value, IndexedColumn) and type(where) is slice:
+            value.source.take(value.index, 0, self._arrays[key][where])
             return True
-        self._arrays[key][where] = part.gathered() if isinstance(part, IndexedColumn) else part
+        self._arrays[key][where] = gathered(value)
         return True
 
     def _widen(self, key: Key, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -153,13 +151,18 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ out
 
-    def take(self, index: np.ndarray, more: MoreColumns | None) -> Arrays:
+    def take(self, index: np.ndarray, more: MoreColumns | None) -> Columns:
         """Gather rows into fresh memory, with ``more`` columns.
 
         Raises:
             IndexError: A slot that there is not.
         """
-        return Arrays({key: take(index, 0) for key, take in self._takes}, self._forms, more)
+        found: dict[Any, Tree] = {}
+        for key, take, form in self._takes:
+            array = take(index, 0)
+            is_plain = type(form) is _DTYPE and form is not _BFLOAT16
+            found[key] = _from_numpy(array) if is_plain else shown(array, form)
+        return Columns.trusted(nested(found) if self._is_nested else found, len(index), more)
 
     # ------------------------------------------------------------------ state
 
@@ -169,24 +172,26 @@ class ColumnStore:
         dtypes = [dtype for dtype, _ in self._kinds.values()]
         return all(dtype.kind in "biuf" and dtype.itemsize <= 8 for dtype in dtypes)
 
-    def rows(self, slots: np.ndarray) -> Arrays:
+    def rows(self, slots: np.ndarray) -> Columns:
         """A copy of rows, but for frames: of these, indices into those that are stored."""
         leaves: dict[Key, StoredLeaf] = {k: a.take(slots, 0) for k, a in self._arrays.items()}
         for pair, key, later in self._pairs:
             leaves[key], leaves[later] = pair.indexed(slots)
-        return Arrays({key: leaves[key] for key in self._forms}, self._forms)
+        stored = {key: (leaves[key], form) for key, form in self._forms.items()}
+        return Columns(shown_columns(stored))
 
 
-def _following(arrays: Arrays) -> dict[Key, Key]:
+def _following(columns: Stored) -> dict[Key, Key]:
     """Big observations, and for each the next one, if that is of the same kind."""
-    kinds = {key: (_kind(leaf), arrays.forms[key]) for key, leaf in arrays.leaves.items()}
-    later = {key: key_of(("next_obs", *path_of(key)[1:])) for key in kinds}
-    return {
-        key: later[key]
-        for key, leaf in arrays.leaves.items()
-        if path_of(key)[0] == "obs" and _size(leaf) >= MIN_FRAME_BYTES
-        if kinds.get(later[key]) == kinds[key]
-    }
+    kinds = {key: (_kind(leaf), form) for key, (leaf, form) in columns.items()}
+    later: dict[Key, Key] = {}
+    for key, (leaf, _) in columns.items():
+        first, *rest = path_of(key)
+        following = ("next_obs", *rest) if rest else "next_obs"
+        is_big = first == "obs" and _size(leaf) >= MIN_FRAME_BYTES
+        if is_big and kinds.get(following) == kinds[key]:
+            later[key] = following
+    return later
 
 
 def _size(leaf: StoredLeaf) -> int:

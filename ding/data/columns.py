@@ -8,26 +8,26 @@ and a change that only columns or only rows knew of would be lost silently.
 import copy
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 import torch
 
 from ding.data.arrays import (
-    Arrays,
     Column,
     IdColumn,
     Index,
     IndexedColumn,
     Item,
     Leaf,
+    MoreColumns,
     Row,
-    arrays_of,
+    Stored,
     gathered,
-    joined_arrays,
-    path_of,
-    tensor_form,
+    joined_columns,
+    shown_columns,
+    stored_columns,
 )
 from ding.data.tree import tree_leaves, tree_length, tree_map, tree_take
 from ding.utils.errors import DataError
@@ -39,65 +39,67 @@ AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
 
 class _Block:
-    """Rows with one life: arrays or columns first, dicts once a row was asked for.
+    """Rows with one life: columns first, dicts once a row was asked for.
 
     Slices and copies of a container share its block, so that a row reached through one of them is
     the same object as through any other, as it would be with plain lists.
+
+    Args:
+        columns: By name, with the same length; None for rows.
+        more: Makes further columns, which come at the end.
+        is_gathered: Whether none of the columns is an index.
     """
 
-    __slots__ = ("_arrays", "_columns", "_lock", "length", "rows")
+    __slots__ = ("_columns", "_is_gathered", "_lock", "_more", "length", "rows")
 
     def __init__(
-        self, columns: dict[str, Column] | None, arrays: Arrays | None, length: int
+        self,
+        columns: dict[str, Tree] | None,
+        length: int,
+        more: MoreColumns | None = None,
+        is_gathered: bool = False,
     ) -> None:
         self._columns = columns
-        self._arrays = arrays
+        self._is_gathered = is_gathered
+        self._more = more
         self.length = length
         self.rows: list[Row] | None = None
         # A thread may come twice: what it allocates may have garbage collected that reads this.
         self._lock = threading.RLock()
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether no reader has got columns or rows."""
-        return self._columns is None and self.rows is None
+    def raw_columns(self) -> dict[str, Tree] | None:
+        """The columns, some of them perhaps indices; None once they are rows."""
+        if self._more is not None:
+            with self._lock:
+                if self._columns is not None and (more := self._more) is not None:
+                    self._columns, self._more = {**self._columns, **more()}, None
+        return self._columns
 
     def columns(self) -> dict[str, Column] | None:
         """What readers get, and may write into; None once they are rows."""
-        if self._columns is None and self.rows is None:
+        columns = self.raw_columns()
+        if columns is not None and not self._is_gathered:
             with self._lock:
-                if self._columns is None and self._arrays is not None:
-                    self._arrays = self._arrays.completed()
-                    self._columns, is_shared = self._arrays.shown()
-                    if not is_shared:
-                        self._arrays = None  # readers have copies, which count from here on
-        return self._columns
-
-    def arrays(self) -> Arrays | None:
-        """The columns as they are kept; None if they cannot be, or are rows."""
-        arrays = self._arrays
-        if arrays is not None and arrays.more is None:
-            return arrays
-        with self._lock:
-            if self._arrays is not None:
-                self._arrays = self._arrays.completed()
-            elif self._columns is not None:
-                self._arrays = arrays_of(self._columns)
-            return self._arrays
+                if self._columns is not None and not self._is_gathered:
+                    if any(type(leaf) is IndexedColumn for leaf in tree_leaves(self._columns)):
+                        self._columns = tree_map(gathered, self._columns)
+                    self._is_gathered = True
+                columns = self._columns
+        return columns
 
     def apart(self) -> "_Block":
         """Another block over the same arrays."""
         with self._lock:
             if self.rows is not None:
                 raise _handed_out()
-            return _Block(self._columns, self._arrays, self.length)
+            return _Block(self._columns, self.length, self._more, self._is_gathered)
 
     def to_rows(self) -> list[Row]:
         with self._lock:
             if self.rows is None:
                 rows = _rows_of(self.columns() or {}, self.length)
                 self.rows = rows if self.rows is None else self.rows
-                self._columns = self._arrays = None
+                self._columns = self._more = None
             return self.rows
 
 
@@ -149,12 +151,7 @@ class Columns(list[Row]):
             return
         super().__init__()
         length = _common_length(columns)
-        own: dict[str, Tree] | None = dict(columns)
-        arrays = None
-        if any(type(leaf) is IndexedColumn for leaf in tree_leaves(columns)):
-            arrays = arrays_of(columns)
-            own = None if arrays else {k: tree_map(gathered, col) for k, col in columns.items()}
-        self._block, self._span = _Block(own, arrays, length), range(length)
+        self._block, self._span = _Block(dict(columns), length), range(length)
 
     @classmethod
     def _of(cls, block: _Block, span: range) -> "Columns":
@@ -163,29 +160,15 @@ class Columns(list[Row]):
         return self
 
     @classmethod
-    def trusted(cls, arrays: Arrays, length: int) -> "Columns":
-        """A container of arrays that are known to have this length."""
-        return cls._of(_Block(None, arrays, length), range(length))
+    def trusted(
+        cls, columns: dict[str, Tree], length: int, more: MoreColumns | None = None
+    ) -> "Columns":
+        """A container of columns that are known to have this length and to be no indices.
 
-    @classmethod
-    def of_arrays(cls, columns: Mapping[str, AnyColumn], tensors: Set[str]) -> "Columns":
-        """A container whose readers get tensors under these names, where arrays were given.
-
-        No tensor is made before the first reader.
-
-        Raises:
-            DataError: Columns of different lengths, or none at all; a column that is no array of
-                numbers.
+        Args:
+            more: Makes further columns when a reader first asks for any.
         """
-        arrays = arrays_of(columns)
-        if arrays is None:
-            raise DataError(f"columns {sorted(columns)} must hold numbers")
-        lengths = set(map(len, arrays.leaves.values()))
-        length = lengths.pop() if len(lengths) == 1 else _common_length(columns)
-        for key, form in arrays.forms.items():
-            if form is None and path_of(key)[0] in tensors:
-                arrays.forms[key] = tensor_form(arrays.leaves[key].dtype)
-        return cls.trusted(arrays, length)
+        return cls._of(_Block(columns, length, more, is_gathered=True), range(length))
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Item]]) -> "Columns":
@@ -207,14 +190,13 @@ class Columns(list[Row]):
             DataError: The rows of one were handed out.
         """
         batches = list(batches)
-        windows = [batch.window() for batch in batches]
         if not all(batch.is_columnar for batch in batches):
             raise _handed_out()
-        parts = [one[0].part(one[1]) for one in windows if one is not None]
-        joined = joined_arrays(parts) if len(parts) == len(batches) else None
-        if joined is None:
+        parts = [batch.stored() for batch in batches]
+        joined = joined_columns([part for part in parts if part is not None])
+        if joined is None or None in parts:
             return cls([row for batch in batches for row in batch.copied_rows()])
-        return cls.trusted(joined, sum(map(len, batches)))
+        return cls(shown_columns(joined))
 
     # ------------------------------------------------------------------ columns
 
@@ -225,15 +207,27 @@ class Columns(list[Row]):
 
     def columns_or_none(self) -> Mapping[str, Column] | None:
         """The arrays by name, only to be read; None if the data has become rows."""
-        block, span = self._block, self._span
-        columns = None if block is None else block.columns()
-        if columns is None or block is None:
-            return None
-        if len(span) == block.length and span.step == 1:
+        return None if self._block is None else self._part(self._block.columns())
+
+    def raw_columns(self) -> Mapping[str, Tree] | None:
+        """As `columns_or_none`, but columns that are indices into another array stay so."""
+        return None if self._block is None else self._part(self._block.raw_columns())
+
+    def _part(self, columns: dict[str, Tree] | None) -> dict[str, Tree] | None:
+        span = self._span
+        if columns is None or (span.step == 1 and len(span) == cast("_Block", self._block).length):
             return columns
         # Views, unless it runs backwards.
         rows = slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
-        return {name: tree_take(col, rows) for name, col in columns.items()}
+        return {
+            name: tree_take(col, rows) if isinstance(col, Mapping) else col[rows]
+            for name, col in columns.items()
+        }
+
+    def stored(self) -> Stored | None:
+        """The columns as arrays to copy; None if they have become rows, or are no numbers."""
+        columns = self.raw_columns()
+        return None if columns is None else stored_columns(columns)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -242,26 +236,12 @@ class Columns(list[Row]):
         Raises:
             DataError: The data has become rows.
         """
-        columns = self.columns_or_none()
+        return dict(self._known(self.columns_or_none()))
+
+    def _known(self, columns: Mapping[str, Tree] | None) -> Mapping[str, Tree]:
         if columns is None:
             raise _handed_out()
-        return dict(columns)
-
-    def window(self) -> tuple[Arrays, range] | None:
-        """Arrays, and which rows of them these are, in steps of one.
-
-        For copying: a slice needs no views for that, and columns that are indices into another
-        array stay so.
-
-        Returns:
-            ``None`` if the data has become rows, or a column cannot be an array of numbers.
-        """
-        block, span = self._block, self._span
-        if span.step != 1:
-            columns = self.columns_or_none()
-            return None if columns is None else Columns(columns).window()
-        arrays = None if block is None else block.arrays()
-        return None if arrays is None else (arrays, span)
+        return columns
 
     def apart(self) -> "Columns":
         """The same rows in a separate container over the same arrays.
@@ -286,11 +266,12 @@ class Columns(list[Row]):
     def take(self, index: Index) -> "Columns":
         """Gather rows by an integer array, a boolean mask or a slice; the result is a copy."""
         rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)].copy()
-        return Columns({name: tree_take(col, rows) for name, col in self.columns.items()})
+        columns = self._known(self.raw_columns())
+        return Columns({name: tree_take(col, rows) for name, col in columns.items()})
 
     def with_columns(self, **columns: Column) -> "Columns":
         """A container with further or replaced columns; the others are shared."""
-        return Columns({**self.columns, **columns})
+        return Columns({**self._known(self.raw_columns()), **columns})
 
     def map_columns(
         self, fn: Callable[[np.ndarray | torch.Tensor], np.ndarray | torch.Tensor]
@@ -308,13 +289,15 @@ class Columns(list[Row]):
         One float64 per row, which is a Python number in the rows, becomes float32, as when rows
         are collated.
         """
-        block = self._block
-        if block is not None and block.is_unread and len(self) == block.length:
-            arrays = block.arrays()
-            tensors = None if arrays is None else arrays.collated()
-            if tensors is not None:
-                return tensors
-        return {name: tree_map(_as_tensor, col) for name, col in self.columns.items()}
+        found: dict[str, Column] = {}
+        for name, col in self._known(self.columns_or_none()).items():
+            # Looked at here first: that halves the calls for a batch.
+            if type(col) is torch.Tensor:
+                found[name] = col
+            else:
+                is_array = type(col) is np.ndarray
+                found[name] = _as_tensor(col) if is_array else tree_map(_as_tensor, col)
+        return found
 
     # ------------------------------------------------------------------ sequence
 

@@ -113,21 +113,19 @@ class Ring:
         self._head = end % self.capacity
 
     def _write_columns(self, where: slice | np.ndarray, rows: Items) -> bool:
-        window = None
-        if isinstance(rows, Columns):
-            window = rows.window()
-        elif len(rows) == 1 and self._store is not None and type(rows[0]) is dict:
-            slot = where.start if isinstance(where, slice) else int(where[0])
-            if self._store.write_row(slot, rows[0]):
-                return True
-        if window is None:
+        batch = rows if isinstance(rows, Columns) and rows.is_columnar else None
+        if batch is None:
+            if len(rows) == 1 and self._store is not None and type(row := rows[0]) is dict:
+                slot = where.start if isinstance(where, slice) else int(where[0])
+                if self._store.write_row(slot, row):
+                    return True
             batch = as_columns(rows)
-            window = None if batch is None else batch.window()
-        if window is None:
+        columns = None if batch is None else batch.stored()
+        if columns is None:
             return False
         if self._store is None:
-            self._store = ColumnStore(self.capacity, window[0], self._memmap_path)
-        return self._store.write(where, *window)
+            self._store = ColumnStore(self.capacity, columns, self._memmap_path)
+        return self._store.write(where, columns)
 
     def _write_objects(self, slots: Slots, rows: Sequence[Item]) -> None:
         if self._objects is None:
@@ -195,7 +193,7 @@ class Ring:
         if self._objects is None:
             if self._store is None:
                 return []
-            return Columns.trusted(self._store.take(slots, facts), len(slots))
+            return self._store.take(slots, facts)
         items = self._take_objects(slots)
         if facts is not None:
             for item, more in zip(items, Columns(facts())):
@@ -295,11 +293,10 @@ class Ring:
             at = np.searchsorted(numbers, written)
             at[at == len(numbers)] = 0
             rows = np.flatnonzero(numbers[at] == written) if len(numbers) else np.arange(0)
-            window = columns.window()
-            if window is None or len(written) != len(columns):
+            if len(written) != len(columns):
                 raise DataError(f"{len(written)} rows are numbered, {len(columns)} are stored")
             if 0 < len(rows) < len(columns):
-                columns = Columns.trusted(window[0].picked(rows), len(rows))
+                columns = columns.take(rows)
             if len(rows):
                 self._write_columns(slots[at[rows]], columns)
             found += len(rows)
@@ -311,7 +308,7 @@ class Ring:
 
 def _tensors(store: ColumnStore, slots: np.ndarray) -> tuple[dict[str, Leaf], ChunkFacts]:
     """Rows in the form that chunks have in files."""
-    return chunk_tensors(Columns.trusted(store.rows(slots), len(slots)))
+    return chunk_tensors(store.rows(slots))
 
 
 def _detached(item: Item) -> Item:

@@ -20,7 +20,7 @@ from hypothesis import given, strategies as st
 from torch.utils.data import DataLoader, default_collate
 
 from ding.data import Columns, IdColumn, as_columns
-from ding.data.arrays import Arrays, IndexedColumn
+from ding.data.arrays import IndexedColumn, as_tensors
 from ding.data.ring import Ring
 from ding.utils.errors import DataError
 from tests.data.rings import push
@@ -89,26 +89,6 @@ class TestAsRows:
         assert both[0]["mark"]
         assert len(both) == 5
 
-    def test_shuffle_sort_pop_append(self):
-        data = make(6)
-        random.Random(0).shuffle(data)
-        data.sort(key=lambda row: row["action"].item())
-        assert [row["action"].item() for row in data] == list(range(6))
-        assert data.pop()["action"].item() == 5
-        data.append({"action": 9})
-        assert len(data) == 6
-        assert data[-1] == {"action": 9}
-
-    def test_mixes_with_plain_lists(self):
-        assert len([{"a": 1}, *make(2)]) == 3
-        assert type([{"a": 1}] + make(2)) is list  # noqa: RUF005
-        assert len(make(2) + [{"a": 1}]) == 3  # noqa: RUF005
-        assert len(sum([make(2), make(3)], [])) == 5  # noqa: RUF017
-        target = []
-        target.extend(make(2))
-        target += make(2)
-        assert len(target) == 4
-
     def test_adding_to_a_list_in_place_reaches_all_who_hold_it(self):
         held = target = []
         target += make(2)
@@ -121,11 +101,6 @@ class TestAsRows:
         data, plain = make(7), list(range(7))
         got = [row["action"].item() for row in data[first][second]]
         assert got == plain[first][second]
-
-    @given(st.slices(9))
-    def test_slices_of_sums_agree_with_lists(self, index):
-        data = Columns.concat([make(4), make(5)])
-        assert [r["action"].item() for r in data[index]] == [0, 1, 2, 3, 0, 1, 2, 3, 4][index]
 
 
 class TestAsColumns:
@@ -379,33 +354,24 @@ def test_numbers_of_rows_collate_to_float32():
     assert cols["n"].dtype is torch.int64
 
 
-class TestTensorsForReaders:
-    def container(self):
-        frames = np.arange(6, dtype=np.float32)
-        columns = {
-            "obs": IndexedColumn(frames, np.array([0, 1, 2])),
-            "state": {"mask": np.array([1, 0, 1], np.int8)},
-            "done": np.array([False, False, True]),
-        }
-        return Columns.of_arrays(columns, {"obs", "state"})
+def test_what_a_reader_wrote_is_stored():
+    frames = torch.arange(6.0)
+    container = Columns({"obs": IndexedColumn(frames, np.array([0, 1, 2]))})
+    assert container.stored() is not None
+    container.columns["obs"][:] = 7
+    ring = Ring(3)
+    push(ring, container)
+    assert [float(row["obs"]) for row in ring.take(np.arange(3))] == [7, 7, 7]
+    assert frames.tolist() == [0, 1, 2, 3, 4, 5]
 
-    def test_they_are_made_of_arrays_under_the_given_names(self):
-        columns = self.container().columns
-        assert torch.equal(columns["obs"], torch.tensor([0.0, 1.0, 2.0]))
-        assert columns["state"]["mask"].dtype is torch.int8
-        assert isinstance(columns["done"], np.ndarray)
 
-    def test_what_a_reader_wrote_is_stored(self):
-        container = self.container()
-        assert container.window() is not None
-        container.columns["obs"][:] = 7
-        ring = Ring(3)
-        push(ring, container)
-        assert [float(row["obs"]) for row in ring.take(np.arange(3))] == [7, 7, 7]
-
-    def test_only_numbers_have_arrays(self):
-        with pytest.raises(DataError, match="numbers"):
-            Columns.of_arrays({"x": np.array([None, 1])}, set())
+def test_only_numbers_become_tensors():
+    frames = IndexedColumn(np.arange(3.0), np.array([0, 2]))
+    tensors = as_tensors({"obs": frames, "mask": np.array([1, 0], np.int8)})
+    assert tensors["obs"].gathered().tolist() == [0, 2]
+    assert tensors["mask"].dtype is torch.int8
+    with pytest.raises(DataError, match="numbers"):
+        as_tensors(np.array([None, 1]))
 
 
 def test_garbage_that_reads_columns_while_others_are_read():
@@ -420,11 +386,10 @@ def test_garbage_that_reads_columns_while_others_are_read():
 
     Reader()
 
-    class Collecting(Arrays):
-        def shown(self):
-            gc.collect()
-            return super().shown()
+    def more():
+        gc.collect()
+        return {"z": np.arange(2)}
 
-    arrays = Collecting({"y": np.arange(2)}, {"y": None})
-    assert len(Columns.trusted(arrays, 2).columns["y"]) == 2
+    columns = Columns.trusted({"y": np.arange(2)}, 2, more).columns
+    assert [len(column) for column in columns.values()] == [2, 2]
     assert seen == [5]

@@ -110,6 +110,6 @@ def test_big_observations_of_joined_containers_are_kept_once():
     frames = frames_of((4, 16, 16), np.asarray)
     columns = {"obs": IndexedColumn(frames, AT), "next_obs": IndexedColumn(frames, FOLLOWING)}
     joined = Columns.concat([Columns(columns)[3:], Columns(columns)])
-    obs, next_obs = joined.window()[0].leaves.values()
+    obs, next_obs = joined.raw_columns().values()
     assert obs.source is next_obs.source
     assert len(obs.source) == 3 + 7

@@ -129,19 +129,15 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         batch = data if isinstance(data, Columns) else None
         if batch is None and self._ring.is_columnar:
             batch = as_columns(data)
-        window = None if batch is None else batch.window()
-        if batch is None or window is None:
+        columns = None if batch is None else batch.raw_columns()
+        if batch is None or columns is None:
             self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
-        arrays, rows = window
-        given = arrays.leaves.get("collect_iter")
-        part = None if given is None else gathered(given[rows.start : rows.stop])
-        iters = np.full(len(rows), -1) if part is None else as_iters(part)
+        iters = as_iters(gathered(columns.get("collect_iter", np.full(len(batch), -1))))
         priorities = None
-        if not _OWN.isdisjoint(arrays.leaves):
-            columns = batch.columns
+        if not _OWN.isdisjoint(columns):
             if "priority" in columns:
-                priorities = checked_priorities(columns["priority"], len(batch))
+                priorities = checked_priorities(gathered(columns["priority"]), len(batch))
             batch = Columns({name: col for name, col in columns.items() if name not in _OWN})
         self._store(batch, priorities, iters)
 

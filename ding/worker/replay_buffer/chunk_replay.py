@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.arrays import Arrays, State, path_of
+from ding.data.arrays import State
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.ring_buffer import RingBuffer, taken
 from ding.data.columns import Columns
@@ -315,11 +315,7 @@ def _with_columns(samples: Columns, facts: Mapping[str, np.ndarray]) -> Columns:
 
     Frames that rows share stay shared, if they can: the buffer stores each of them once.
     """
-    if (window := samples.window()) is None:
-        new = {name: np.asarray(f) for name, f in facts.items() if name not in samples.columns}
-        return samples.with_columns(**new) if new else samples
-    arrays = window[0].part(window[1])
-    leaves, forms = {**arrays.leaves}, {**arrays.forms}
-    for name in sorted(facts.keys() - {path_of(key)[0] for key in leaves}):
-        leaves[name], forms[name] = np.asarray(facts[name]), None
-    return Columns.trusted(Arrays(leaves, forms), len(samples))
+    known = samples.raw_columns() or {}
+    return samples.with_columns(
+        **{name: np.asarray(facts[name]) for name in sorted(facts.keys() - known.keys())}
+    )

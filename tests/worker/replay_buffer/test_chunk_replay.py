@@ -163,10 +163,10 @@ def test_frames_that_rows_share_stay_shared():
     frames, index = np.zeros((5, 3), np.uint8), np.array([0, 1, 1, 2])
     samples = Columns({"obs": IndexedColumn(frames, index)})
     chunk = with_facts(samples, ChunkReport("c", None, None, 0, {"sample_num": 4}))
-    arrays, _ = chunk.window()
-    assert isinstance(arrays.leaves["obs"], IndexedColumn)
-    assert arrays.leaves["obs"].source is frames
-    assert arrays.leaves["collect_iter"].tolist() == [-1] * 4
+    columns = chunk.raw_columns()
+    assert isinstance(columns["obs"], IndexedColumn)
+    assert columns["obs"].source is frames
+    assert columns["collect_iter"].tolist() == [-1] * 4
 
 
 def test_who_waits_for_more_goes_on_when_it_comes(store):
