@@ -161,6 +161,8 @@ RING = {
         ({"obs": np.zeros(2), "done": np.array(["a", "b"])}, "'done' holds <U1"),
         ({"obs": np.zeros(2), "action": torch.zeros(1).expand(10**9)}, "bytes, but 4 are stored"),
         ("text", "holds a str"),
+        ([], "holds an empty list, expected a list of transitions"),
+        ({"obs": 1}, "holds a dict, expected a list of transitions"),
     ],
 )
 def test_other_content_of_a_file(tmp_path, content, words):

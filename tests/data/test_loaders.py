@@ -11,13 +11,13 @@ from easydict import EasyDict
 from ding.data import create_dataset
 from ding.data.model_loader import FileModelLoader
 from ding.data.storage_loader import FileStorageLoader
-from ding.utils import DATASET_REGISTRY, save_file
+from ding.utils import DATASET_REGISTRY
 from ding.utils.data import (
     NaiveRLDataset,
     create_dataset as create_dataset_too,
     offline_data_save_type,
 )
-from ding.utils.errors import CheckpointError, ConfigError, DataError, DingError
+from ding.utils.errors import CheckpointError, ConfigError, DingError
 
 
 class TestModelLoader:
@@ -107,12 +107,6 @@ class TestDatasets:
         with pytest.raises(CheckpointError, match="pickle"):
             NaiveRLDataset("demo.pkl")
         assert len(create_dataset(self.config("demo.pkl", allow_pickle=True))) == 1
-
-    @pytest.mark.parametrize("content", [[], {"obs": 1}])
-    def test_other_files(self, content):
-        save_file("demo.pkl", content)
-        with pytest.raises(DataError, match="expected a list of transitions"):
-            NaiveRLDataset("demo.pkl")
 
     def test_mistakes(self):
         with pytest.raises(ConfigError, match=r"policy\.collect\.data_path"):

@@ -94,11 +94,6 @@ class TestFacts:
 
 
 class TestColumns:
-    def test_a_batch_of_none(self, make):
-        buffer = make()
-        buffer.push(columns(0, 8), 0)
-        assert len(buffer.sample(0, 0)) == 0
-
     def test_parts_of_which_only_the_last_rows_fit(self, make):
         buffer = make(size=4)
         buffer.push(columns(0, 3) + columns(3, 6)[:2] + columns(6, 9), 0)
