@@ -154,7 +154,7 @@ def stored_columns(columns: Mapping[str, Tree]) -> Stored | None:
             form = source.dtype
         elif isinstance(source, IdColumn):
             form = source.prefix
-        array = as_array(source)
+        array = source if type(source) is np.ndarray else as_array(source)
         if array is None or array.dtype.hasobject:
             return None
         found[key] = (array if source is leaf else IndexedColumn(array, leaf.index)), form
@@ -174,11 +174,10 @@ def joined_columns(parts: Sequence[Stored]) -> Stored | None:
     #: Columns that are indices into the same arrays, by the memory of these.
     over: dict[tuple[object, ...], list[Key]] = {}
     for key, (_, form) in parts[0].items():
-        given = [part[key][0] for part in parts]
+        given, forms = zip(*[part[key] for part in parts])
         if len({leaf.shape[1:] for leaf in given}) > 1:
             return None
-        forms = {part[key][1] for part in parts}
-        if len(forms) > 1:
+        if len(set(forms)) > 1:
             if not all(isinstance(one, torch.dtype) and one != torch.bfloat16 for one in forms):
                 return None
             form = torch.from_numpy(np.empty(0, np.result_type(*(x.dtype for x in given)))).dtype

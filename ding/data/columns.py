@@ -196,7 +196,8 @@ class Columns(list[Row]):
         joined = joined_columns([part for part in parts if part is not None])
         if joined is None or None in parts:
             return cls([row for batch in batches for row in batch.copied_rows()])
-        return cls(shown_columns(joined))
+        length = sum(map(len, batches))
+        return cls._of(_Block(shown_columns(joined), length), range(length))
 
     # ------------------------------------------------------------------ columns
 
@@ -291,12 +292,13 @@ class Columns(list[Row]):
         """
         found: dict[str, Column] = {}
         for name, col in self._known(self.columns_or_none()).items():
-            # Looked at here first: that halves the calls for a batch.
+            # Looked at here first: that takes two calls less for each column of a batch.
             if type(col) is torch.Tensor:
                 found[name] = col
+            elif type(col) is np.ndarray and col.dtype != np.float64:
+                found[name] = torch.from_numpy(col)
             else:
-                is_array = type(col) is np.ndarray
-                found[name] = _as_tensor(col) if is_array else tree_map(_as_tensor, col)
+                found[name] = tree_map(_as_tensor, col)
         return found
 
     # ------------------------------------------------------------------ sequence

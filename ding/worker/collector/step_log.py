@@ -70,7 +70,11 @@ class StepLog:
         cells = self._new_cells(self._running[env_ids])
         for stored, given in zip(self._players, columns):
             for name, values in given.items():
-                _write(stored, name, cells, values)
+                # Mostly an array like those before: five calls less for each step.
+                if type(values) is np.ndarray and values.dtype == stored[name].dtype:
+                    stored[name][cells] = values
+                else:
+                    _write(stored, name, cells, values)
 
     def end(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
         """End the trajectories of environments with the step that was appended last, and with

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from gymnasium import spaces
 
 from ding.envs import BaseEnvTimestep, create_env_manager
 from ding.worker import BattleSampleSerialCollector, SampleSerialCollector
@@ -116,10 +115,3 @@ def test_an_action_of_a_player_out_of_its_space_is_refused(tmp_path):
     with pytest.raises(Exception, match="env 1 cannot take action"):
         env.step({0: [two, two], 1: [two, two + 5]})
     env.close()
-
-
-def test_random_actions_have_shape_1():
-    env = LineEnv({})
-    assert env.random_action().shape == (1,)
-    env.action_space = spaces.Box(-1, 1, (3,), np.float32)
-    assert env.random_action().shape == (3,)
