@@ -257,7 +257,7 @@ class ManagerConfig(TypedDict, total=False):
     auto_reset: bool
     """Whether an environment begins its next episode at once."""
     batch_size: Any
-    """Environments that EnvPool answers at a time."""
+    """Accepted for old configs: all answer at once."""
     env_id: Any
     """Id of the vector environment."""
     env_num: float

@@ -1,10 +1,11 @@
 """Runs the members of a vector environment: gymnasium's, EnvPool's or a user's."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
 from ding.data.tree import tree_map
 from ding.envs.env_manager import _obs_store as obs_store
@@ -12,284 +13,184 @@ from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, clos
 from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
-from ding.envs.vector_step import Actions, AnyEnv, Info, Obs
+from ding.envs.vector_step import Actions, Info, Obs
 from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
 from ding.utils.types import Config, Settings, State, Tree
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
-
-
-class Answers(NamedTuple):
-    """What members `ids` answered, ``[n]`` each; all arrays may be memory that the library reuses.
-
-    ``infos`` are as gymnasium's vector environments give them: by name, values of all members.
-    """
-
-    ids: np.ndarray
-    obs: Obs
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    infos: Info
-
-
 Result = TypeVar("Result")
 
 
-class VectorLibrary:
-    """A vector environment whose members start their next episodes by themselves.
+def autoreset_mode(venv: VectorEnv) -> str:
+    """How a vector environment starts a member's next episode, as gymnasium names it.
 
-    Attributes:
-        batch_size: How many of the members answer at once.
-        observation_space, action_space: Of one member.
-        resets_at_once: Whether the observation of an episode's last step is the next one's first,
-            and ``infos["final_obs"]`` has the last; otherwise the step after it only resets.
+    ``NEXT_STEP``, gymnasium's first convention: by itself in the step after, whose action and
+    reward mean nothing. ``SAME_STEP``: at once; the last observation is in the infos.
     """
-
-    resets_at_once = False
-
-    def __init__(self, library: AnyEnv, env_num: int, batch_size: int) -> None:
-        self.library, self.env_num, self.batch_size = library, env_num, batch_size
-        self.observation_space, self.action_space = library.observation_space, library.action_space
-
-    def reset(self, options: Config) -> None:
-        """Begin an episode in all members; `receive` gives their first observations."""
-        raise NotImplementedError
-
-    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
-        """Give members (int64 ``[n]``) their actions, ``[n, *action_shape]``."""
-        raise NotImplementedError
-
-    def receive(self) -> Answers:
-        """Wait for a batch of answers."""
-        raise NotImplementedError
-
-    def seed(self, seeds: Mapping[int, Seed]) -> None:
-        """Seeds that the next reset takes; by default, it is seeded when it is made."""
-
-    def state_dict(self) -> State:
-        return {}
-
-    def load_state_dict(self, state: Settings) -> None:
-        """By default, its random numbers cannot be set."""
-
-    def image(self, env_id: int) -> np.ndarray:
-        raise EnvError(f"{self} shows no pictures of single environments", env_id)
-
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
-        return False, None
-
-    def close(self) -> None:
-        if hasattr(self.library, "close"):
-            self.library.close()
-
-    def __str__(self) -> str:
-        return f"the vector env {self.library!r}"
+    mode = (venv.metadata or {}).get("autoreset_mode")
+    return mode if isinstance(mode, str) else getattr(mode, "name", "NEXT_STEP")
 
 
 class VectorRunner(EnvRunner):
-    """Sends actions to a vector environment, and takes those answers that count.
+    """Steps all members of a vector environment at once, those without an action idly.
 
-    Members answer in whole batches: where the caller's actions do not fill one, others are stepped,
-    of which nothing is reported. Everything that a library returns is copied. Timeouts are for all
-    members together.
+    Nothing is reported of members that were stepped without an action, or that only began their
+    next episode. Everything that the library returns is copied, as it may reuse its memory.
+    Timeouts are for all members together.
     """
 
-    waits_for_all = False
     steps_all = True
 
-    def __init__(self, library: VectorLibrary, settings: GroupSettings) -> None:
-        env_num, space = library.env_num, library.action_space
+    def __init__(self, venv: VectorEnv, settings: GroupSettings, seeds: Mapping[int, Seed]) -> None:
+        env_num, space = venv.num_envs, venv.single_action_space
         self.states = dict.fromkeys(range(env_num), EnvState.VOID)
-        self._library, self._settings = library, settings
-        #: For those that are stepped to fill a batch, or only reset.
-        self._idle_action = getattr(space, "start", 0)
+        self._venv, self._settings = venv, settings
+        self._resets_at_once = autoreset_mode(venv) == "SAME_STEP"
+        idle = getattr(space, "start", 0)
         if isinstance(space, spaces.Box):
-            self._idle_action = np.clip(0, space.low, space.high)
-        self._actions = np.zeros((env_num, *space.shape), space.dtype)
+            idle = np.clip(0, space.low, space.high)
+        self._idle_actions = np.zeros((env_num, *(space.shape or ())), space.dtype) + idle
         self._episode_count = np.zeros(env_num, np.int64)
         self._returns = np.zeros(env_num, np.float64)
-        # The next answer of one that begins is a first observation, that of one that was not asked
-        # fills a batch. What is not sent goes with the next batch.
-        flags = np.zeros((5, env_num), bool)
-        self._plays, self._busy, self._unsent, self._begins, self._unasked = flags
+        #: Whose next step only resets them.
+        self._begins = np.zeros(env_num, bool)
+        self._seed: int | None = None  # of the next reset
+        self._take_seed(seeds)
 
     # ---- life and requests -----------------------------------------------------------------------
 
     def start(self) -> dict[str, FoundSpace]:
         names = ("observation_space", "action_space")
-        return {name: getattr(self._library, name) for name in names}
+        return {name: getattr(self._venv, f"single_{name}") for name in names}
 
     def stop(self, wait: bool) -> None:
-        close_quietly(self._library, "vector")
+        close_quietly(self._venv, "vector")
 
     def state_dict(self) -> State:
-        return {"envs": [], **self._library.state_dict()}
+        return {"envs": [], "native": self._venv.np_random.bit_generator.state}
 
     def load_state_dict(self, state: Settings) -> None:
-        self._library.load_state_dict(state)
+        if "native" in state:
+            self._seed = None
+            self._venv.np_random.bit_generator.state = state["native"]
+
+    def _take_seed(self, seeds: Mapping[int, Seed]) -> None:
+        if 0 in seeds:
+            self._seed = seeds[0][0]
+            self._venv.single_action_space.seed(self._seed)
 
     def ask_all(self, method: str, *args: Answer) -> list[Answer]:
-        """Of what groups are asked, a library takes seeds alone."""
+        """Of what groups are asked, a vector environment takes seeds alone."""
         if method == "seed":
-            self._library.seed(*args)
+            self._take_seed(*args)
         return []
 
     def ask(self, method: str, env_id: int, *args: Answer) -> Answer:
         if method == "random_action":
-            return self._library.action_space.sample()
-        if method == "image":
-            return self._library.image(env_id)
+            return self._venv.single_action_space.sample()
+        if method == "image" and self._venv.render_mode is not None:
+            pictures: Tree = self._venv.render()
+            return pictures[env_id]
         if method == "attribute":
-            return self._library.attribute(env_id, args[0])
+            values: Tree = getattr(self._venv.unwrapped, args[0], None)
+            return (True, values[env_id]) if np.ndim(values) else (False, None)
         what = args[0] if args else method
         raise EnvError(f"{what} cannot be asked of single members of a vector env", env_id)
 
-    @property
-    def in_flight(self) -> Sequence[int]:
-        return self._busy.nonzero()[0].tolist()
-
     def ready(self) -> list[int]:
-        return (self._plays & ~self._busy).nonzero()[0].tolist()
+        return [env_id for env_id in super().ready() if not self._begins[env_id]]
 
     # ---- resets and steps ------------------------------------------------------------------------
 
     def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
-        env_num = len(self.states)
-        if len(params) < env_num:
+        if len(params) < len(self.states):
             raise EnvError(
                 f"env {min(params)} cannot be reset alone: a vector env resets all of its members "
                 "or none; reset() all, or use a manager of single environments"
             )
-        self._episode_count *= 0 if recount else self._plays
-        while self._busy.any():
-            self._receive()
-        options = next((param for param in params.values() if param), None)
-        self._guarded("reset", self._library.reset, dict(options or {}))
-        self._returns[:], self._unasked[:] = 0, False
-        self._plays[:], self._busy[:], self._begins[:] = True, True, True
+        for env_id, state in self.states.items():
+            if recount or state == EnvState.DONE:
+                self._episode_count[env_id] = 0
+        options = next((dict(param) for param in params.values() if param), {})
+        obs, _ = self._guarded("reset", self._venv.reset, seed=self._seed, options=options)
+        self._seed = None
+        self._returns[:], self._begins[:] = 0, False
         self.states.update(dict.fromkeys(self.states, EnvState.RUN))
-        step = GroupStep()
-        # Those that do not fill a batch begin with a later one: nothing is stepped to fill it.
-        for _ in range(env_num // self._library.batch_size):
-            self._answers(step.first)
-        return step
+        return GroupStep(first={env_id: _first(obs, env_id) for env_id in self.states})
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
-        first: dict[int, Obs] = {}
-        self._send(np.array(ids, np.int64), actions)
-        step = self._answers(first, ids, rows)
-        # Where only first observations came, callers have something to act on: stepping on here
-        # would take others' first steps for them.
-        while not step.ids and not self.ready():
-            step = self._answers(first, (), rows)
-        while self._plays.any() and self._begins[self._plays].all():
-            self._answers(first)  # to mere resets, which ask nothing of the caller
-        step.first = first
+        asked, given = list(ids), self._idle_actions.copy()
+        given[asked] = np.reshape(actions, given[asked].shape)
+        step = self._step_members(given, asked, rows)
+        # Where all of them would only be reset, the caller has nothing to act on.
+        while (playing := super().ready()) and self._begins[playing].all():
+            step.first.update(self._step_members(self._idle_actions.copy(), []).first)
         return step
 
-    def _send(self, ids: np.ndarray, actions: Actions | None = None) -> None:
-        """Have actions, or idle ones, sent with the next batch."""
-        self._busy[ids], self._unsent[ids] = True, True
-        shape = self._actions[ids].shape
-        self._actions[ids] = self._idle_action if actions is None else np.reshape(actions, shape)
-
-    def _receive(self) -> Answers:
-        """The next batch of answers; if too few are under way, others are stepped to fill it."""
-        lacking = self._library.batch_size - np.count_nonzero(self._busy)
-        if lacking > 0:
-            others = (~self._busy).nonzero()[0]
-            # First those that have played their episodes.
-            others = others[np.argsort(self._plays[others], kind="stable")][:lacking]
-            self._unasked[others] = True
-            self._send(others)
-        unsent = self._unsent.nonzero()[0]
-        if len(unsent):
-            self._guarded("step", self._library.send, self._actions[unsent], unsent)
-            self._unsent[:] = False
-        answers = self._guarded("step", self._library.receive)
-        ids = np.array(answers.ids, np.int64)
-        self._busy[ids] = False
-        flags = np.array(answers.terminated, bool), np.array(answers.truncated, bool)
-        reward = np.array(answers.reward, np.float32)
-        return Answers(ids, answers.obs, reward, *flags, answers.infos)
-
-    def _answers(
-        self, first: dict[int, Obs], asked: Sequence[int] = (), rows: bool = False
-    ) -> GroupStep:
-        """What some answer to actions; those whose episode has ended begin the next one.
-
-        Args:
-            first: Takes the observations of those that begin, or that were not asked.
-            asked: The answers' order, if all members answer at once.
-            rows: As for `step`.
-        """
-        ids, obs, reward, terminated, truncated, infos = self._receive()
-        began, unasked = self._begins[ids], self._unasked[ids]
+    def _step_members(self, actions: np.ndarray, asked: list[int], rows: bool = False) -> GroupStep:
+        """Step all members, and report those that were `asked` to, in their order."""
+        obs, reward, *flags, infos = self._guarded("step", self._venv.step, actions)
+        reward = np.array(reward, np.float32)
+        terminated, truncated = (np.array(flag, bool) for flag in flags)
+        began = self._begins
         ended = (terminated | truncated) & ~began
-        begins, unreported = ended, began | unasked  # the next step only resets them
-        if self._library.resets_at_once and ended.any():
-            begins, unreported = np.zeros_like(ended), unreported | ended
-        for position in unreported.nonzero()[0].tolist():
-            env_id = int(ids[position])
-            first[env_id] = obs_store.column_row(obs, position)
-            if began[position] and obs_store.holds_nan(first[env_id]):
-                message = f"env {env_id} gave an observation with NaN at its reset"
-                raise EnvDataError(message, env_id)
-        positions = (~(began | unasked)).nonzero()[0]
-        if asked and len(ids) == len(self.states):
-            positions = np.argsort(ids)[list(asked)]
-        own = ids[positions]
-        self._returns[ids[unasked]] = 0
-        self._returns[own] += reward[positions]
-        rewards = list(reward[positions, None]) if rows else reward[positions]
-        step = GroupStep(own.tolist(), obs_store.take_rows(obs, positions), rewards)
-        step.infos = [_member(infos, at) if rows else {} for at in positions.tolist()]
-        if ended[positions].any():
-            self._end_episodes(step, positions, ended, terminated, infos)
-        self._begins[ids], self._unasked[ids] = begins, False
-        if begins.any():
-            self._send(ids[self._plays[ids] & begins])
+        self._begins = np.zeros_like(ended) if self._resets_at_once else ended
+        is_unasked, own = np.ones_like(ended), reward[asked]
+        is_unasked[asked] = False
+        self._returns[is_unasked] = 0
+        self._returns[asked] += own
+        step = GroupStep(
+            asked, obs_store.take_rows(obs, asked), list(own[:, None]) if rows else own
+        )
+        step.infos = [_member(infos, env_id) if rows else {} for env_id in asked]
+        for env_id in (is_unasked | (ended & self._resets_at_once)).nonzero()[0].tolist():
+            copied = _first if began[env_id] else obs_store.column_row
+            step.first[env_id] = copied(obs, env_id)
+        for row in ended[asked].nonzero()[0].tolist():
+            self._end_episode(step, row, bool(terminated[asked[row]]), infos)
         return step
 
-    def _end_episodes(
-        self,
-        step: GroupStep,
-        positions: np.ndarray,
-        ended: np.ndarray,
-        terminated: np.ndarray,
-        infos: Info,
-    ) -> None:
-        """Count the episodes that ended with `step`; their last infos and observations."""
-        finals = infos.get("final_obs", infos.get("final_observation"))
-        for row, at in enumerate(positions.tolist()):
-            if not ended[at]:
-                continue
-            env_id, end = step.ids[row], bool(terminated[at])
-            if self._library.resets_at_once:  # its row is that of the next episode already
-                last = obs_store.column_row(finals, at)
-                obs_store.put_rows(step.obs, [row], tree_map(lambda leaf: [leaf], last))
-            info = _member(infos.get("final_info", infos), at)
-            info.setdefault("eval_episode_return", float(self._returns[env_id]))
-            step.infos[row] = {**info, "truncated": not end, "terminated": end}
-            step.ended = [*step.ended, env_id]
-            self._returns[env_id] = 0
-            self._episode_count[env_id] += 1
-            if self._episode_count[env_id] >= self._settings.episode_num:
-                self.states[env_id], self._plays[env_id] = EnvState.DONE, False
+    def _end_episode(self, step: GroupStep, row: int, is_terminal: bool, infos: Info) -> None:
+        """Count an episode that ended with `step`; its last info and observation."""
+        env_id = step.ids[row]
+        if self._resets_at_once:  # its row is that of the next episode already
+            finals = infos.get("final_obs", infos.get("final_observation"))
+            last = obs_store.column_row(finals, env_id)
+            obs_store.put_rows(step.obs, [row], tree_map(lambda leaf: [leaf], last))
+        info = _member(infos.get("final_info", infos), env_id)
+        info.setdefault("eval_episode_return", float(self._returns[env_id]))
+        step.infos[row] = {**info, "truncated": not is_terminal, "terminated": is_terminal}
+        step.ended = [*step.ended, env_id]
+        self._returns[env_id] = 0
+        self._episode_count[env_id] += 1
+        if self._episode_count[env_id] >= self._settings.episode_num:
+            self.states[env_id] = EnvState.DONE
 
-    def _guarded(self, doing: str, call: Callable[..., Result], *args: object) -> Result:
+    def _guarded(
+        self, doing: str, call: Callable[..., Result], *args: object, **kwargs: object
+    ) -> Result:
         limit = getattr(self._settings, f"{doing}_timeout")
         try:
-            return timeout_wrapper(call, limit)(*args)
+            return timeout_wrapper(call, limit)(*args, **kwargs)
         except DingError:
             raise
         except CallTimeoutError as error:
             raise EnvTimeoutError(
-                f"{self._library} did not finish {doing}() within {doing}_timeout={limit:g} s"
+                f"the vector env {self._venv!r} did not finish {doing}() within "
+                f"{doing}_timeout={limit:g} s"
             ) from error
         except Exception as error:
-            raise EnvError(f"{self._library} failed: {type(error).__name__}: {error}") from error
+            raise EnvError(
+                f"the vector env {self._venv!r} failed: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _first(obs: Obs, env_id: int) -> Obs:
+    """A copy of the first observation of a member's episode."""
+    first = obs_store.column_row(obs, env_id)
+    if obs_store.holds_nan(first):
+        raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
+    return first
 
 
 def _member(infos: Tree, position: int) -> Info:

@@ -305,7 +305,7 @@ class BaseEnvManager(Configurable, EnvRequests):
         obs = self._observed().put(answered, step.obs, may_differ=rows)
         if step.first:
             self._take_first(step.first)
-        if not runner.waits_for_all or len(step.first) < len(step.ended):
+        if step.ended or step.first or not runner.waits_for_all:
             self._note_ready()
         env_ids = self._all_ids if all_answered else np.array(answered, np.int64)
         return vector_step(env_ids, obs, step, self._step_count, strict=not rows), step
@@ -315,7 +315,7 @@ class BaseEnvManager(Configurable, EnvRequests):
         if self._store is not None:
             self._store.put(list(first), list(first.values()), may_differ=True)
             return
-        some = next(iter(first.values()))  # members of a vector may begin with a later batch
+        some = next(iter(first.values()))  # if some alone were reset at the launch
         observations = [first.get(env_id, some) for env_id in self._all_list]
         runner = self._launched()
         # Workers cannot make room for wider numbers later.

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from easydict import EasyDict
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 
 from ding.envs.env.gymnasium_env import GymnasiumEnv
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
+from ding.envs.env_manager._vector_runner import VectorRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
-from ding.envs.vector_step import AnyEnv, EnvFn
+from ding.envs.vector_step import AnyEnv, EnvFn, Info, Obs
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.types import Config, Settings
@@ -33,15 +34,13 @@ class PoolEnvManager(BaseEnvManager):
     (pictures in [0, 1]), and actions are scaled and clipped as the type does. Wrappers of Python
     are refused.
 
-    A step returns when `batch_size` environments have answered, which need not be those that got
-    actions unless it is `env_num`; each starts its next episode by itself and sits out that step.
-    A reset returns when as many batches have answered as the environments fill.
+    All environments are stepped at once, and each starts its next episode by itself: it sits out
+    the step after its episode's end.
 
     Config keys:
         env_id: The task as EnvPool names it; ``None`` for that of `env_fn`.
         env_num: Number of environments.
-        batch_size: How many answers a step waits for; ``None`` for those of all environments, which
-            are collected in columns, and fastest where steps take equally long.
+        batch_size: Accepted for old configs: a step waits for all environments.
         kwargs: Further arguments of ``envpool.make``.
         episode_num: Episodes that each environment plays before it is done for good.
     """
@@ -64,17 +63,8 @@ class PoolEnvManager(BaseEnvManager):
         cfg = EasyDict({**self.default_config(), **cfg})
         if env_fn is not None:
             cfg.env_num = len(env_fn)
-        if cfg.batch_size is None:
-            cfg.batch_size = cfg.env_num
-        elif env_fn is not None:
-            cfg.batch_size = min(cfg.batch_size, cfg.env_num)
-        if not 1 <= cfg.batch_size <= cfg.env_num:
-            raise ConfigError(
-                f"env.manager.batch_size is {cfg.batch_size}; expected 1 to env_num = {cfg.env_num}"
-            )
         self._task = _task_of(cfg, env_fn)
-        super().__init__([partial(self._make_library, 1, 1)] * cfg.env_num, cfg)
-        self.in_lockstep = cfg.batch_size == cfg.env_num
+        super().__init__([partial(_make_pool, self._task, 1)] * cfg.env_num, cfg)
 
     def seed(
         self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
@@ -85,13 +75,8 @@ class PoolEnvManager(BaseEnvManager):
         super().seed(int(first))
 
     def _make_runner(self) -> EnvRunner:
-        cfg = self._cfg
         seed = {"seed": self._seeds[0][0]} if self._seeds else {}
-        return VectorRunner(self._make_library(cfg.env_num, cfg.batch_size, **seed), self._settings)
-
-    def _make_library(self, env_num: int, batch_size: int, **seed: int) -> "_Pool":
-        pool = _make_pool(self._task.arguments, env_num, batch_size, **seed)
-        return _Pool(pool, env_num, batch_size, self._task)
+        return VectorRunner(_make_pool(self._task, self._env_num, **seed), self._settings, {})
 
 
 class _Task(NamedTuple):
@@ -127,25 +112,34 @@ def _task_of(cfg: Settings, env_fn: Sequence[EnvFn] | None) -> _Task:
     )
 
 
-class _Pool(VectorLibrary):
-    """EnvPool's API; the step after an episode's end only resets."""
+class _Pool(VectorEnv):
+    """EnvPool as gymnasium's vector environment; the step after an episode's end only resets.
 
-    def __init__(self, library: AnyEnv, env_num: int, batch_size: int, task: _Task) -> None:
-        super().__init__(library, env_num, batch_size)
-        self._task, space = task, self.observation_space
+    Spaces are those of one member. It is seeded when it is made.
+    """
+
+    def __init__(self, pool: AnyEnv, env_num: int, task: _Task) -> None:
+        self.num_envs = env_num
+        self._pool, self._task = pool, task
+        self._own_actions, actions = pool.action_space, pool.action_space
+        space = pool.observation_space
         self._is_picture = isinstance(space, spaces.Box) and space.dtype == np.uint8
         if task.converts and isinstance(space, spaces.Box):
             low, high = space.low.astype(np.float32), space.high.astype(np.float32)
             scale = _PER_GREY if self._is_picture else np.float32(1)
-            self.observation_space = spaces.Box(low * scale, high * scale, dtype=np.float32)
-        self._own_actions = self.action_space
-        if task.scales_actions and isinstance(self._own_actions, spaces.Box):
-            self.action_space = spaces.Box(-1.0, 1.0, self._own_actions.shape, np.float32)
+            space = spaces.Box(low * scale, high * scale, dtype=np.float32)
+        if task.scales_actions and isinstance(actions, spaces.Box):
+            actions = spaces.Box(-1.0, 1.0, actions.shape, np.float32)
+        self.observation_space = self.single_observation_space = space
+        self.action_space = self.single_action_space = actions
 
-    def reset(self, options: Config) -> None:
-        self.library.async_reset()
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Config | None = None
+    ) -> tuple[Obs, Info]:
+        obs, _ = self._pool.reset()
+        return self._converted(obs), {}
 
-    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
+    def step(self, actions: np.ndarray) -> tuple[Obs, np.ndarray, np.ndarray, np.ndarray, Info]:
         space = self._own_actions
         if isinstance(space, spaces.Box):
             if self._task.scales_actions:
@@ -153,26 +147,30 @@ class _Pool(VectorLibrary):
             if self._task.clips_actions:
                 actions = actions.clip(space.low, space.high)
             actions = actions.astype(space.dtype, copy=False)
-        self.library.send(actions, ids.astype(np.int32))
-
-    def receive(self) -> Answers:
-        obs, reward, terminated, truncated, infos = self.library.recv()
+        obs, *answer, infos = self._pool.step(actions)
         others = {name: values for name, values in infos.items() if name not in _POSITIONS}
+        return self._converted(obs), *answer, others
+
+    def _converted(self, obs: Obs) -> Obs:
         if self._task.converts and isinstance(self.observation_space, spaces.Box):
             obs = obs.astype(np.float32)
             if self._is_picture:
                 obs *= _PER_GREY
-        return Answers(infos["env_id"], obs, reward, terminated, truncated, others)
+        return obs
+
+    def close_extras(self, **kwargs: object) -> None:
+        if hasattr(self._pool, "close"):
+            self._pool.close()
 
 
-def _make_pool(arguments: Config, env_num: int, batch_size: int, **seed: int) -> AnyEnv:
-    what = f"cannot make the envpool of env_id={arguments['task_id']!r}"
+def _make_pool(task: _Task, env_num: int, **seed: int) -> _Pool:
+    what = f"cannot make the envpool of env_id={task.arguments['task_id']!r}"
     try:
         make = importlib.import_module("envpool").make
     except ImportError as error:
         raise EnvError(f"{what}: {error}; pip install 'ding[envpool]'") from error
-    counts = {"num_envs": env_num, "batch_size": batch_size}
     try:
-        return make(env_type="gymnasium", **counts, **{**seed, **arguments})
+        pool = make(env_type="gymnasium", num_envs=env_num, **{**seed, **task.arguments})
     except Exception as error:
         raise EnvError(f"{what}: {type(error).__name__}: {error}") from error
+    return _Pool(pool, env_num, task)

@@ -4,27 +4,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import VectorEnv
 
 from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, fn_name
-from ding.envs.env_manager._runner import Answer, EnvRunner
-from ding.envs.env_manager._vector_runner import Answers, VectorLibrary, VectorRunner
+from ding.envs.env_manager._runner import EnvRunner
+from ding.envs.env_manager._vector_runner import VectorRunner, autoreset_mode
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
-from ding.envs.vector_step import AnyEnv, EnvFn, Obs
+from ding.envs.vector_step import AnyEnv, EnvFn
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import EnvError
-from ding.utils.types import Config, Settings, State, Tree
+from ding.utils.types import Config
 
 __all__ = ["GymVectorEnvManager"]
-
-# How a vector environment starts the next episode of a member; the names of gymnasium's modes.
-_NEXT_STEP = "NEXT_STEP"  # by itself, in the step after, whose action and reward mean nothing
-_SAME_STEP = "SAME_STEP"  # by itself, at once; the last observation is in the infos
 
 
 @ENV_MANAGER_REGISTRY.register("gym_vector")
@@ -76,7 +71,7 @@ class GymVectorEnvManager(BaseEnvManager):
         venv = None if named is None else _native_vector_env(named[0], self._env_num, named[1])
         if venv is None:
             return self._single_runner()
-        return VectorRunner(_GymnasiumVector(venv, self._seeds), self._settings)
+        return VectorRunner(venv, self._settings, self._seeds)
 
     def _single_runner(self) -> EnvRunner:
         env_fns: list[EnvFn] = [_BaseEnvFn(fn) for fn in self._env_fn]
@@ -97,65 +92,10 @@ def _native_vector_env(env_id: str, env_num: int, kwargs: Config) -> VectorEnv |
         venv = gymnasium.make_vec(env_id, env_num, "vector_entry_point", **kwargs)
     except Exception as error:
         raise EnvError(f"cannot make the vector env {env_id!r}: {error}") from error
-    if _autoreset_mode(venv) not in (_NEXT_STEP, _SAME_STEP):
+    if autoreset_mode(venv) not in ("NEXT_STEP", "SAME_STEP"):
         venv.close()
         return None
     return venv
-
-
-def _autoreset_mode(venv: VectorEnv) -> str:
-    """How members are reset; without a mode it is gymnasium's first convention."""
-    mode = (venv.metadata or {}).get("autoreset_mode")
-    return mode if isinstance(mode, str) else getattr(mode, "name", _NEXT_STEP)
-
-
-class _GymnasiumVector(VectorLibrary):
-    """A vector environment of gymnasium's API; all members answer at once."""
-
-    def __init__(self, venv: VectorEnv, seeds: Mapping[int, Seed]) -> None:
-        super().__init__(venv, venv.num_envs, venv.num_envs)
-        self.observation_space = venv.single_observation_space
-        self.action_space = venv.single_action_space
-        self.resets_at_once = _autoreset_mode(venv) == _SAME_STEP
-        self._ids = np.arange(self.env_num)
-        self._first: Obs = None  # observations that a reset gave
-        self._actions: np.ndarray
-        self._seed: int | None = None  # of the next reset
-        self.seed(seeds)
-
-    def seed(self, seeds: Mapping[int, Seed]) -> None:
-        if 0 in seeds:
-            self._seed = seeds[0][0]
-            self.action_space.seed(self._seed)
-
-    def reset(self, options: Config) -> None:
-        self._first, _ = self.library.reset(seed=self._seed, options=options)
-        self._seed = None
-
-    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
-        self._actions = actions
-
-    def receive(self) -> Answers:
-        if self._first is not None:
-            first, self._first = self._first, None
-            nothing = np.zeros(self.env_num)
-            return Answers(self._ids, first, nothing, nothing, nothing, {})
-        return Answers(self._ids, *self.library.step(self._actions))
-
-    def image(self, env_id: int) -> np.ndarray:
-        return self.library.render()[env_id]
-
-    def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
-        values: Tree = getattr(self.library.unwrapped, name, None)
-        return (True, values[env_id]) if np.ndim(values) else (False, None)
-
-    def state_dict(self) -> State:
-        return {"native": self.library.np_random.bit_generator.state}
-
-    def load_state_dict(self, state: Settings) -> None:
-        if "native" in state:
-            self._seed = None
-            self.library.np_random.bit_generator.state = state["native"]
 
 
 class _BaseEnvFn:

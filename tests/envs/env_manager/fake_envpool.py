@@ -1,7 +1,6 @@
 """The part of envpool that its manager uses, over gymnasium environments, with reused arrays."""
 
 import types
-from collections import deque
 
 import gymnasium
 import numpy as np
@@ -45,74 +44,60 @@ TASKS = {
 
 
 class FakePool:
-    """Steps those that it is sent actions for; a step after an episode's end only resets.
+    """Steps all members at once; a step after an episode's end only resets.
 
-    Answers come in batches of `batch_size`. All arrays of a batch are those of the one before,
-    which is what a library may do that keeps its memory.
+    All arrays are those of the step before, which is what a library may do that keeps its memory.
     """
 
-    def __init__(self, task_id, env_type, num_envs, batch_size, seed=None, **kwargs):
+    def __init__(self, task_id, env_type, num_envs, seed=None, **kwargs):
         assert env_type == "gymnasium"
         make = TASKS.get(task_id, lambda i: gymnasium.make(task_id, **kwargs))
         self.envs = [make(i) for i in range(num_envs)]
-        self.batch, self.seed = batch_size, seed
+        self.seed = seed
         self.observation_space = self.envs[0].observation_space
         self.action_space = self.envs[0].action_space
-        self.answers = deque()
+        self.ended = [False] * num_envs
         self.arrays = None
-        self.rng = np.random.default_rng(seed)
         self.closed = False
 
-    def async_reset(self):
-        self.ended = [False] * len(self.envs)
-        self.answers.clear()
-        for i in range(len(self.envs)):
-            self._reset(i, None if self.seed is None else self.seed + i)
+    def reset(self):
+        seeds = [None if self.seed is None else self.seed + i for i in range(len(self.envs))]
+        answers = [self._first(i, seed) for i, seed in enumerate(seeds)]
+        obs, *_, infos = self._columns(answers)
+        return obs, infos
 
-    def send(self, actions, ids):
-        assert len(actions) == len(ids)
+    def step(self, actions):
+        assert len(actions) == len(self.envs)
         assert actions.dtype == self.action_space.dtype
-        assert ids.dtype == np.int32
-        if self.batch == len(self.envs):  # such a pool takes the actions of all at once
-            assert sorted(ids.tolist()) == list(range(len(self.envs)))
-        assert not {answer[0] for answer in self.answers} & set(ids.tolist())
-        # They answer in arbitrary order.
-        for position in self.rng.permutation(len(ids)):
-            i, action = int(ids[position]), actions[position]
+        answers = []
+        for i, action in enumerate(actions):
             if self.ended[i]:
-                self._reset(i)
+                answers.append(self._first(i))
                 continue
-            obs, reward, terminated, truncated, _ = self.envs[i].step(action)
-            self.ended[i] = terminated or truncated
-            self._answer(i, obs, reward, terminated, truncated)
+            obs, *answer, _ = self.envs[i].step(action)
+            self.ended[i] = any(answer[1:])
+            answers.append((tree_map(np.copy, obs), *answer))
+        return self._columns(answers)
 
-    def recv(self):
-        assert len(self.answers) >= self.batch, "would wait for ever"
-        got = [self.answers.popleft() for _ in range(self.batch)]
-        if self.batch == len(self.envs):
-            got.sort(key=lambda answer: answer[0])
-        names = ("env_id", "obs", "reward", "terminated", "truncated")
-        ids, obs, reward, *ends = zip(*got)
-        columns = [np.array(ids, np.int32), tree_join(np.stack, obs), np.array(reward, np.float32)]
-        new = dict(zip(names, (*columns, *map(np.array, ends))))
+    def _first(self, i, seed=None):
+        obs, _ = self.envs[i].reset(seed=seed)
+        self.ended[i] = False
+        return tree_map(np.copy, obs), 0.0, False, False
+
+    def _columns(self, answers):
+        obs, reward, *ends = zip(*answers)
+        columns = [tree_join(np.stack, obs), np.array(reward, np.float32), *map(np.array, ends)]
+        new = dict(enumerate([*columns, np.arange(len(answers), dtype=np.int32)]))
         if self.arrays is None:
             self.arrays = tree_map(np.copy, new)
         tree_join(lambda pair: np.copyto(*pair), [self.arrays, new])
-        env_id, *answer = self.arrays.values()
-        return *answer, {"env_id": env_id}
+        *columns, env_id = self.arrays.values()
+        return *columns, {"env_id": env_id}
 
     def close(self):
         self.closed = True
         for env in self.envs:
             env.close()
-
-    def _reset(self, i, seed=None):
-        obs, _ = self.envs[i].reset(seed=seed)
-        self.ended[i] = False
-        self._answer(i, obs, 0.0, False, False)
-
-    def _answer(self, i, obs, *others):
-        self.answers.append((i, tree_map(np.copy, obs), *others))
 
 
 def module():

@@ -21,7 +21,6 @@ from tests.fakes import RowPolicy, StepPolicy
 TIME_LIMIT = 24
 HAS_ENVPOOL = importlib.util.find_spec("envpool") is not None
 POOL = {"type": "env_pool", "env_id": "CartPole-v1", "kwargs": {"max_episode_steps": TIME_LIMIT}}
-#: An EnvPool manager waits for all environments, unless ``batch_size`` says for how many.
 MANAGERS = [
     {"type": "base"},
     {"type": "base_v2"},
@@ -34,18 +33,16 @@ MANAGERS = [
     {"type": "gym_vector", "native": False},
     {"type": "gym_vector", "shared_memory": True, "native": False},
     {**POOL, "library": "fake"},
-    {**POOL, "library": "fake", "batch_size": 2},
 ]
 if HAS_ENVPOOL:
-    MANAGERS += [{**POOL, "library": "real"}, {**POOL, "library": "real", "batch_size": 2}]
+    MANAGERS.append({**POOL, "library": "real"})
 PICTURE_MANAGERS = [
     {"type": "base"},
     {"type": "subprocess"},
     {"type": "subprocess", "shared_memory": False},
     {"type": "async_subprocess", "copy_on_get": False},
     {"type": "gym_vector"},
-    {"type": "env_pool", "env_id": "Pictures-v0", "env_num": 4, "batch_size": 4},
-    {"type": "env_pool", "env_id": "Pictures-v0", "env_num": 4, "batch_size": 3},
+    {"type": "env_pool", "env_id": "Pictures-v0", "env_num": 4},
 ]
 
 
@@ -65,7 +62,7 @@ def make(request, monkeypatch):
     def made(env_num):
         own = dict(cfg)
         if library is not None:
-            own.update(env_num=env_num, batch_size=min(env_num, cfg.get("batch_size", env_num)))
+            own["env_num"] = env_num
         wrapped = partial(
             DingEnvWrapper, cfg=EasyDict(env_id="CartPole-v1", max_episode_steps=TIME_LIMIT)
         )

@@ -18,15 +18,12 @@ def pool(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", fake_envpool.module())
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 3])
-def test_episodes_in_turn(pool, batch_size):
-    manager = PoolEnvManager(
-        dict(env_id="Count-v0", env_num=3, batch_size=batch_size, episode_num=2)
-    )
+def test_episodes_in_turn(pool):
+    # An old config's batch_size: a step waits for all.
+    manager = PoolEnvManager(dict(env_id="Count-v0", env_num=3, batch_size=2, episode_num=2))
     manager.seed(5)
     manager.launch()
-    # A batch that two environments do not fill is waited for with the first actions.
-    assert len(manager.ready_obs) == (2 if batch_size == 2 else 3)
+    assert len(manager.ready_obs) == 3
     returns = {0: [], 1: [], 2: []}
     count = dict.fromkeys(returns, 0)
     for _ in range(100):
@@ -80,19 +77,11 @@ def of_type(kind, **cfg):
 
 
 def test_the_task_is_that_of_the_env_type(pool):
-    manager = PoolEnvManager(dict(batch_size=2), of_type("cartpole"))
+    manager = PoolEnvManager({}, of_type("cartpole"))
     manager.launch()
     ids, obs = manager.ready_columns()
     assert (obs.shape, obs.dtype) == ((2, 4), np.float32)
     assert manager.step_columns(np.zeros(2, np.int64), ids).reward.tolist() == [1, 1]
-    manager.close()
-
-
-def test_all_answer_at_once_by_default(pool):
-    manager = PoolEnvManager({}, of_type("cartpole") * 8)
-    assert manager.in_lockstep
-    manager.launch()
-    assert len(manager.ready_obs) == 16
     manager.close()
 
 
@@ -166,13 +155,11 @@ def test_frames_are_those_of_the_emulator(game, collects):
 def test_errors(monkeypatch, pool):
     with pytest.raises(ConfigError, match="env_id"):
         PoolEnvManager({})
-    with pytest.raises(ConfigError, match="batch_size"):
-        PoolEnvManager(dict(env_id="Count-v0", env_num=2, batch_size=3))
-    manager = PoolEnvManager(dict(env_id="Count-v0", env_num=2, batch_size=2))
+    manager = PoolEnvManager(dict(env_id="Count-v0", env_num=2))
     with pytest.raises(EnvError, match="launch"):
         manager.step({})
     with pytest.raises(EnvError, match=r"env_id='NoSuch-v0'.*NoSuch"):
-        PoolEnvManager(dict(env_id="NoSuch-v0", env_num=2, batch_size=2)).launch()
+        PoolEnvManager(dict(env_id="NoSuch-v0", env_num=2)).launch()
     monkeypatch.setitem(sys.modules, "envpool", None)
     with pytest.raises(EnvError, match=r"ding\[envpool\]"):
         manager.launch()

@@ -159,12 +159,12 @@ class TestShares:
 
     @pytest.mark.parametrize(
         "kind",
-        [{"type": "gym_vector"}, {"type": "env_pool"}, {"type": "env_pool", "batch_size": 3}],
+        [{"type": "gym_vector"}, {"type": "env_pool"}],
         ids=str,
     )
     def test_environments_that_all_step_lose_nothing_either(self, kind, build, monkeypatch):
         monkeypatch.setitem(sys.modules, "envpool", fake_envpool.module())
-        cfg = {"env_id": "CartPole-v1", "env_num": 4, "batch_size": 4, **kind}
+        cfg = {"env_id": "CartPole-v1", "env_num": 4, **kind}
         env = create_env_manager(EasyDict(cfg), [lambda: None] * 4)
         env.seed(3)
         config = ppo_config(obs_shape=4)
