@@ -225,7 +225,10 @@ class EnvGroup(EnvRunner):
 
     def attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
         env = self.envs[env_id]
-        return hasattr(env, name), getattr(env, name, None)
+        found = getattr(env, name, None)
+        if self.has_process and callable(found):
+            raise EnvError(f"{name!r} is a method of environments in other processes")
+        return hasattr(env, name), found
 
     def call(self, env_id: int, name: str, args: tuple[object, ...] = ()) -> Answer:
         try:

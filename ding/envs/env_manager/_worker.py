@@ -78,17 +78,7 @@ class _Worker:
                 memory = receive_memory(self._connection, size)
                 self._shared = columns_in_memory(self._layout, env_num, memory)
             else:
-                own: dict[str, Callable[..., object]] = {
-                    "step": self._step,
-                    "attribute": self._attribute,
-                }
-                self._reply(own.get(name) or getattr(self.group, name), *args)
-
-    def _attribute(self, env_id: int, name: str) -> tuple[bool, Answer]:
-        found = self.group.attribute(env_id, name)
-        if callable(found[1]):
-            raise EnvError(f"{name!r} is a method of environments in other processes")
-        return found
+                self._reply(self._step if name == "step" else getattr(self.group, name), *args)
 
     def _step(self, ids: list[int], actions: Actions, rows: bool) -> GroupStep | list[float]:
         """The rewards alone, if the answer has nothing else that matters."""
@@ -191,32 +181,27 @@ class InWorkerError(Exception):
 
 
 class Failure:
-    """An exception on its way to the parent: its message, its traceback, itself if it can."""
+    """An exception on its way to the parent, with its traceback and, if it can, its cause."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: Exception) -> None:
         cause = error.__cause__ or error
-        self.kind = type(error) if isinstance(error, DingError) else EnvError
-        self.message = str(error) if isinstance(error, DingError) else repr(error)
-        self.env_id = getattr(error, "env_id", None)
+        self.error = error if isinstance(error, DingError) else EnvError(repr(error))
         # A `DingError` without a cause needs no traceback.
         own = isinstance(cause, DingError)
         self.trace = "" if own else "".join(traceback.format_exception(cause)).rstrip()
         try:
-            survives = type(pickle.loads(pickle.dumps(cause))) is type(cause)
+            self.cause = pickle.loads(pickle.dumps(cause))
         except Exception:
-            survives = False
-        self.cause = cause if survives else None
+            self.cause = None
 
     def reraise(self) -> None:
-        ids = (self.env_id,) if issubclass(self.kind, EnvError) else ()
-        error = self.kind(self.message, *ids)
         if not self.trace:
-            raise error
+            raise self.error
         there = InWorkerError(f"in the environment's process:\n{self.trace}")
-        if self.cause is None:
-            raise error from there
+        if not isinstance(self.cause, BaseException):
+            raise self.error from there
         self.cause.__cause__ = there
-        raise error from self.cause
+        raise self.error from self.cause
 
 
 class SharedBlock:

@@ -140,12 +140,7 @@ class WorkerPool(EnvRunner):
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
         for link, share, at in self._shares(ids):
-            if len(share) == len(ids):
-                own = actions
-            elif isinstance(actions, np.ndarray):
-                own = actions[at]
-            else:
-                own = [actions[position] for position in at]
+            own = actions[at] if isinstance(actions, np.ndarray) else [actions[p] for p in at]
             link.begin(share, "step", share, own, rows)
         parts: list[GroupStep] = []
         errors: list[DingError] = []
@@ -275,10 +270,9 @@ def _joined(parts: Sequence[GroupStep], ids: Sequence[int]) -> GroupStep:
         abnormal=[env_id for part in parts for env_id in part.abnormal],
         first={env_id: obs for part in parts for env_id, obs in part.first.items()},
     )
-    answered = list(whole.ids)
-    if answered != ids:
-        order = list(ids) if set(ids) == set(answered) else sorted(answered)
-        at = [answered.index(env_id) for env_id in order]
+    if whole.ids != ids:
+        order = ids if set(ids) == set(whole.ids) else sorted(whole.ids)
+        at = [whole.ids.index(env_id) for env_id in order]
         for name in ("ids", "obs", "rewards", "infos"):
             column = getattr(whole, name)
             setattr(whole, name, [column[position] for position in at] if column else column)
