@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,9 +10,6 @@ import torch
 from ding.torch_utils import one_hot
 from ding.utils.errors import DingError
 from ding.utils.file_helper import put_in_place, temporary_name
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
@@ -86,13 +82,12 @@ def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: floa
     """
     if not len(frames):
         raise ValueError(f"no frames to save as {path}")
-    image = pillow()
-    write_gif([image.fromarray(np.asarray(f, np.uint8)) for f in frames], Path(path), fps)
-
-
-def write_gif(images: "list[Image]", path: Path, fps: float) -> None:
-    """Write pictures of pillow as a GIF that repeats; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise DingError('a GIF needs pillow: pip install "ding[video]"') from error
+    images = [Image.fromarray(np.asarray(frame, np.uint8)) for frame in frames]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     part = temporary_name(str(path))
     images[0].save(
         part,
@@ -103,14 +98,3 @@ def write_gif(images: "list[Image]", path: Path, fps: float) -> None:
         loop=0,
     )
     put_in_place(part, str(path), durable=False)
-
-
-def pillow() -> ModuleType:
-    """Pillow's module of images."""
-    try:
-        from PIL import Image as images
-    except ImportError as error:
-        raise DingError(
-            'saving videos needs moviepy or pillow: pip install "ding[video]"'
-        ) from error
-    return images

@@ -1,4 +1,4 @@
-"""Videos of episodes: MP4 with moviepy, else GIF with pillow, written frame by frame."""
+"""Videos of episodes, MP4, written frame by frame."""
 
 import fcntl
 import os
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import gymnasium
 import numpy as np
 
-from ding.envs.common.common_function import pillow, write_gif
 from ding.envs.vector_step import Action, EnvReset, EnvStep, Info, ResetArgs, Reward
-from ding.utils.errors import EnvError
+from ding.utils.errors import DingError, EnvError
 from ding.utils.types import Tree
 
 from .gym_to_gymnasium import GymToGymnasiumWrapper
@@ -20,15 +19,13 @@ from .rewards import RawRewards, raw_rewards
 
 if TYPE_CHECKING:
     from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
-    from PIL.Image import Image
     from typing_extensions import Unpack
 
 _DEFAULT_FPS = 30
-_GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
 
 
 class RecordReplayWrapper(gymnasium.Wrapper):
-    """Saves each episode as ``<folder>/<name>_episode_<i>_return_<return>.mp4`` (or ``.gif``).
+    """Saves each episode as ``<folder>/<name>_episode_<i>_return_<return>.mp4``.
 
     Episodes are numbered in the order in which they end, together with those of other environments
     in the folder. One that `close` or a reset cuts short is saved with ``_cut`` behind its return.
@@ -46,9 +43,9 @@ class RecordReplayWrapper(gymnasium.Wrapper):
             )
         self._name = name
         self._file_name = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        self._part = Path(folder) / f"{self._file_name}_{uuid.uuid4().hex[:6]}.part"
+        self._part = Path(folder) / f"{self._file_name}_{uuid.uuid4().hex[:6]}.part.mp4"
         self._fps = float(self.metadata.get("render_fps") or _DEFAULT_FPS)
-        self._writer: VideoWriter | None = None
+        self._writer: FFMPEG_VideoWriter | None = None
         self._first: np.ndarray
         self._return: Reward = 0.0
         self._raw: RawRewards | None = None
@@ -70,9 +67,9 @@ class RecordReplayWrapper(gymnasium.Wrapper):
             self._return = self._return + result[1]
         frame = self._frame()
         if self._writer is None:
-            self._writer = VideoWriter(self._part, frame.shape[:2], self._fps)
-            self._writer.add(self._first)
-        self._writer.add(frame)
+            self._writer = _video(self._part, frame.shape[:2], self._fps)
+            self._writer.write_frame(self._first)
+        self._writer.write_frame(frame)
         if result[2] or result[3]:
             self._save(is_cut=False, info=result[4])
         return result
@@ -106,49 +103,18 @@ class RecordReplayWrapper(gymnasium.Wrapper):
             episode_return = float(
                 np.sum({"eval_episode_return": own, **info}["eval_episode_return"])
             )
-            name_episode(writer.close(), self._file_name, episode_return, is_cut)
+            writer.close()
+            name_episode(self._part, self._file_name, episode_return, is_cut)
 
 
-class VideoWriter:
-    """A video file of frames ``[H, W, 3]`` uint8; its folder is made.
-
-    Args:
-        stem: Path without the ending, of the file until it gets its name.
-        size: Height and width of the frames.
-        fps: Frames per second.
-
-    Raises:
-        DingError: Neither moviepy nor pillow is installed.
-    """
-
-    def __init__(self, stem: str | Path, size: tuple[int, int], fps: float) -> None:
-        Path(stem).parent.mkdir(parents=True, exist_ok=True)
-        self._fps = fps
-        self._frames: list[Image] = []
-        self._mp4: FFMPEG_VideoWriter | None = None
-        try:
-            import moviepy.video.io.ffmpeg_writer as moviepy
-        except ImportError:
-            self._image, self._path = pillow(), Path(f"{stem}.gif")
-        else:
-            self._path = Path(f"{stem}.mp4")
-            self._mp4 = moviepy.FFMPEG_VideoWriter(str(self._path), size[::-1], fps)
-
-    def add(self, frame: np.ndarray) -> None:
-        if self._mp4 is not None:
-            self._mp4.write_frame(frame)
-            return
-        image = self._image.fromarray(frame)
-        image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
-        self._frames.append(image.convert("P", palette=self._image.Palette.ADAPTIVE))
-
-    def close(self) -> Path:
-        """Finish the file; returns its path."""
-        if self._mp4 is not None:
-            self._mp4.close()
-        else:
-            write_gif(self._frames, self._path, self._fps)
-        return self._path
+def _video(path: Path, size: tuple[int, int], fps: float) -> "FFMPEG_VideoWriter":
+    """A file of frames of `size`, height and width; its folder is made."""
+    try:
+        from moviepy.video.io.ffmpeg_writer import FFMPEG_VideoWriter
+    except ImportError as error:
+        raise DingError('saving videos needs moviepy: pip install "ding[video]"') from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FFMPEG_VideoWriter(str(path), size[::-1], fps)
 
 
 def name_episode(video: Path, name: str, episode_return: float, is_cut: bool) -> Path:

@@ -2,7 +2,6 @@ import sys
 import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 from gymnasium.wrappers import TransformReward
 
@@ -82,9 +81,9 @@ def test_environments_share_a_folder_and_name_files_by_their_returns(
     ("value", "shown"), [(-156.25, "-156.2"), (0.987654, "0.9877"), (123456.7, "123457")]
 )
 def test_returns_are_rounded_to_what_one_reads(tmp_path, value, shown):
-    video = tmp_path / "x.part.gif"
+    video = tmp_path / "x.part.mp4"
     video.touch()
-    assert name_episode(video, "a", value, False).name == f"a_episode_0001_return_{shown}.gif"
+    assert name_episode(video, "a", value, False).name == f"a_episode_0001_return_{shown}.mp4"
 
 
 def test_another_folder_takes_over(moviepy, tmp_path):
@@ -132,23 +131,7 @@ def test_id_is_made_again_with_rendering(tmp_path):
 
 def test_missing_library_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "moviepy", None)
-    monkeypatch.setitem(sys.modules, "PIL", None)
     env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path)})
     env.reset()
     with pytest.raises(DingError, match=r"ding\[video\]"):
         env.step(0)
-
-
-def test_gif_without_moviepy(monkeypatch, tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    monkeypatch.setitem(sys.modules, "moviepy", None)
-    monkeypatch.setitem(sys.modules, "moviepy.video.io.ffmpeg_writer", None)
-    env = DingEnvWrapper(CountEnv(length=3, render_mode="rgb_array"))
-    env.enable_save_replay(str(tmp_path))
-    env.reset()
-    for _ in range(3):
-        env.step(0)
-    (file,) = tmp_path.iterdir()
-    with image.open(file) as gif:
-        assert gif.n_frames == 4
-        assert np.asarray(gif.convert("RGB")).shape == (32, 48, 3)
