@@ -7,7 +7,6 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 from gymnasium import spaces
@@ -49,16 +48,6 @@ from ding.utils.types import Config, Settings
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Place:
-    """What the next episode of an environment depends on, apart from the environment itself."""
-
-    seed: Seed | None
-    to_seed: bool  # the next reset takes the seed
-    renewals: int
-    episode_count: int
-
-
 class EnvGroup(EnvRunner):
     """Steps and resets environments one after the other.
 
@@ -72,29 +61,23 @@ class EnvGroup(EnvRunner):
     """
 
     def __init__(self, spec: GroupSpec) -> None:
-        self.settings = spec.settings
+        self.spec, self.settings = spec, spec.settings
         self.envs: dict[int, AnyEnv] = {}
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
         self.has_process = False
         self.before_reset: Callable[[], None] | None = None
-        self._env_fns = spec.env_fns
         self._steps: dict[int, Callable[[Action], StepResult]] = {}  # as of the last reset
-        self._value_count = 4
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
         self._takes_numbers = False
         self._returns: dict[int, Reward] = dict.fromkeys(spec.env_fns, 0.0)
-        self._places = {
-            i: _Place(None, False, spec.renewals, spec.episode_count.get(i, 0))
-            for i in spec.env_fns
-        }
-        self.seed(spec.seeds)
-        self._reset_kwargs = {i: spec.reset_kwargs.get(i, {}) for i in spec.env_fns}
-        self._replay_paths = dict(spec.replay_paths)
+        self._renewals = dict.fromkeys(spec.env_fns, spec.renewals)
+        #: Whose next reset takes its seed.
+        self._to_seed = set(spec.seeds)
         self._normalisers = NormaliserGroup()
 
     def start(self) -> dict[str, FoundSpace]:
-        for env_id in self._env_fns:
+        for env_id in self.spec.env_fns:
             self._build_env(env_id)
         return {name: find_space(self.envs[0], name) for name in SPACES if 0 in self.envs}
 
@@ -108,12 +91,9 @@ class EnvGroup(EnvRunner):
 
     def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         answer = GroupStep(list(params))
+        self.spec.note_restart(params, recount)
         try:
-            for env_id, kwargs in params.items():
-                if kwargs is not None:
-                    self._reset_kwargs[env_id] = dict(kwargs)
-                if recount or self.states[env_id] == EnvState.DONE:
-                    self._places[env_id].episode_count = 0
+            for env_id in params:
                 answer.first[env_id] = self._reset(env_id)
                 answer.states[env_id] = self.states[env_id]
         except Exception:
@@ -152,7 +132,7 @@ class EnvGroup(EnvRunner):
     ) -> GroupStep:
         """What the environments returned as one answer; next episodes have begun."""
         columns = tuple(zip(*results, strict=True))
-        if len(columns) != self._value_count:
+        if len(columns) != 4 + self._is_plain:
             self._refuse(ids, results)
         obs, rewards, *flags, infos = map(list, columns)
         if self._is_plain:
@@ -182,7 +162,7 @@ class EnvGroup(EnvRunner):
         results has failed.
         """
         for env_id, result in zip(ids, results):
-            fault = step_fault(result, self._value_count)
+            fault = step_fault(result, 4 + self._is_plain)
             if fault is not None:
                 name = env_name(self.envs[env_id])
                 raise EnvError(f"env {env_id} ({name}): {fault}", env_id)
@@ -198,13 +178,13 @@ class EnvGroup(EnvRunner):
     def _start_next(self, step: GroupStep) -> None:
         """Count the episodes that ended with `step` and start the next ones that are due."""
         for env_id in step.ended:
-            self._places[env_id].episode_count += 1
-            if self._places[env_id].episode_count >= self.settings.episode_num:
+            self.spec.episode_count[env_id] += 1
+            if self.spec.has_played(env_id):
                 self.states[env_id] = EnvState.DONE
             elif self.settings.auto_reset:
                 position = step.ids.index(env_id)
                 # The reset may write over the last observation.
-                step.obs[position] = _own(step.obs[position])
+                step.obs[position] = copy.deepcopy(step.obs[position])
                 step.first[env_id] = self._reset(env_id)
             else:
                 self.states[env_id] = EnvState.NEED_RESET
@@ -213,12 +193,11 @@ class EnvGroup(EnvRunner):
     # ---- what callers ask for -----------------------------------------------------------------
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
-        for env_id in seeds.keys() & self._places:
-            place = self._places[env_id]
-            place.seed, place.to_seed = seeds[env_id], True
+        self.spec.seeds.update(seeds)
+        self._to_seed.update(seeds)
 
     def save_replays(self, paths: Mapping[int, str]) -> None:
-        self._replay_paths.update(paths)
+        self.spec.replay_paths.update(paths)
         for env_id in self.envs:
             if env_id in paths:
                 self.call(env_id, "enable_save_replay", (paths[env_id],))
@@ -260,10 +239,13 @@ class EnvGroup(EnvRunner):
 
     def env_states(self) -> dict[int, Config]:
         states = {}
-        for env_id, place in self._places.items():
+        for env_id in self.spec.env_fns:
             env: AnyEnv = self.envs.get(env_id)
             states[env_id] = {
-                **asdict(place),
+                "seed": self.spec.seeds.get(env_id),
+                "to_seed": env_id in self._to_seed,
+                "renewals": self._renewals[env_id],
+                "episode_count": self.spec.episode_count[env_id],
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,
                 "generators": generator_states(env),
                 "process": None,
@@ -275,9 +257,11 @@ class EnvGroup(EnvRunner):
     def load_env_states(self, state: Sequence[Settings]) -> None:
         for env_id, env in self.envs.items():
             saved = state[env_id]
-            seed = saved["seed"] and tuple(saved["seed"])
-            others = (saved[name] for name in _Place.__slots__[1:])
-            self._places[env_id] = place = _Place(seed or self._places[env_id].seed, *others)
+            seed, self._renewals[env_id] = saved["seed"], saved["renewals"]
+            self.spec.episode_count[env_id] = saved["episode_count"]
+            if seed is not None:
+                self.spec.seeds[env_id] = tuple(seed)
+            self._to_seed.discard(env_id)
             if self.has_process and saved["process"] is not None:
                 load_process_generator_states(saved["process"])
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
@@ -286,25 +270,25 @@ class EnvGroup(EnvRunner):
             is_restored = saved["env"] is not None or saved["generators"]
             if not is_restored and seed is not None and seed[1] is not False:
                 # It must not play its first episodes again.
-                place.renewals += 1
-                place.to_seed = True
+                self._renewals[env_id] += 1
+                self._to_seed.add(env_id)
+            elif saved["to_seed"]:
+                self._to_seed.add(env_id)
 
     # ---- making, resetting and closing --------------------------------------------------------
 
     def _build_env(self, env_id: int) -> None:
-        fn = self._env_fns[env_id]
+        fn = self.spec.env_fns[env_id]
         try:
             env = fn()
-            if env_id in self._replay_paths:
-                env.enable_save_replay(self._replay_paths[env_id])
+            if env_id in self.spec.replay_paths:
+                env.enable_save_replay(self.spec.replay_paths[env_id])
         except (Exception, SystemExit) as error:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
         self._is_plain = all(offers(env, "plain_step", "step") for env in self.envs.values())
-        self._value_count = 5 if self._is_plain else 4
-        has_played = self._places[env_id].episode_count >= self.settings.episode_num
-        self.states[env_id] = EnvState.DONE if has_played else EnvState.INIT
+        self.states[env_id] = EnvState.DONE if self.spec.has_played(env_id) else EnvState.INIT
 
     def _close_env(self, env_id: int) -> None:
         if env_id in self.envs:
@@ -329,8 +313,8 @@ class EnvGroup(EnvRunner):
                 if failure is not None and self.settings.retry_type == "renew":
                     self._close_env(env_id)
                     self._build_env(env_id)
-                    place = self._places[env_id]
-                    place.renewals, place.to_seed = place.renewals + 1, place.seed is not None
+                    self._renewals[env_id] += 1
+                    self._to_seed.add(env_id)
                 return self._reset_once(env_id)
             except (Exception, SystemExit) as error:
                 self.states[env_id] = EnvState.ERROR
@@ -341,10 +325,10 @@ class EnvGroup(EnvRunner):
 
     def _reset_once(self, env_id: int) -> Obs:
         self.states[env_id] = EnvState.RESET
-        place = self._places[env_id]
-        if place.seed is not None and (place.to_seed or place.seed[1] == PER_EPISODE):
-            self._seed_env(env_id, *place.seed)
-            place.to_seed = False
+        seed = self.spec.seeds.get(env_id)
+        if seed is not None and (env_id in self._to_seed or seed[1] == PER_EPISODE):
+            self._seed_env(env_id, *seed)
+            self._to_seed.discard(env_id)
         if self.before_reset is not None:
             self.before_reset()
         self._returns[env_id] = 0.0
@@ -354,10 +338,11 @@ class EnvGroup(EnvRunner):
         if is_wrapper:
             env.build()
             self._normalisers.adopt(env_id, env)
-        obs = reset(**self._reset_kwargs[env_id])
+        kwargs = self.spec.reset_kwargs.get(env_id, {})
+        obs = reset(**kwargs)
         if not is_wrapper and self._normalisers.adopt(env_id, env):
             # Its first observation was not normalised by what the others have seen.
-            obs = reset(**self._reset_kwargs[env_id])
+            obs = reset(**kwargs)
         if holds_nan(obs):
             raise EnvDataError(
                 f"env {env_id} ({env_name(env)}) gave an observation with NaN at its reset", env_id
@@ -366,15 +351,14 @@ class EnvGroup(EnvRunner):
         self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
-        return _own(obs)  # environments may share what they hand out
+        return copy.deepcopy(obs)  # environments may share what they hand out
 
     def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
-        place = self._places[env_id]
         if dynamic == PER_EPISODE:
-            seed, dynamic = episode_seed(seed, place.episode_count), False
-        if place.renewals:
+            seed, dynamic = episode_seed(seed, self.spec.episode_count[env_id]), False
+        if self._renewals[env_id]:
             # A rebuilt environment must not run into the same failure by the same draws.
-            mixed = np.random.SeedSequence([seed, place.renewals])
+            mixed = np.random.SeedSequence([seed, self._renewals[env_id]])
             seed = int(mixed.generate_state(1)[0] >> 1)
         seed_fn = getattr(self.envs[env_id], "seed", None)
         if seed_fn is not None:
@@ -383,7 +367,7 @@ class EnvGroup(EnvRunner):
 
     def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
         env: AnyEnv = self.envs.get(env_id)
-        name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
+        name = fn_name(self.spec.env_fns[env_id]) if env is None else env_name(env)
         if isinstance(error, CallTimeoutError):
             limit = f"{doing}_timeout={getattr(self.settings, f'{doing}_timeout')} s"
             return EnvTimeoutError(
@@ -392,10 +376,6 @@ class EnvGroup(EnvRunner):
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)
-
-
-def _own(obs: Obs) -> Obs:
-    return obs.copy() if type(obs) is np.ndarray else copy.deepcopy(obs)
 
 
 def _numbers(actions: Actions) -> list[int]:

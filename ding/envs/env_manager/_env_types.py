@@ -56,22 +56,39 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """What environments of one process start from.
+    """What environments of one process start from, and what a group after them continues with.
 
     All dicts but `env_fns` are the manager's own, with all of its environments: a group that starts
     later reads their contents of then.
 
     Attributes:
+        episode_count: Episodes of each since they were last counted from 0.
         renewals: How many groups before this one were lost.
     """
 
     env_fns: Mapping[int, EnvFn]
     settings: GroupSettings
-    seeds: Mapping[int, Seed]
-    replay_paths: Mapping[int, str]
+    seeds: dict[int, Seed]
+    replay_paths: dict[int, str]
     reset_kwargs: dict[int, Config] = field(default_factory=dict)
     episode_count: dict[int, int] = field(default_factory=dict)
     renewals: int = 0
+
+    def __post_init__(self) -> None:
+        for env_id in self.env_fns:
+            self.episode_count.setdefault(env_id, 0)
+
+    def has_played(self, env_id: int) -> bool:
+        """Whether an environment has finished all its episodes."""
+        return self.episode_count[env_id] >= self.settings.episode_num
+
+    def note_restart(self, params: Mapping[int, Config | None], recount: bool) -> None:
+        """See `EnvRunner.restart`."""
+        for env_id, kwargs in params.items():
+            if kwargs is not None:
+                self.reset_kwargs[env_id] = dict(kwargs)
+            if recount or self.has_played(env_id):
+                self.episode_count[env_id] = 0
 
 
 def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:

@@ -49,7 +49,6 @@ class WorkerPool(EnvRunner):
         self.shares_memory = shared_memory and HAS_SHARED_MEMORY
         self.waits_for_all = wait_num == float("inf")
         self._spec, self._per_worker, self._make_link = spec, per_worker, make_link
-        spec.episode_count.update(dict.fromkeys(spec.env_fns, 0))
         self._links: list[WorkerLink] = []
         self._wait_num, self._wait_timeout = wait_num, wait_timeout
         self._block: SharedBlock | None = None
@@ -114,11 +113,7 @@ class WorkerPool(EnvRunner):
         Returns:
             What the others answered, also where some failed: ``error`` is the first failure.
         """
-        for env_id, kwargs in params.items():
-            if kwargs is not None:
-                self._spec.reset_kwargs[env_id] = kwargs
-            if recount or self.states[env_id] == EnvState.DONE:
-                self._spec.episode_count[env_id] = 0
+        self._spec.note_restart(params, recount)
         asked: list[WorkerLink] = []
         parts: list[GroupStep] = []
         errors: list[DingError] = []
