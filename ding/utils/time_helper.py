@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, overload
 
 from ding.utils.errors import UnknownTypeError
+from ding.utils.system_helper import PropagatingThread
 from ding.utils.types import Settings
 
 Given = ParamSpec("Given")
@@ -85,8 +86,12 @@ def build_time_helper(
     return wrappers[kind]
 
 
+class CallTimeoutError(TimeoutError):
+    """Code did not finish in the time that this module allowed it."""
+
+
 class WatchDog:
-    """Raises `TimeoutError` in the main thread when `stop` does not come in time.
+    """Raises `CallTimeoutError` in the main thread when `stop` does not come in time.
 
     It uses the process's alarm signal, so it works in the main thread only. An alarm that was set
     before it continues when it stops.
@@ -133,8 +138,47 @@ class WatchDog:
     def _bite(self, signum: int, frame: FrameType | None) -> None:
         if self._is_running:  # else it has come while `stop` was under way
             self.stop()
-            raise self.error()
+            raise CallTimeoutError(f"the watched code did not finish within {self.timeout} s")
 
-    def error(self) -> TimeoutError:
-        """What is raised; subclasses may raise another."""
-        return TimeoutError(f"the watched code did not finish within {self.timeout} s")
+
+@overload
+def timeout_wrapper(
+    func: Callable[Given, Result], timeout: float | None = None
+) -> Callable[Given, Result]: ...
+
+
+@overload
+def timeout_wrapper(
+    func: None = None, timeout: float | None = None
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]: ...
+
+
+def timeout_wrapper(
+    func: Callable[..., Result] | None = None, timeout: float | None = None
+) -> Callable[..., object]:
+    """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds, if that is set.
+
+    In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
+    that never returns to the interpreter. In other threads the call is left behind in a daemon
+    thread, and what it was called on must not be used again. Without `func`, a decorator.
+    """
+    if func is None:
+        return functools.partial(timeout_wrapper, timeout=timeout)
+    if timeout is None:
+        return func
+
+    @functools.wraps(func)
+    def guarded(*args: object, **kwargs: object) -> Result:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and hasattr(signal, "setitimer"):
+            with WatchDog(timeout):
+                return func(*args, **kwargs)
+        call = functools.partial(func, *args, **kwargs)
+        thread = PropagatingThread(target=call, name="env-call", daemon=True)
+        thread.start()
+        thread.join(timeout)
+        if thread.is_alive():
+            raise CallTimeoutError(f"no answer within {timeout} s")
+        return thread.join()
+
+    return guarded

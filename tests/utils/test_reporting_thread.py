@@ -12,7 +12,6 @@ from ding.utils.system_helper import ReportingThread
 #: Where a thread catches every exception itself, and reports it in another form.
 OWN_EDGES = {
     "data/buffer/monitors.py": "errors are kept in a list",
-    "envs/env_manager/_timeout.py": "a future has the error",
     "envs/env_manager/_worker.py": "ends the process when its parent ends",
     "entry/part_process.py": "the part's ending has the error",
     "entry/seed_runs.py": "the caller of `work` raises it",
@@ -21,6 +20,7 @@ OWN_EDGES = {
     "torch_utils/cuda_fetcher.py": "the next batch raises it",
     "utils/data/dataloader.py": "the next batch raises it",
     "utils/disk_writes.py": "reports a write that stalls; its writer waits for nothing of it",
+    "utils/time_helper.py": "a future has the error",
     "utils/trackers.py": "what it does not pass on is reported",
     "utils/state_saver.py": "the next save reports it",
     "worker/collector/comm/collect_task.py": "the next answer raises it",

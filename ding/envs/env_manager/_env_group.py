@@ -31,7 +31,6 @@ from ding.envs.env_manager._env_types import (
 )
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
-from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import (
@@ -43,6 +42,7 @@ from ding.envs.seeds import (
 )
 from ding.envs.vector_step import Action, Actions, AnyEnv, Obs, Reward, StepResult
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
+from ding.utils.time_helper import CallTimeoutError, timeout_wrapper
 from ding.utils.types import Config, Settings
 
 _logger = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from ding.data.tree import tree_map
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, close_quietly
 from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
-from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Info, Obs
 from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
+from ding.utils.time_helper import CallTimeoutError, timeout_wrapper
 from ding.utils.types import Config, Settings, State, Tree
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}

@@ -26,11 +26,11 @@ from ding.envs.env_manager._runner import (
     timesteps,
     vector_step,
 )
-from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import Action, Actions, EnvFn, Obs, Reward, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import DataError, EnvError
+from ding.utils.time_helper import timeout_wrapper
 from ding.utils.types import Config, Settings
 
 __all__ = [
