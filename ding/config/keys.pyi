@@ -259,7 +259,7 @@ class ManagerConfig(TypedDict, total=False):
     batch_size: Any
     """Accepted for old configs: all answer at once."""
     env_id: Any
-    """Id of the vector environment."""
+    """Task of EnvPool."""
     env_num: float
     """Environments of EnvPool."""
     envs_per_worker: Any
@@ -267,9 +267,7 @@ class ManagerConfig(TypedDict, total=False):
     episode_num: float
     """Episodes after which an environment is done for good."""
     kwargs: Mapping[str, Any]
-    """Further arguments of the vector environment."""
-    native: bool
-    """Whether an environment's own vector version is used."""
+    """Further arguments of envpool.make."""
     retry_type: str
     """What a failed reset or step is tried with: 'reset' or 'renew'."""
     reset_timeout: Any

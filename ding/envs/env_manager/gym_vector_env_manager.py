@@ -35,25 +35,16 @@ class GymVectorEnvManager(BaseEnvManager):
     ``gymnasium.register(env_id, vector_entry_point=...)``.
 
     Config keys, in addition to ``episode_num``, ``step_timeout`` and ``reset_timeout``:
-        env_id: Makes the environments natively; ``None`` to see whether `env_fn` names an id.
-        kwargs: For the native environment.
-        native: Whether native versions are used at all.
         shared_memory: Steps single environments in a process each, with shared memory.
     """
 
-    config: Config = {
-        "shared_memory": False,
-        "episode_num": float("inf"),
-        "env_id": None,
-        "kwargs": {},
-        "native": True,
-    }
+    config: Config = {"shared_memory": False, "episode_num": float("inf")}
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
         if isinstance(self._runner, VectorRunner) and self._numbers_starts():
             self._runner.stop(wait=True)
-            self._start(self._single_runner())
+            self._start(self._make_runner())
         else:
             super()._set_seeds(seeds)
 
@@ -62,25 +53,17 @@ class GymVectorEnvManager(BaseEnvManager):
         return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
 
     def _make_runner(self) -> EnvRunner:
-        cfg, named = self._cfg, None
-        if cfg.native and not self._numbers_starts():
-            if cfg.env_id:
-                named = cfg.env_id, dict(cfg.kwargs)
-            elif hasattr(self.env_ref, "vector_spec"):
-                named = self.env_ref.vector_spec()
-        venv = None if named is None else _native_vector_env(named[0], self._env_num, named[1])
-        if venv is None:
-            return self._single_runner()
-        return VectorRunner(venv, self._settings, self._seeds)
-
-    def _single_runner(self) -> EnvRunner:
+        if not self._numbers_starts() and hasattr(self.env_ref, "vector_spec"):
+            named = self.env_ref.vector_spec()
+            venv = None if named is None else _native_vector_env(named[0], self._env_num, named[1])
+            if venv is not None:
+                return VectorRunner(venv, self._settings, self._seeds)
         env_fns: list[EnvFn] = [_BaseEnvFn(fn) for fn in self._env_fn]
         if self._cfg.shared_memory:
             processes = SyncSubprocessEnvManager(env_fns, {**self._cfg, "envs_per_worker": 1})  # type: ignore[arg-type]
             processes._seeds, processes._env_replay_path = self._seeds, self._env_replay_path
             return processes._make_runner()
-        spec = self._group_spec()
-        return EnvGroup(replace(spec, env_fns=dict(enumerate(env_fns))))
+        return EnvGroup(replace(self._group_spec(), env_fns=dict(enumerate(env_fns))))
 
 
 def _native_vector_env(env_id: str, env_num: int, kwargs: Config) -> VectorEnv | None:

@@ -30,8 +30,6 @@ MANAGERS = [
     {"type": "async_subprocess"},
     {"type": "async_subprocess", "copy_on_get": False, "wait_num": 1},
     {"type": "gym_vector"},
-    {"type": "gym_vector", "native": False},
-    {"type": "gym_vector", "shared_memory": True, "native": False},
     {**POOL, "library": "fake"},
 ]
 if HAS_ENVPOOL:

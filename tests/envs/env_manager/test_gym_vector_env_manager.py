@@ -2,7 +2,6 @@ import gymnasium
 import gymnasium.vector
 import numpy as np
 import pytest
-from easydict import EasyDict
 
 from ding.envs import DingEnvWrapper
 from ding.envs.env_manager.gym_vector_env_manager import GymVectorEnvManager
@@ -104,6 +103,10 @@ def _registered():
         del gymnasium.registry[f"DingTest/{name}-v0"]
 
 
+def named(env_id, count, **cfg):
+    return [lambda: DingEnvWrapper(cfg={"env_id": env_id, **cfg})] * count
+
+
 def step_all(manager):
     ids, _ = manager.ready_columns()
     return manager.step_columns(np.zeros(len(ids), np.int64), ids)
@@ -144,7 +147,7 @@ def test_single_environments(launch, shared_memory, wrapped):
 def test_native_members_reset_themselves(launch, mode):
     if mode != "NextStep" and AutoresetMode is None:
         pytest.skip("gymnasium 1.0 knows one mode")
-    manager = launch([lambda: None] * 3, env_id=f"DingTest/{mode}-v0")
+    manager = launch(named(f"DingTest/{mode}-v0", 3))
     assert manager.steps_all
     transitions = {0: [], 1: [], 2: []}
     episodes = {0: [], 1: [], 2: []}
@@ -174,7 +177,7 @@ def test_native_members_reset_themselves(launch, mode):
 
 
 def test_all_sit_out_at_once(launch):
-    manager = launch([lambda: None], env_id="DingTest/NextStep-v0", episode_num=2)
+    manager = launch(named("DingTest/NextStep-v0", 1), episode_num=2)
     for _ in range(2):
         assert manager.ready_obs_id == [0]
         step_all(manager)
@@ -185,7 +188,7 @@ def test_all_sit_out_at_once(launch):
 
 
 def test_the_dict_api(launch):
-    manager = launch([lambda: None] * 2, env_id="DingTest/NextStep-v0")
+    manager = launch(named("DingTest/NextStep-v0", 2))
     obs = manager.ready_obs
     timesteps = manager.step({0: np.int64(0), 1: 1})
     assert obs[0].tolist() == [1, 0]
@@ -201,20 +204,18 @@ def test_the_dict_api(launch):
 
 
 def test_cartpole_is_native_through_the_wrapper(launch):
-    cfg = EasyDict(env_id="CartPole-v1", max_episode_steps=20)
-    manager = launch([lambda: DingEnvWrapper(cfg=cfg)] * 4)
+    manager = launch(named("CartPole-v1", 4, max_episode_steps=20))
     assert manager.steps_all
     ended = 0
     for _ in range(20):
         ids, obs = manager.ready_columns()
         ended += int(manager.step_columns((obs[:, 2] + obs[:, 3] > 0).astype(int), ids).done.sum())
     assert ended == 4  # by the time limit: this policy balances
-    assert launch([lambda: DingEnvWrapper(cfg=cfg)] * 2, native=False).steps_all is False
 
 
 @pytest.mark.parametrize("action", [0, 1])
 def test_cartpole_moves_as_gymnasiums_own(launch, action):
-    manager = GymVectorEnvManager([lambda: None] * 4, EasyDict(env_id="CartPole-v1"))
+    manager = GymVectorEnvManager(named("CartPole-v1", 4))
     manager.seed([7] * 4)
     manager.launch()
     theirs = gymnasium.make_vec("CartPole-v1", 4, "vector_entry_point")
@@ -234,13 +235,13 @@ def test_cartpole_moves_as_gymnasiums_own(launch, action):
 
 @pytest.mark.parametrize("native", [True, False])
 def test_seeds_and_state(launch, native):
-    cfg = EasyDict(env_id="CartPole-v1")
-    fns = [lambda: DingEnvWrapper(cfg=cfg)] * 2
+    # With actions to be clipped, an environment is another than its native version.
+    fns = named("CartPole-v1", 2, clip_action=not native)
 
     def run(manager, count):
         return np.concatenate([step_all(manager).obs.copy() for _ in range(count)])
 
-    first, second = (GymVectorEnvManager(fns, EasyDict(native=native)) for _ in range(2))
+    first, second = (GymVectorEnvManager(fns) for _ in range(2))
     for manager in (first, second):
         manager.seed(3)
         manager.launch()
@@ -262,7 +263,7 @@ def test_requests(launch):
     assert manager.ready_columns()[1][:, 1].tolist() == [1, 1, 2, 1]
     assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
     assert set(manager.random_action()) == {0, 1, 2, 3}
-    native = launch([lambda: None] * 2, env_id="DingTest/NextStep-v0")
+    native = launch(named("DingTest/NextStep-v0", 2))
     with pytest.raises(EnvError, match="cannot be reset alone"):
         native.reset({0: None})
     assert GymVectorEnvManager.default_config().shared_memory is False

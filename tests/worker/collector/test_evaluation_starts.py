@@ -75,11 +75,10 @@ def test_starts_differ_within_and_not_between_evaluations(kind, env_cls, env_num
     other.close()
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_native_vector_envs_start_as_single_ones(native):
-    def starts(kind, **cfg):
+def test_native_vector_envs_start_as_single_ones():
+    def starts(kind):
         fns = [lambda: DingEnvWrapper(cfg=EasyDict(env_id="CartPole-v1"))] * 2
-        env = create_env_manager(EasyDict(type=kind, **cfg), fns)
+        env = create_env_manager(EasyDict(type=kind), fns)
         env.seed([11, 12], dynamic_seed=False)
         env.launch()
         env.number_starts()
@@ -99,7 +98,7 @@ def test_native_vector_envs_start_as_single_ones(native):
 
     single = starts("base")
     assert len(np.unique(single.reshape(8, 4), axis=0)) == 8
-    np.testing.assert_array_equal(starts("gym_vector", native=native), single)
+    np.testing.assert_array_equal(starts("gym_vector"), single)
 
 
 @pytest.mark.parametrize("kind", ["base", "subprocess", "async_subprocess", "gym_vector"])

@@ -3,6 +3,7 @@
 import itertools
 import sys
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.data import tree_rows
-from ding.envs import BaseEnv, BaseEnvTimestep, create_env_manager
+from ding.envs import BaseEnv, BaseEnvTimestep, DingEnvWrapper, create_env_manager
 from ding.policy import (
     A2CPolicy,
     ACERPolicy,
@@ -165,7 +166,8 @@ class TestShares:
     def test_environments_that_all_step_lose_nothing_either(self, kind, build, monkeypatch):
         monkeypatch.setitem(sys.modules, "envpool", fake_envpool.module())
         cfg = {"env_id": "CartPole-v1", "env_num": 4, **kind}
-        env = create_env_manager(EasyDict(cfg), [lambda: None] * 4)
+        make = partial(DingEnvWrapper, cfg={"env_id": "CartPole-v1"})
+        env = create_env_manager(EasyDict(cfg), [make] * 4)
         env.seed(3)
         config = ppo_config(obs_shape=4)
         collector = build(PPOPolicy(config, enable_field=["collect"]), env)
