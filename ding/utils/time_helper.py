@@ -169,8 +169,7 @@ def timeout_wrapper(
 
     @functools.wraps(func)
     def guarded(*args: object, **kwargs: object) -> Result:
-        in_main = threading.current_thread() is threading.main_thread()
-        if in_main and hasattr(signal, "setitimer"):
+        if threading.current_thread() is threading.main_thread():
             with WatchDog(timeout):
                 return func(*args, **kwargs)
         call = functools.partial(func, *args, **kwargs)

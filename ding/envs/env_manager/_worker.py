@@ -12,7 +12,6 @@ import pickle
 import random
 import select
 import signal
-import socket
 import sys
 import threading
 import traceback
@@ -47,10 +46,9 @@ def serve(connection: Connection, spec: GroupSpec) -> None:
         pass  # the parent has ended
     finally:
         closing.set()
-        if hasattr(signal, "alarm"):
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            # The parent may not be there to end a process that hangs here.
-            signal.alarm(int(durations.ENV_CLOSE_LIMIT))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        # The parent may not be there to end a process that hangs here.
+        signal.alarm(int(durations.ENV_CLOSE_LIMIT))
         worker.group.stop()
 
 
@@ -135,8 +133,6 @@ def _isolate(spec: GroupSpec) -> None:
 
 def _die_with_parent(connection: Connection, parent_pid: int, closing: threading.Event) -> None:
     """End the process when the parent does, even while an environment hangs."""
-    if not hasattr(select, "poll"):
-        return
     hangup = select.poll()
     hangup.register(connection.fileno(), 0)  # hang-up and errors are always reported
     # Another child of the parent may hold the pipe open, hence the second look now and then.
@@ -152,7 +148,7 @@ def _die_with_parent(connection: Connection, parent_pid: int, closing: threading
 #: What follows may take any time: no time limit is set for it.
 UNLIMITED = b"unlimited"
 
-HAS_SHARED_MEMORY = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+HAS_SHARED_MEMORY = hasattr(os, "memfd_create")  # on Linux
 
 
 def send(connection: Connection, message: object) -> None:

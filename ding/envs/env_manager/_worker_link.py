@@ -10,7 +10,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import wait
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
@@ -52,11 +51,9 @@ class WorkerLink:
         # Ends the worker of a manager that was never closed.
         self._finalizer = weakref.finalize(self, _abandon, self.child, os.getpid())
         self._fd = self._connection.fileno()
-        self._poll = None
-        if hasattr(select, "poll"):  # several times quicker than multiprocessing's wait()
-            self._poll = select.poll()
-            self._poll.register(self._fd, select.POLLIN)
-            self._poll.register(self.process.sentinel, select.POLLIN)
+        self._poll = select.poll()  # several times quicker than multiprocessing's wait()
+        self._poll.register(self._fd, select.POLLIN)
+        self._poll.register(self.process.sentinel, select.POLLIN)
         self._is_lost = False
         self.deadline: float | None = None  # of the last of those, by the monotonic clock
         self.replies: deque[bytes] = deque()  # to these, that came before they were asked for
@@ -166,8 +163,6 @@ class WorkerLink:
     def _readable(self, deadline: float | None) -> bool:
         """Wait until there is a message, the process has ended or the deadline has passed."""
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if self._poll is None:
-            return self._connection in wait(self.child.waitables, left) or self._connection.poll()
         ready = self._poll.poll(None if left is None else math.ceil(left * 1000))
         return any(fd == self._fd for fd, _ in ready) or self._connection.poll()
 

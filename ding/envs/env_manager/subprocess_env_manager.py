@@ -2,7 +2,6 @@
 
 import math
 import os
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,7 +78,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         **BaseEnvManager.config,
         "shared_memory": True,
         "copy_on_get": True,
-        "context": "spawn" if platform.system().lower() == "windows" else "fork",
+        "context": "fork",
         "wait_num": 2,
         "step_wait_timeout": 0.01,
         "connect_timeout": 60,
