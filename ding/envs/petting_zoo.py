@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env._make import Simulator
-from ding.envs.games.cooperative import CooperativeGame, box_like
+from ding.envs.games.cooperative import CooperativeGame, space_like
 from ding.envs.vector_step import Action, AnyEnv, Obs
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
@@ -111,12 +111,7 @@ class PettingZooEnv(CooperativeGame):
         else:
             raise ConfigError(f"env.env_id={self._cfg['env_id']!r}: actions are {self._action}")
         self._begin()
-        obs = self._obs()
-        self.observation_space = (
-            box_like(obs)
-            if isinstance(obs, np.ndarray)
-            else spaces.Dict({name: box_like(part) for name, part in obs.items()})
-        )
+        self.observation_space = space_like(self._obs())
 
     def _begin(self) -> None:
         self._seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))

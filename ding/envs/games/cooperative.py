@@ -109,9 +109,7 @@ class CooperativeGame(SeededEnv):
     def _set_spaces(self, actions: int) -> None:
         self._begin()
         obs = self._obs()
-        self.observation_space: Space = spaces.Dict(
-            {name: box_like(part) for name, part in obs.items()}
-        )
+        self.observation_space: Space = space_like(obs)
         self.agent_num = len(obs["agent_state"])
         self.action_space: Space = spaces.MultiDiscrete([actions] * self.agent_num)
 
@@ -145,9 +143,11 @@ class CooperativeGame(SeededEnv):
         return repr(self)
 
 
-def box_like(part: np.ndarray) -> spaces.Box:
-    """The space of any float32 arrays of one shape."""
-    return spaces.Box(-np.inf, np.inf, part.shape, np.float32)
+def space_like(obs: Obs) -> Space:
+    """The space of any float32 arrays of one shape, or of dicts of such."""
+    if isinstance(obs, dict):
+        return spaces.Dict({name: space_like(part) for name, part in obs.items()})
+    return spaces.Box(-np.inf, np.inf, obs.shape, np.float32)
 
 
 # Stay, up, down, left, right.
