@@ -51,7 +51,7 @@ def methods(seam: type) -> tuple[Message, ...]:
 PARTS: Mapping[str, tuple[str, ...]] = {
     "Coordinator": (
         *("coordinator.coordinator", "coordinator.run", "coordinator.run_events"),
-        *("coordinator.run_files", "coordinator.task_scheduler"),
+        "coordinator.run_files",
     ),
     "Buffers": (
         *("coordinator.chunk_buffer", "coordinator.chunk_table"),
@@ -70,18 +70,20 @@ GRAPH = (
         "Coordinator",
         "CommCoordinator",
         (
-            *(CommCoordinator.start, CommCoordinator.assign, CommCoordinator.workers),
+            *(CommCoordinator.start, CommCoordinator.schedule, CommCoordinator.workers),
             *(CommCoordinator.close_tasks, CommCoordinator.close),
         ),
     ),
-    Arrow("Coordinator", "Core", (Core.free, Core.present, Core.send)),
     Arrow("CommCoordinator", "Control", methods(Control)),
     Arrow("Control", "CommCoordinator", methods(Arrivals)),
     Arrow("CommCoordinator", "Coordinator", (RunEvents.warn, RunEvents.fatal)),
     Arrow(
         "CommCoordinator",
         "Core",
-        (Core.came, Core.next, Core.lost, Core.end, Core.left, Core.close_tasks),
+        (
+            *(Core.came, Core.next, Core.lost, Core.end, Core.left, Core.schedule),
+            Core.close_tasks,
+        ),
     ),
     # The core decides, a thread for each worker asks, its worker answers.
     Arrow(

@@ -113,10 +113,10 @@ class CommCoordinator:
             self._wake()
         return is_sent
 
-    def assign(self, schedule: Callable[[Core, float], None]) -> None:
-        """Call `schedule` to give tasks to the workers of the core."""
+    def schedule(self) -> None:
+        """Give out the tasks that can be given out now."""
         with self._turn:
-            schedule(self.core, time.monotonic())
+            self.core.schedule(time.monotonic())
             self._wake()
 
     def close_tasks(self, timeout: float) -> bool:

@@ -20,7 +20,6 @@ from ding.utils.run_log import RunLog
 from ding.utils.types import Settings, State
 from ding.utils.usage import UsageMeter, process_name
 from ding.worker.engines.flask_fs import flask_fs_engine
-from ding.worker.messages import Kind
 from ding.worker.seams import Engine
 
 from .base_parallel_commander import create_parallel_commander
@@ -31,7 +30,6 @@ from .run_events import RunEvents
 from .run_facts import as_number, error_line, usage_figures
 from .run_files import CoordinatorState, RunFiles
 from .run_status import RunStatus, RunView, buffer_status, who_waits, worker_status, write_address
-from .task_scheduler import TaskScheduler
 from .task_table import TaskState
 from .turn import Turn, in_turn
 
@@ -121,6 +119,10 @@ class Coordinator(RunEvents, Configurable):
                 turn=turn,
             ),
             max_task_retry=int(self._cfg.max_task_retry),
+            task_limits={
+                "collector": float(self._cfg.collector_task_timeout),
+                "learner": float(self._cfg.learner_task_timeout),
+            },
         )
         save_second = float(self._cfg.save_state_second)
         self._state = CoordinatorState(exp_name, self._main, save_second, warn)
@@ -131,11 +133,6 @@ class Coordinator(RunEvents, Configurable):
             control=engine.control,
             turn=turn,
         )
-        limits: dict[Kind, float] = {
-            "collector": float(self._cfg.collector_task_timeout),
-            "learner": float(self._cfg.learner_task_timeout),
-        }
-        self._scheduler = TaskScheduler(self, limits)
         # Its children are workers, which report their own figures.
         self._usage = UsageMeter(children=False)
         self._loop_thread: threading.Thread | None = None
@@ -264,7 +261,7 @@ class Coordinator(RunEvents, Configurable):
         folder = FolderWatch(self.exp_name)
         try:
             while self.verdict is None:
-                self._comm.assign(self._scheduler.schedule)
+                self._comm.schedule()
                 self._note_weights()
                 folder.check()
                 self._state.save_if_due(self.state_dict)

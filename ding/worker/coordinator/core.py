@@ -15,7 +15,6 @@ from ding.worker.seams import (
     WorkerLost,
 )
 
-from .resource_manager import NaiveResourceManager
 from .run_events import RunEvents
 from .run_facts import error_line
 from .worker_jobs import CollectorJob, Job, LearnerJob
@@ -50,7 +49,8 @@ class Core:
         self.workers: dict[str, WorkerSession] = {}
         self.woken: set[WorkerSession] = set()
         self.is_closing = False
-        self._pool = NaiveResourceManager()
+        # In the order in which they became free.
+        self._idle: dict[Kind, dict[WorkerSession, None]] = {"collector": {}, "learner": {}}
         self._present: dict[Kind, set[WorkerSession]] = {"collector": set(), "learner": set()}
         self.gather = durations.MESSAGE_GATHER
         self._watchers: dict[str, set[WorkerSession]] = {}
@@ -63,11 +63,8 @@ class Core:
         session = self.workers[arrival.name] = WorkerSession(arrival, now)
         session.steps = self._live(session)
         if old is not None:
-            self._pool.delete(old.kind, old.name)
-            self._present[old.kind].discard(old)
+            self._forget(old)
             self.end(old, "it joined again")
-            self._count_collectors()
-            self.events.worker_left(old.name)
         return session
 
     def next(self, worker: WorkerSession, given: object | WorkerFailed | None, now: float) -> Move:
@@ -101,13 +98,17 @@ class Core:
 
     def left(self, worker: WorkerSession) -> None:
         """A worker whose session is over was released."""
-        self._present[worker.kind].discard(worker)
         if self.workers.get(worker.name) is worker:
             del self.workers[worker.name]
-            self._pool.delete(worker.kind, worker.name)
-            self._count_collectors()
-            self.events.worker_left(worker.name)
+            self._forget(worker)
         self.events.workers_changed()
+
+    def _forget(self, worker: WorkerSession) -> None:
+        """It is no longer the worker of its name."""
+        self._idle[worker.kind].pop(worker, None)
+        self._present[worker.kind].discard(worker)
+        self._count_collectors()
+        self.events.worker_left(worker.name)
 
     def lost(self, worker: WorkerSession, cause: str) -> None:
         """A worker is lost; a request that is open fails."""
@@ -119,9 +120,28 @@ class Core:
         worker.ended = worker.ended or cause
         self.woken.add(worker)
 
+    def schedule(self, now: float) -> None:
+        """Give out the tasks that can be given out now."""
+        # Learners first: without one there is no buffer that samples could go to.
+        for kind in ("learner", "collector"):
+            while self._assign_one(kind, now):
+                pass
+            self.events.expire_tasks(kind, now)
+
+    def _assign_one(self, kind: Kind, now: float) -> bool:
+        """Whether a worker got a task."""
+        # A commander is asked when a worker is free, or none is there at all: then the task's time
+        # runs out, and that is shown.
+        is_wanted = bool(self.free(kind)) or not self.present(kind)
+        task = self.events.next_task(kind, is_wanted, now)
+        if task is None or not self.send(kind, task):
+            return False
+        self.events.task_assigned(str(task["task_id"]))
+        return True
+
     def free(self, kind: Kind) -> int:
         """How many workers of that kind are free."""
-        return self._pool.free(kind)
+        return len(self._idle[kind])
 
     def present(self, kind: Kind) -> int:
         """Number of workers of that kind."""
@@ -129,14 +149,15 @@ class Core:
 
     def send(self, kind: Kind, task: Task) -> bool:
         """Give the task to a worker of that kind that is free; whether there is one."""
-        while (taken := self._pool.take(kind)) is not None:
-            worker = self.workers.get(taken[0])
-            if worker is None or worker.state != "idle" or worker.gone is not None:
-                continue
-            worker.next_task, worker.is_close_asked = task, False
-            worker.state = "starting"
-            self.woken.add(worker)
-            return True
+        idle = self._idle[kind]
+        while idle:
+            worker = next(iter(idle))
+            del idle[worker]
+            if worker.gone is None:
+                worker.next_task, worker.is_close_asked = task, False
+                worker.state = "starting"
+                self.woken.add(worker)
+                return True
         return False
 
     def close_tasks(self) -> None:
@@ -175,7 +196,7 @@ class Core:
             worker.become("idle")
             worker.waits_for = "task"
             if worker.gone is None and self.workers.get(worker.name) is worker:
-                self._pool.update(worker.kind, worker.name, worker.resources.as_json())
+                self._idle[worker.kind][worker] = None
                 self.events.workers_changed()
             while not (worker.next_task or worker.gone):
                 yield Wait(FOREVER)

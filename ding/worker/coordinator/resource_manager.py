@@ -1,40 +1,30 @@
 """Keeps track of free workers and of those that have a task."""
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 from ding.worker.messages import Json, Task
 
 _Resources = Mapping[str, Json]
 
 
-class Assigned(TypedDict, total=False):
-    """Which worker got a task, ``collector_id`` or ``learner_id``, and what it has."""
-
-    collector_id: str
-    learner_id: str
-    resource_info: _Resources
-
-
 class NaiveResourceManager:
-    """Assigns workers in the order in which they became free. Kinds are named ``collector`` and
-    ``learner``; another name is a `KeyError`."""
+    """Assigns workers in the order in which they became free; for coordinators of users.
+
+    Kinds are named ``collector`` and ``learner``; another name is a `KeyError`.
+    """
 
     def __init__(self) -> None:
         self._free: dict[str, dict[str, _Resources]] = {"collector": {}, "learner": {}}
         self._assigned: dict[str, dict[str, _Resources]] = {"collector": {}, "learner": {}}
 
-    def assign_collector(self, collector_task: Task) -> Assigned | None:
-        """A collector for the task; ``None`` if all of them work."""
-        if (taken := self.take("collector")) is None:
-            return None
-        return {"collector_id": taken[0], "resource_info": taken[1]}
+    def assign_collector(self, collector_task: Task) -> dict[str, object] | None:
+        """``collector_id`` and ``resource_info`` of a collector for the task; ``None`` if all of
+        them work."""
+        return self._assign("collector")
 
-    def assign_learner(self, learner_task: Task) -> Assigned | None:
-        """A learner for the task; ``None`` if all of them work."""
-        if (taken := self.take("learner")) is None:
-            return None
-        return {"learner_id": taken[0], "resource_info": taken[1]}
+    def assign_learner(self, learner_task: Task) -> dict[str, object] | None:
+        """As `assign_collector`, with ``learner_id``."""
+        return self._assign("learner")
 
     def have_assigned(self, name: str, worker_id: str) -> bool:
         """Whether a worker of kind `name` was given work and has not been free since."""
@@ -50,14 +40,9 @@ class NaiveResourceManager:
         self._assigned[name].pop(worker_id, None)
         self._free[name][worker_id] = resource_info
 
-    def free(self, name: str) -> int:
-        """How many workers of kind `name` wait for work."""
-        return len(self._free[name])
-
-    def take(self, kind: str) -> tuple[str, _Resources] | None:
-        """A worker of that kind, and what it has; ``None`` if all of them work."""
+    def _assign(self, kind: str) -> dict[str, object] | None:
         worker_id = next(iter(self._free[kind]), None)
         if worker_id is None:
             return None
         info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
-        return worker_id, info
+        return {f"{kind}_id": worker_id, "resource_info": info}

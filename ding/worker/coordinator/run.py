@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
@@ -38,6 +38,7 @@ class Run:
         turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
         make_buffer: Makes a `ChunkBuffer` of its config and its ``name``.
         max_task_retry: Failures in a row without progress that are tried again.
+        task_limits: Seconds, by kind, within which a worker has to take a task.
 
     Attributes:
         verdict: How it ended; ``None`` while it is running.
@@ -58,6 +59,7 @@ class Run:
         files: RunFiles,
         make_buffer: Callable[..., ChunkBuffer],
         max_task_retry: int,
+        task_limits: Mapping[Kind, float],
     ) -> None:
         self.exp_name, self.commander, self.view = exp_name, commander, view
         self.callbacks, self.log, self.turn, self.files = callbacks, log, turn, files
@@ -66,7 +68,7 @@ class Run:
         self.make_buffer, self.buffers = make_buffer, dict[str, ChunkBuffer]()
         self.verdict: Ending | None = None
         self.table, self.facts = TaskTable(), RunFacts()
-        self.retries = RetryLimit(max_task_retry)
+        self.retries, self.task_limits = RetryLimit(max_task_retry), task_limits
         self.wake = threading.Event()
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 

@@ -10,7 +10,7 @@ from typing import cast
 from ding.envs.running_statistics import Statistics
 from ding.utils.callbacks import CheckpointSaved, Collected, EpisodeDone, Evaluated
 from ding.utils.errors import RunError
-from ding.worker.messages import Json
+from ding.worker.messages import Json, Kind, Task
 from ding.worker.seams import TaskFailure
 from ding.worker.tasks import (
     ChunkMeta,
@@ -203,6 +203,47 @@ class RunEvents(Run):
         return self.facts.env_statistics
 
     # ------------------------------------------------------------------ tasks
+
+    def next_task(self, kind: Kind, may_be_new: bool, now: float) -> Task | None:
+        """The task that is to be given out next: one that waits, or perhaps a new one."""
+        for waiting in self.table.queued(kind):
+            return waiting.task
+        if not may_be_new or self.verdict is not None:
+            return None
+        is_learner, commander = kind == "learner", self.commander
+        get = commander.get_learner_task if is_learner else commander.get_collector_task
+        task: Task | None = self.ask(get)
+        if task is None:
+            return None
+        return self.table.add(kind, self._prepare(task) if is_learner else task, now).task
+
+    def _prepare(self, task: Task) -> Task:
+        """Make ready what a learner's task needs; returns the task with its ``state_path``."""
+        policy_id, buffer_id = task.get("policy_id"), task.get("buffer_id")
+        if policy_id:
+            self.files.note("weights", [str(policy_id)])
+            name = f"learner_{str(policy_id).replace(os.sep, '_')}.pth.tar"
+            path = task.get("state_path") or os.path.join(self.exp_name, "ckpt", name)
+            self.files.note("states", [str(path)])
+            task = {**task, "state_path": path}
+        if isinstance(buffer_id, str):
+            self.files.note("buffers", [buffer_id])
+            cfg = task.get("replay_buffer_cfg")
+            self.open_buffer(buffer_id, cfg if isinstance(cfg, Mapping) else {})
+        return task
+
+    def expire_tasks(self, kind: Kind, now: float) -> None:
+        """Take back the tasks that no worker took within the limit of their kind."""
+        limit = self.task_limits[kind]
+        for state in self.table.queued(kind):
+            if now - state.created > limit and self.table.move(state.task_id, "timed_out"):
+                cause = f"no {kind} took it within {limit:g} s"
+                self.error(f"task {state.task_id}: {cause}")
+                self.give_back(kind, state.task, cause)
+
+    def task_assigned(self, task_id: str) -> None:
+        """It was given to a worker."""
+        self.table.move(task_id, "assigned")
 
     def task_running(self, task_id: str, worker: str) -> None:
         """A worker has begun it."""

@@ -21,7 +21,7 @@ from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
-from ding.worker.coordinator.task_scheduler import TaskScheduler
+from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.worker_jobs import CollectorJob, LearnerJob
 from ding.worker.learner.comm import NaiveLearner
 from tests.worker.coordinator.fake_workers import (
@@ -672,7 +672,7 @@ def test_worker_that_joins_twice_at_once_works_once():
 def test_whatever_ends_the_loop_ends_the_run(error, monkeypatch):
     with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}) as run:
         eventually(lambda: run.status()["envstep"] > 0)
-        monkeypatch.setattr(TaskScheduler, "schedule", raiser(error))
+        monkeypatch.setattr(Core, "schedule", raiser(error))
         verdict = run.coordinator.wait(20)
         assert verdict.status == "failed"
         assert verdict.reason.startswith(f"the coordinator failed: {type(error).__name__}")

@@ -19,7 +19,6 @@ from ding.worker.coordinator.core import Core
 from ding.worker.coordinator.run_events import CALLBACKS, RunEvents, events_of
 from ding.worker.coordinator.run_files import RunFiles
 from ding.worker.coordinator.run_status import RunView
-from ding.worker.coordinator.task_scheduler import TaskScheduler
 from ding.worker.coordinator.turn import Turn
 from ding.worker.coordinator.worker_session import Ask, Leave, Wait
 from ding.worker.messages import (
@@ -346,16 +345,16 @@ class WholeRun(Driver):
             files=RunFiles(Engine(None, None, None, None), view.log),
             make_buffer=partial(ChunkBuffer, store=None, space=space, exp_name="exp", turn=turn),
             max_task_retry=10**9,
+            task_limits=dict.fromkeys(KINDS, 30.0),
         )
         self.run.facts.clock = lambda: self.now
-        self.scheduler = TaskScheduler(self.run, dict.fromkeys(KINDS, 30.0))
         super().__init__(self.run, turn)
         self.causes = itertools.count()
         self.names = itertools.count()
 
     def schedule(self):
         with self.turn:
-            self.scheduler.schedule(self.core, self.now)
+            self.core.schedule(self.now)
         self.wake()
 
     def answer(self, worker, chance):
