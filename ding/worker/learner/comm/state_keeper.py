@@ -1,14 +1,10 @@
 """Keeps a learner's whole state among the run's artifacts, so that another worker can resume it."""
 
-import copy
-import glob
 import math
-import os
 from collections.abc import Callable
 from typing import Any, cast
 
 import torch
-from easydict import EasyDict
 
 from ding.torch_utils import to_device
 from ding.utils import allreduce_data, durations, get_world_size
@@ -16,7 +12,7 @@ from ding.utils.errors import CheckpointError, DataError
 from ding.utils.state_saver import StateSaver
 from ding.utils.types import SavedState
 from ding.worker.learner.base_learner import BaseLearner
-from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
+from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.seams import Artifacts
 
 #: Share of the time that writing may take.
@@ -37,6 +33,7 @@ class StateKeeper(LearnerHook):
         replay_state: The saved state of the replay buffer, if there is one.
 
     Raises:
+        CheckpointError: The state is damaged.
         DataError: The path cannot be one of an artifact.
     """
 
@@ -52,13 +49,7 @@ class StateKeeper(LearnerHook):
         super().__init__("restore_state", 50, position="before_run")
         self._artifacts, self._path, self._warn = artifacts, path, warn
         self._writes = writes and path is not None
-        self._state: SavedState | None = None
-        self._damage: CheckpointError | None = None
-        if path is not None:
-            try:
-                self._state = artifacts.load(path)
-            except CheckpointError as error:
-                self._damage = error
+        self._state = None if path is None else artifacts.load(path)
         self._replay = replay
         found = None if self._state is None else self._state.get("replay")
         self.replay_state = cast("SavedState | None", found)
@@ -89,9 +80,11 @@ class StateKeeper(LearnerHook):
         return {**on_cpu, "replay": self._replay()}
 
     def __call__(self, engine: BaseLearner) -> None:
-        """Resume from the file; if it is damaged, from the newest checkpoint, or start again.
+        """Resume from the state, if there is one.
 
         Raises:
+            CheckpointError: It is of another policy. A learner that began again without notice
+                would lose the training so far.
             DataError: Other ranks resume from another state.
         """
         self._learner = engine
@@ -103,38 +96,23 @@ class StateKeeper(LearnerHook):
                 "that is started again begins with a new one"
             )
         state, self._state = self._state, None
-        if state is not None or self._damage is not None:
+        if state is not None:
             self._restore(engine, state)
         if get_world_size() > 1:
             _check_agreement(engine)
 
-    def _restore(self, engine: BaseLearner, state: SavedState | None) -> None:
-        initial = copy.deepcopy(engine.policy.state_dict())
+    def _restore(self, engine: BaseLearner, state: SavedState) -> None:
         try:
-            if state is None:
-                raise self._damage or CheckpointError("it is empty")
             engine.policy.load_state_dict(cast(dict[str, Any], state["policy"]))
             engine.load_state_dict(cast(dict[str, Any], state["learner"]))
             if engine.reward_model is not None and "reward_model" in state:
                 engine.reward_model.load_state_dict(cast(dict[str, Any], state["reward_model"]))
-            engine.info(f"{engine.instance_name} continues from iteration {engine.train_iter}")
-        except Exception as error:  # a damaged file may raise anything
-            self._warn(f"the learner's state {self._path} cannot be used: {error}")
-            engine.policy.load_state_dict(initial)
-            self._load_checkpoint(engine)
-
-    def _load_checkpoint(self, engine: BaseLearner) -> None:
-        pattern = os.path.join(glob.escape(engine.exp_name), "ckpt", "iteration_*.pth.tar")
-        for path in sorted(glob.glob(pattern), key=os.path.getmtime, reverse=True):
-            args = EasyDict(load_path=path)
-            try:
-                LoadCkptHook("load", 20, position="before_run", ext_args=args)(engine)
-            except CheckpointError as error:
-                self._warn(f"a checkpoint cannot be used: {error}")
-            else:
-                self._warn(f"the learner continues from {path}, iteration {engine.train_iter}")
-                return
-        self._warn("no checkpoint can be used: the learner starts from the beginning")
+        except Exception as error:  # what does not fit may raise anything
+            raise CheckpointError(
+                f"the learner's state {self._path} cannot be used: {error}; remove it to start "
+                "from the beginning"
+            ) from error
+        engine.info(f"{engine.instance_name} continues from iteration {engine.train_iter}")
 
 
 def _check_agreement(engine: BaseLearner) -> None:

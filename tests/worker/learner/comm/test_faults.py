@@ -170,32 +170,18 @@ class TestState:
         rig.begin(state_path=STATE)
         until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
 
-    def test_damaged_one_is_reported_and_the_newest_checkpoint_taken(self, rig):
-        step = self.run_some(rig)
+    def test_damaged_one_fails_the_start(self, rig):
+        self.run_some(rig)
         os.truncate(STATE, 100)
-        rig.begin(state_path=STATE)
-        until(lambda: rig.learn()["policy_iter"] is not None)
-        lines = [line for info in rig.infos for line in info["warnings"]]
-        assert any("state" in line and "cannot be used" in line for line in lines)
-        assert any(f"iteration_{step}.pth.tar" in line for line in lines)
-        assert rig.learn()["learner_step"] == step
+        with pytest.raises(Failed, match=r"CheckpointError.*state"):
+            rig.begin(state_path=STATE)
 
-    def test_damaged_one_without_a_checkpoint_starts_from_scratch(self, rig):
+    def test_state_of_another_model_fails_the_task(self, rig):
         self.run_some(rig)
-        shutil.rmtree("exp/ckpt")
-        with open(STATE, "wb") as file:
-            file.write(b"nonsense")
-        rig.begin(state_path=STATE)
-        until(lambda: rig.learn()["policy_iter"] == 0)
-        assert any("the beginning" in line for info in rig.infos for line in info["warnings"])
-        rig.feed(3)
-
-    def test_state_of_another_model_starts_from_scratch(self, rig):
-        self.run_some(rig)
-        shutil.rmtree("exp/ckpt")
         model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
         rig.begin(state_path=STATE, policy=dict(model=model))
-        rig.feed(3)
+        with pytest.raises(Failed, match=r"state .* cannot be used: Error"):
+            until(lambda: rig.ask("learner_get_data_task") is None)
 
     def test_processes_that_go_on_from_different_states_are_reported(self, rig, monkeypatch):
         module = "ding.worker.learner.comm.state_keeper"
@@ -213,8 +199,8 @@ class TestState:
         assert rig.close_task()["learner_step"] == step + 2
 
     def test_one_that_cannot_be_written_is_reported(self, rig):
-        os.makedirs(STATE)
         rig.begin(state_path=STATE)
+        os.makedirs(STATE)
         rig.chunk()
         rig.feed(3)
         finish = rig.close_task()
