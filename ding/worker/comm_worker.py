@@ -111,9 +111,10 @@ class CommWorker(ABC):
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to take requests."""
+        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
         if not self._end_flag:
             return
+        _ = self.stores  # a folder that cannot be used is found now
         self._end_flag = False
         self._closing.clear()
         self._ended.clear()

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-import numpy as np
-
 from ding.data.buffer.rate_limiter import SampleRatio
 from ding.data.chunks import chunk_pattern
 from ding.data.priorities import checked_priorities
@@ -105,8 +103,7 @@ class ChunkBuffer(ChunkTable):
             )
         facts = cast("dict[str, Json]", {k: v for k, v in meta.items() if k != "data_id"})
         if "sample_num" in meta:
-            reported = {name: _json(columns[name]) for name in _REPORTED if name in columns}
-            facts = {"sample_num": rows, **reported}
+            facts = {name: facts[name] for name in _REPORTED if name in facts}
         if self._closed or self.find(data_id) is not None:
             return
         self._add(data_id, rows, size, facts)
@@ -286,13 +283,7 @@ class ChunkBuffer(ChunkTable):
 
 
 #: What learners need to know of the samples of a chunk.
-_REPORTED = ("collect_iter", "priority")
-
-
-def _json(column: np.ndarray) -> Json:
-    """A column in JSON, as one number if all are the same."""
-    values: list[Json] = column.tolist()
-    return values[0] if column.dtype.kind == "i" and (column == column[0]).all() else values
+_REPORTED = ("sample_num", "collect_iter", "priority")
 
 
 def _plain(cfg: object) -> Json:

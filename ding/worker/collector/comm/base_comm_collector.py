@@ -6,8 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from easydict import EasyDict
@@ -15,18 +14,12 @@ from easydict import EasyDict
 from ding.data import Columns
 from ding.data.chunks import chunk_name
 from ding.data.tree import tree_leaves
-from ding.utils import (
-    COMM_COLLECTOR_REGISTRY,
-    durations,
-    get_data_decompressor,
-    get_task_uid,
-    import_module,
-)
-from ding.utils.errors import ConfigError, DataError, DingError, EnvError
+from ding.utils import durations, get_task_uid
+from ding.utils.errors import ConfigError, DingError, EnvError
 from ding.worker.collector.base_parallel_collector import create_parallel_collector
 from ding.worker.collector.collector_link import CollectorLink
 from ding.worker.collector.comm.collect_task import CollectTask
-from ding.worker.comm_worker import CommWorker
+from ding.worker.comm_worker import CommWorker, make_service
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
     Json,
@@ -49,8 +42,7 @@ HEADER_SIZE = 4096
 class BaseCommCollector(CommWorker, CollectorLink):
     """Builds a collector for each task, runs it in a thread, and is its `CollectorLink`.
 
-    Samples go to the engine's stores, and policies come from there. A subclass may change what is
-    sent and read: it extends the three abstract methods, which do all of it.
+    Where samples go and policies come from is up to a subclass, in the three abstract methods.
 
     Args:
         cfg: The worker's config; see `CommWorker`.
@@ -183,15 +175,6 @@ class BaseCommCollector(CommWorker, CollectorLink):
             CheckpointError: There is none (then it is a `FileNotFoundError`, too), or it cannot be
                 read.
         """
-        self.policy_changed(path)  # notes the version that is read now
-        kept = self._keep(path)
-        try:
-            found = self.stores.weights.newest(kept or path)
-        except DingError:
-            self._drop_kept_policy()
-            raise
-        policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
-        return {**found.state, "iter": int(str(policy_iter))}
 
     def _keep(self, path: str) -> str | None:
         """Keep the weights of an evaluation under a separate name; the best will be kept."""
@@ -238,29 +221,10 @@ class BaseCommCollector(CommWorker, CollectorLink):
             CheckpointWriteError: The store cannot write them.
             DataError: `stepdata` is something else.
         """
-        self._store(stepdata, *args)
-
-    def _store(self, path: str, stepdata: Any) -> None:
-        task = self._task
-        if isinstance(stepdata, bytes) and task is not None:
-            # Learners map files without decompression.
-            stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
-        rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
-        if not isinstance(rows, list):
-            raise DataError(
-                f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
-                "columns, a list of dicts, or a dict"
-            )
-        put = partial(self.stores.samples.put, path, rows)
-        size = put() if task is None else task.write(path, self._expected_size(rows), put)
-        self._sample_size = size / len(rows)
 
     @abstractmethod
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
         """Report samples that were sent, by ``metadata['data_id']``; see `CollectTask.put`."""
-        if self._task is None:
-            raise ConfigError("there is no task that the samples could belong to")
-        self._task.put(metadata)
 
     def backlog(self) -> int:
         return 0 if self._task is None else self._task.backlog()
@@ -284,9 +248,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
 def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
     """Build the registered comm collector ``cfg.type``; ``cfg.import_names`` are imported first."""
-    import_module(cfg.get("import_names", []))
-    collector: BaseCommCollector = COMM_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg)
-    return collector
+    return cast(BaseCommCollector, make_service("collector", cfg))
 
 
 def _or_warn(remove: Callable[[str], None], name: str) -> None:

@@ -1,9 +1,11 @@
 """The collector that a run uses, with the documented method for each request."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from ding.utils import COMM_COLLECTOR_REGISTRY
+from ding.utils import COMM_COLLECTOR_REGISTRY, get_data_decompressor
+from ding.utils.errors import ConfigError, DataError, DingError
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.engines.http_worker import CallbackSlave
 from ding.worker.messages import (
@@ -34,23 +36,44 @@ class CollectorSlave(CallbackSlave):
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
 class FlaskFileSystemCollector(BaseCommCollector):
-    """A collector worker; requests that come over HTTP are answered by `handle`."""
+    """A collector worker: samples go to the engine's stores, and policies come from there.
+
+    Requests that come over HTTP are answered by `handle`. A subclass may extend the methods that
+    send and read.
+    """
 
     listens = True
 
-    def start(self) -> None:
-        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
-        _ = self.stores
-        super().start()
-
     def get_policy_update_info(self, path: str) -> Any:
-        return super().get_policy_update_info(path)
+        self.policy_changed(path)  # notes the version that is read now
+        kept = self._keep(path)
+        try:
+            found = self.stores.weights.newest(kept or path)
+        except DingError:
+            self._drop_kept_policy()
+            raise
+        policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
+        return {**found.state, "iter": int(str(policy_iter))}
 
     def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
-        super().send_stepdata(path, stepdata)
+        task = self._task
+        if isinstance(stepdata, bytes) and task is not None:
+            # Learners map files without decompression.
+            stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
+        rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        if not isinstance(rows, list):
+            raise DataError(
+                f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
+                "columns, a list of dicts, or a dict"
+            )
+        put = partial(self.stores.samples.put, path, rows)
+        size = put() if task is None else task.write(path, self._expected_size(rows), put)
+        self._sample_size = size / len(rows)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        super().send_metadata(metadata)
+        if self._task is None:
+            raise ConfigError("there is no task that the samples could belong to")
+        self._task.put(metadata)
 
     def deal_with_resource(self) -> Json:
         """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""

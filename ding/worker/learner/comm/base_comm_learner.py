@@ -16,16 +16,13 @@ from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE, LOCAL_HOST
 from ding.policy import create_policy
 from ding.torch_utils.model_helper import fit_threads
-from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
+from ding.utils import EasyTimer, durations, get_task_uid
 from ding.utils.errors import ConfigError, DingError
-from ding.worker.comm_worker import CommWorker
+from ding.worker.comm_worker import CommWorker, make_service
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
 from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.policy_publisher import (
-    PUBLISHED,
-    SendLearnInfoHook,
-    SendPolicyHook,
     Version,
 )
 from ding.worker.learner.comm.training_task import (
@@ -37,7 +34,6 @@ from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import (
     Demand,
     DemandRequest,
-    Json,
     Kind,
     OpenMeeting,
     Request,
@@ -49,7 +45,7 @@ from ding.worker.messages import (
 )
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay, read_rows
 from ding.worker.replay_buffer.chunk_rewards import ChunkRewards
-from ding.worker.seams import Samples, Weights
+from ding.worker.seams import Samples
 
 Answer = TypeVar("Answer")
 
@@ -57,8 +53,7 @@ Answer = TypeVar("Answer")
 class BaseCommLearner(CommWorker):
     """Trains on the chunks that a coordinator names, and publishes weights and results.
 
-    Samples, weights and states are in the engine's stores. A subclass may change what is read and
-    published: it extends the abstract methods, which do all of it.
+    What it reads and publishes is up to a subclass, in the abstract methods.
 
     Args:
         cfg: As `CommWorker` takes it; ``send_policy_freq``; ``prefetch``, batches that wait ready;
@@ -94,47 +89,22 @@ class BaseCommLearner(CommWorker):
         Raises:
             OSError: It cannot be stored now; it will be tried again.
         """
-        facts: dict[str, Json] = {
-            "policy_iter": cast(Json, state_dict.get("iter")),
-            **{n: cast(Json, state_dict.get(n)) for n in ("envstep", "time", "learner")},
-        }
-        state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
-        self.stores.weights.publish(self.policy_id, Weights(state, facts))
 
     @abstractmethod
     def get_data(self, batch_size: int) -> object:
         """The next batch that the coordinator has permitted: samples, or functions that each load
         one. Waits until there is one, and is ``None`` if there will be no more. Called in the
         training thread."""
-        task = self._any_task()
-        for _ in task.feed:
-            if (batch := self._draw(task)) is not None:
-                return batch
-        return None
 
     @abstractmethod
     def send_learn_info(self, learn_info: LearnInfo) -> None:
         """Keep the results of an update until the coordinator asks for them."""
-        task = self._last_task
-        if task is None:
-            return
-        priorities = learn_info.get("priority_info") if task.info.policy.get("priority") else None
-        if task.replay is not None and isinstance(priorities, Mapping):
-            task.replay.update(priorities)
-        task.add(learn_info)
 
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
         """Hooks that publish before the first and after every ``send_policy_freq``-th update and at
         the end, and report every result."""
-        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
-        return [
-            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
-            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
-            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
-            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
-        ]
 
     @property
     def task(self) -> TrainingTask | None:
@@ -369,6 +339,4 @@ class BaseCommLearner(CommWorker):
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:
     """Build the registered comm learner ``cfg.type``; ``cfg.import_names`` are imported first."""
-    import_module(cfg.get("import_names", []))
-    learner: BaseCommLearner = COMM_LEARNER_REGISTRY.build(cfg.type, cfg=cfg)
-    return learner
+    return cast(BaseCommLearner, make_service("learner", cfg))

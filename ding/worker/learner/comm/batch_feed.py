@@ -18,6 +18,11 @@ class BatchFeed:
         most: Batches that may wait ready where training on one is quick, or batches come slowly;
             ``capacity`` if not given.
         between: Called in the training thread between two batches, with whether none is ready.
+
+    Attributes:
+        closed: Whether no batch is to be trained on any more.
+        finished: Batches that were trained on, or could not be used.
+        longest_step: Seconds that training on a batch has taken at most; 0 before the first one.
     """
 
     def __init__(
@@ -29,13 +34,13 @@ class BatchFeed:
         self._least, self._most = capacity, most or capacity
         self._between = between
         self._step_seconds = durations.BATCHES_AHEAD / capacity
-        self._longest = 0.0
+        self.longest_step = 0.0
         self._asked: float | None = None
         self._latency = 0.0
         self._ready = 0
         self._changed = threading.Condition()
-        self._closed = self._draining = False
-        self._taken = self._trained = 0
+        self.closed = self._draining = False
+        self._taken = self.finished = 0
         self._began_waiting: float | None = None
         self._lacks = 0  # how often a batch that was taken had no data yet
         self._waited = 0.0
@@ -53,7 +58,7 @@ class BatchFeed:
         with self._changed:
             if not self._ready:
                 self._wait()
-            if self._closed or not self._ready:
+            if self.closed or not self._ready:
                 raise StopIteration
             self._taken += 1
             self._step_began = time.monotonic()
@@ -71,14 +76,14 @@ class BatchFeed:
             if self._step_began is not None:
                 took = time.monotonic() - self._step_began
                 self._step_seconds += 0.1 * (took - self._step_seconds)
-                self._longest = max(self._longest, took)
-            self._trained, self._step_began = self._taken, None
+                self.longest_step = max(self.longest_step, took)
+            self.finished, self._step_began = self._taken, None
             self._changed.notify_all()
 
     def _wait(self) -> None:
         # No deadline: close() always ends this wait.
         self._began_waiting = time.monotonic()
-        self._changed.wait_for(lambda: self._ready or self._closed or self._draining)
+        self._changed.wait_for(lambda: self._ready or self.closed or self._draining)
         self._waited += time.monotonic() - self._began_waiting
         self._began_waiting = None
 
@@ -96,11 +101,6 @@ class BatchFeed:
                 self._waited += time.monotonic() - self._began_waiting
                 self._step_began, self._began_waiting = time.monotonic(), None
 
-    @property
-    def closed(self) -> bool:
-        """Whether no batch is to be trained on any more."""
-        return self._closed
-
     def demand(self, timeout: float) -> int:
         """How many batches are wanted; waits until some are, or training begins to wait for data,
         which the coordinator learns from the answer."""
@@ -117,7 +117,7 @@ class BatchFeed:
             if number and self._asked is not None:
                 self._latency += 0.3 * (time.monotonic() - self._asked - self._latency)
                 self._asked = None
-            if not self._closed:
+            if not self.closed:
                 self._ready += number
             self._changed.notify_all()
 
@@ -126,7 +126,7 @@ class BatchFeed:
         with self._changed:
             self._draining = True
             if not drain:
-                self._closed, self._ready = True, 0
+                self.closed, self._ready = True, 0
             self._changed.notify_all()
 
     def _is_wanting(self) -> bool:
@@ -141,11 +141,6 @@ class BatchFeed:
         return min(max(self._least, int(enough)), self._most)
 
     @property
-    def finished(self) -> int:
-        """Batches that were trained on, or could not be used."""
-        return self._trained
-
-    @property
     def waiting(self) -> bool:
         """Whether training waits for a batch."""
         return self._began_waiting is not None
@@ -155,11 +150,6 @@ class BatchFeed:
         """How long the batch that is being trained on has been; 0 while there is none."""
         began = self._step_began
         return 0.0 if began is None else time.monotonic() - began
-
-    @property
-    def longest_step(self) -> float:
-        """How long training on a batch has taken at most; 0 before the first one."""
-        return self._longest
 
     @property
     def wait_share(self) -> float:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction.slave import TaskFail
@@ -11,10 +11,16 @@ from ding.utils.errors import DataError
 from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import CallbackSlave
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
-from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook, Version
+from ding.worker.learner.comm.policy_publisher import (
+    PUBLISHED,
+    SendLearnInfoHook,
+    SendPolicyHook,
+    Version,
+)
 from ding.worker.learner.comm.training_task import LearnInfo
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import CloseTask, DemandRequest, Json, ResourceRequest, StartTask, Task
+from ding.worker.seams import Weights
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
 
@@ -57,27 +63,47 @@ class LearnerSlave(CallbackSlave):
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
 class FlaskFileSystemLearner(BaseCommLearner):
-    """A learner worker; requests that come over HTTP are answered by `handle`."""
+    """A learner worker: samples, weights and states are in the engine's stores.
+
+    Requests that come over HTTP are answered by `handle`. A subclass may extend the methods that
+    read and publish.
+    """
 
     listens = True
 
-    def start(self) -> None:
-        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
-        _ = self.stores
-        super().start()
-
     def send_policy(self, state_dict: Version) -> None:
-        super().send_policy(state_dict)
+        facts: dict[str, Json] = {
+            "policy_iter": cast(Json, state_dict.get("iter")),
+            **{n: cast(Json, state_dict.get(n)) for n in ("envstep", "time", "learner")},
+        }
+        state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
+        self.stores.weights.publish(self.policy_id, Weights(state, facts))
 
     def get_data(self, batch_size: int) -> object:
-        return super().get_data(batch_size)
+        task = self._any_task()
+        for _ in task.feed:
+            if (batch := self._draw(task)) is not None:
+                return batch
+        return None
 
     def send_learn_info(self, learn_info: LearnInfo) -> None:
-        super().send_learn_info(learn_info)
+        task = self._last_task
+        if task is None:
+            return
+        priorities = learn_info.get("priority_info") if task.info.policy.get("priority") else None
+        if task.replay is not None and isinstance(priorities, Mapping):
+            task.replay.update(priorities)
+        task.add(learn_info)
 
     @property
     def hooks4call(self) -> list[LearnerHook]:
-        return super().hooks4call
+        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
+        return [
+            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
+            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
+            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
+            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
+        ]
 
     @staticmethod
     def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable[..., Any]) -> Any:
