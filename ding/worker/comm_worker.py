@@ -111,10 +111,9 @@ class CommWorker(ABC):
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        """Begin to take requests."""
         if not self._end_flag:
             return
-        _ = self.stores  # a folder that cannot be used is found now
         self._end_flag = False
         self._closing.clear()
         self._ended.clear()

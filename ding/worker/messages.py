@@ -186,8 +186,6 @@ class Demand:
     Attributes:
         train_iter: Updates that it has made.
         batch_num: Batches; ``None``: one at a time, as foreign learners do.
-        learners: Processes that train together and share the batches.
-        done: It has reached its last update.
         buffer_id: Buffer to take them from, if not the task's.
     """
 
@@ -195,8 +193,6 @@ class Demand:
     batch_size: int
     train_iter: int = field(default=-1, metadata=called("cur_learner_iter"))
     batch_num: Count | None = None
-    learners: Annotated[int, Rule(lambda number: number > 0, "1 or more")] = 1
-    done: bool = field(default=False, metadata=called("learner_done"))
     buffer_id: str | None = None
 
 

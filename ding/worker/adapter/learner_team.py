@@ -183,8 +183,6 @@ class LearnerTeam(CommWorker):
             max(demand.batch_size for demand in demands),
             min(demand.train_iter for demand in demands),
             self._beyond_those_left(min(demand.batch_num or 0 for demand in demands)),
-            len(demands),
-            all(demand.done for demand in demands),
             self._buffer_id,
         )
 

@@ -249,7 +249,6 @@ class ChunkBuffer(ChunkTable):
         """State from which another buffer continues, with the chunk files that exist then."""
         return {
             "chunks": self._table_state(),
-            "rows": self._rows.state_dict(),
             "pace": self.pace.state_dict(),
             "push_count": self.push_count,
         }
@@ -261,7 +260,6 @@ class ChunkBuffer(ChunkTable):
         """
         with self._turn:
             gone = self._load_table(state["chunks"])
-            self._rows.load_state_dict(state["rows"])
             self.pace.load_state_dict(state["pace"])
             self.push_count = int(state["push_count"])
             self.begin()

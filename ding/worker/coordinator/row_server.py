@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from ding.data.arrays import State
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Columns
 from ding.utils.errors import ChunkError, DataError
@@ -23,8 +22,9 @@ _NOT_SENT = frozenset({"chunk", "collect_iter", "use", "staleness"})
 class RowServer:
     """A replay buffer of references to samples, in the coordinator's process.
 
-    It is made when the first chunks come: a run of ding's own learners never needs it. Batches on
-    their way pin the chunks; the other arguments are those of `ChunkReplay`.
+    It is made when the first chunks come: a run of ding's own learners never needs it. After a
+    resume, it has all samples of the chunks that are left, with new priorities. Batches on their
+    way pin the chunks; the other arguments are those of `ChunkReplay`.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class RowServer:
         self._given = cfg, exp_name, name, tb_logger
         self._chunks = chunks
         self._replay: ChunkReplay | None = None
-        self._saved: State | None = None
         self._in_flight: dict[int, list[Chunk]] = {}
         self._next_id = 0
 
@@ -41,8 +40,6 @@ class RowServer:
         """Put references to the samples of chunks into the buffer; what has become of all."""
         if self._replay is None:
             self._replay = ChunkReplay(*self._given)
-            if self._saved is not None:
-                self._replay.load_state_dict(self._saved)
         self._replay.name_chunks(chunks, -1)
         self._replay.take_in(self._references)
         return self._replay.take_news()
@@ -99,14 +96,6 @@ class RowServer:
         if isinstance(buffer, RingBuffer):
             numbers = [chunk.number for chunk in chunks]
             buffer.remove_if(lambda items: np.isin([int(row["chunk"]) for row in items], numbers))
-
-    def state_dict(self) -> State | None:
-        """The stored samples' rows, with priorities and uses."""
-        return self._saved if self._replay is None else self._replay.state_dict()
-
-    def load_state_dict(self, state: State | None) -> None:
-        """Continue from another one's state when chunks are taken in."""
-        self._saved = state
 
     def close(self) -> None:
         if self._replay is not None:

@@ -71,7 +71,7 @@ class TestLearners:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
             demand = coordinator.ask("learner_get_data_task")
             asked = {"task_id": "t", "buffer_id": "b", "batch_size": 2, "batch_num": 12}
-            assert demand == {**demand, **asked, "learners": 3, "cur_learner_iter": 0}
+            assert demand == {**demand, **asked, "cur_learner_iter": 0}
             answer = coordinator.ask("learner_close_task")
             assert (answer["task_id"], answer["learner_step"]) == ("t", 0)
             names = [[task["name"] for task in learner.seen] for learner in coordinator.learners]

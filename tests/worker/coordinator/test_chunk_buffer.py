@@ -816,22 +816,6 @@ def test_a_restored_buffer_goes_on(folder, kind):
     assert os.listdir(folder.path) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_for_foreign_learners_go_on(folder, kind):
-    buffer = make(folder, kind, size=20)
-    for i in range(4):
-        buffer.push(chunk(folder, i), 0)
-    buffer.release(buffer.sample_rows(8, 0))
-    state = buffer.state_dict()
-    buffer.close(remove_files=False)
-    again = make(folder, kind, size=20)
-    assert again.load_state_dict(state) == []
-    rows = again.sample_rows(20, 0)
-    found = sorted((int(row["data_id"][-1]), row["row"]) for row in rows)
-    assert set(found) <= {(1, i) for i in range(4, 8)} | {(k, i) for k in (2, 3) for i in range(8)}
-    assert again.count() == 20
-
-
 def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
     buffer = make(folder)
     metas = [chunk(folder, i) for i in range(5)]

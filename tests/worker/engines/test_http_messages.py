@@ -96,7 +96,7 @@ ANSWERS = [
     (StartTask("learner", IDS), None),
     (CloseTask("collector"), TaskReport("t", REPORT)),
     (SamplesRequest(0.5), SAMPLES),
-    (DemandRequest(0.5), Demand("t", 32, 5, 8, 2, True, "b")),
+    (DemandRequest(0.5), Demand("t", 32, 5, 8, "b")),
     (DemandRequest(), Demand("t", 32, 5, buffer_id="b")),
     (TrainRequest((), wait=0.5), TRAINED),
 ]
@@ -138,7 +138,7 @@ NONSENSE = ["text", None, 7, [3], [[]]]
         (SamplesRequest(0.5), [*NONSENSE, {"data_id": 7}, {"data_id": "x", "size": "y"}]),
         (
             DemandRequest(0.5),
-            [*NONSENSE, {}, {"batch_size": "x"}, {"batch_size": 1, "learners": 0}],
+            [*NONSENSE, {}, {"batch_size": "x"}, {"batch_size": 1, "batch_num": -1}],
         ),
         (
             TrainRequest(),

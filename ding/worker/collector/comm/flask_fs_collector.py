@@ -44,6 +44,11 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
     listens = True
 
+    def start(self) -> None:
+        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        _ = self.stores
+        super().start()
+
     def get_policy_update_info(self, path: str) -> Any:
         self.policy_changed(path)  # notes the version that is read now
         kept = self._keep(path)

@@ -227,7 +227,6 @@ class BaseCommLearner(CommWorker):
             batch_size=task.learner.policy.get_attribute("batch_size"),
             train_iter=task.learner.train_iter,
             batch_num=number,
-            done=bool(task.learner.learn_info["learner_done"]),
             buffer_id=task.info.buffer_id,
         )
 

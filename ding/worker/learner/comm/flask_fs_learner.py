@@ -71,6 +71,11 @@ class FlaskFileSystemLearner(BaseCommLearner):
 
     listens = True
 
+    def start(self) -> None:
+        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        _ = self.stores
+        super().start()
+
     def send_policy(self, state_dict: Version) -> None:
         facts: dict[str, Json] = {
             "policy_iter": cast(Json, state_dict.get("iter")),
