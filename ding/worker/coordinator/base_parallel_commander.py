@@ -10,7 +10,7 @@ from easydict import EasyDict
 from ding.utils import COMMANDER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
 from ding.utils.types import Settings, State
-from ding.worker.tasks import CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.tasks import CollectorReport, LearnerInfo
 
 from ._commander_tasks import BaseCommander, OpenTask, Trainee, section
 from .solo_parallel_commander import PolicyCommander
@@ -22,9 +22,6 @@ __all__ = [
     "get_parallel_commander_cls",
 ]
 
-#: Tasks of learners whose news a naive commander keeps.
-MAX_LEARNER_INFO = 100
-
 
 @COMMANDER_REGISTRY.register("naive")
 class NaiveCommander(PolicyCommander):
@@ -32,16 +29,12 @@ class NaiveCommander(PolicyCommander):
 
     Args:
         cfg: The main config, or ``collector_task_space`` and ``learner_task_space`` alone.
-
-    Attributes:
-        learner_info: The newest report of each learner's task, by the task's id.
     """
 
     def __init__(self, cfg: Settings) -> None:
         super().__init__(cfg)
         self._train_iterations = self._own.max_env_step = math.inf
         self._current = [Trainee("naive_policy", "naive_buffer")]
-        self.learner_info: dict[str, LearnerNews] = {}
         self.collector_task_finish_count = 0
         self.learner_task_finish_count = 0
 
@@ -64,12 +57,6 @@ class NaiveCommander(PolicyCommander):
         self._learners.close(task_id)
         self.learner_task_finish_count += 1
         return str(finished_task.get("buffer_id") or self._current[0].buffer_id)
-
-    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        super().update_learner_info(task_id, info)
-        self.learner_info[task_id] = {**info}
-        while len(self.learner_info) > MAX_LEARNER_INFO:
-            del self.learner_info[next(iter(self.learner_info))]
 
     def _new_trainee(self) -> Trainee:
         return self._current[0]
@@ -100,7 +87,6 @@ class NaiveCommander(PolicyCommander):
         self._collectors.opened.clear()
         self._learners.opened.clear()
         self._waiting.clear()
-        self.learner_info.clear()
         self._current = [replace(self._current[0], **state_dict["facts"])]
         self.collector_task_finish_count = state_dict["collector_task_finish_count"]
         self.learner_task_finish_count = state_dict["learner_task_finish_count"]

@@ -190,19 +190,6 @@ def test_a_learner_that_goes_on_reads_nothing_again(folder):
     assert (len(news.received), news.bad, buffer.count()) == (3, (), 24)
 
 
-def test_used_up_and_stale_samples_take_their_files_along(folder):
-    limits = dict(max_use=1, max_staleness=10)
-    buffer, learner = make(folder, **limits), Learner(folder, **limits)
-    for i in (0, 5):
-        buffer.push(chunk(folder, i), 0)
-    assert sorted(learner.draw(buffer, 16, 9)) == [0] * 8 + [5] * 8
-    assert (buffer.count(), folder.names()) == (0, [])
-    for i in (10, 20):
-        buffer.push(chunk(folder, i), 0)
-    assert set(learner.draw(buffer, 8, 25)) == {20}
-    assert (buffer.count(), folder.names()) == (0, [])
-
-
 def test_a_dropped_chunk_is_counted_and_not_named_again(folder):
     buffer = make(folder)
     metas = [chunk(folder, i) for i in range(3)]
@@ -246,11 +233,6 @@ def test_nonsense_metadata_is_refused_and_nothing_is_stored(folder, change):
     assert (buffer.count(), buffer.files, buffer.bytes) == (0, 0, 0)
     buffer.close(remove_files=True)
     assert folder.names() == []
-
-
-def test_sequence_buffers_are_refused_with_a_way_out(folder):
-    with pytest.raises(ConfigError, match=r"'sequence'.*'advanced'"):
-        make(folder, "sequence")
 
 
 @settings(max_examples=25, deadline=None)

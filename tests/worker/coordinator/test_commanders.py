@@ -16,7 +16,6 @@ from ding.worker import (
     create_parallel_commander,
     get_parallel_commander_cls,
 )
-from ding.worker.coordinator.base_parallel_commander import MAX_LEARNER_INFO
 from tests.fakes import Writer
 
 INTERVAL = 5
@@ -171,17 +170,6 @@ def test_naive_keeps_as_many_tasks_open_as_there_is_space():
     assert commander.finish_learner_task(learner_task["task_id"], {}) == buffer_id
     assert (commander.learner_task_finish_count, commander.learner_task_count) == (1, 0)
     assert commander.get_learner_task()
-
-
-def test_naive_keeps_what_learners_tell():
-    commander = NaiveCommander(EasyDict())
-    task_id = commander.get_learner_task().task_id
-    for step in (1, 2):
-        commander.update_learner_info(task_id, {"learner_step": step, "more": "facts"})
-    assert commander.learner_info == {task_id: {"learner_step": 2, "more": "facts"}}
-    for number in range(2 * MAX_LEARNER_INFO):
-        commander.update_learner_info(f"task_{number}", {})
-    assert len(commander.learner_info) == MAX_LEARNER_INFO
 
 
 def test_naive_sets_how_much_to_explore():

@@ -1,6 +1,5 @@
 """The processes of one learner: where they meet, and the group that they train in."""
 
-import os
 import socket
 from datetime import timedelta
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import dist_finalize, dist_init, durations
-from ding.utils.errors import ConfigError
 from ding.utils.pytorch_ddp_dist_helper import listen_at, tcp_store
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Meeting
@@ -37,7 +35,6 @@ class LearnerGroup:
 
     def meet(self, meeting: Meeting) -> None:
         """Wait for the other ranks, and form a group with them."""
-        _check_environment(meeting)
         dist_finalize()
         self._store = self._reach_store(meeting)
         self._wait_for_others(meeting)
@@ -89,18 +86,6 @@ class LearnerGroup:
                 f"to {meeting.host}:{meeting.port} within {durations.GROUP_MEET:g} s",
                 of_group=True,
             ) from error
-
-
-def _check_environment(meeting: Meeting) -> None:
-    """Compare with what a launcher such as ``torchrun`` has set."""
-    for variable, expected in (("RANK", meeting.rank), ("WORLD_SIZE", len(meeting.learners))):
-        given = os.environ.get(variable, str(expected))
-        if given != str(expected):
-            raise ConfigError(
-                f"{variable}={given} in the environment, expected {expected}: in its run, "
-                f"{meeting.learners[meeting.rank]} is rank {meeting.rank} of "
-                f"{', '.join(meeting.learners)}"
-            )
 
 
 def _failure(cause: str, of_group: bool = False) -> TaskFail:

@@ -2,20 +2,15 @@
 
 import os
 import shutil
-import threading
 import time
-from contextlib import closing
 
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 
 from ding.policy.dqn import DQNPolicy
 from ding.torch_utils.weights_file import read_weights
 from ding.utils import POLICY_REGISTRY, durations, read_file
-from ding.worker.engines.run_master import RunMaster
-from ding.worker.learner.comm.base_comm_learner import create_comm_learner
 from tests.worker.learner.comm.rig import Failed, Rig, report, until
 
 STATE = "exp/kept/state"
@@ -259,60 +254,3 @@ class TestPublishing:
         slow_policy.set()
         until(lambda: task.ended)
         assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
-
-
-class TestJoining:
-    @pytest.fixture
-    def coordinator(self):
-        joined = []
-        master = RunMaster(
-            port=0,
-            key="k",
-            heartbeat_tolerance=5.0,
-            request_retry_waiting=0.05,
-            on_join=lambda message: (connect(message), joined.append(message)),
-            on_lost=lambda *_: None,
-            status=dict,
-        )
-
-        def connect(message):
-            name = f"{message.name}_{len(joined)}"
-            master.new_connection(name, message.host, message.port).connect()
-
-        master.joined = joined
-        with master:
-            yield master
-
-    def test_joins_and_joins_again_when_lost(self, tmp_path, coordinator):
-        with self.started(tmp_path, coordinator.port):
-            until(lambda: len(coordinator.joined) == 1)
-            message = coordinator.joined[0]
-            assert (message.kind, message.name, message.pid) == ("learner", "learner0", os.getpid())
-            coordinator.lose("learner0_0", "as a test")
-            until(lambda: len(coordinator.joined) == 2)
-        assert not [t for t in threading.enumerate() if t.name.startswith("join-")]
-
-    def test_gives_up_where_it_is_refused(self, tmp_path, coordinator):
-        with self.started(tmp_path, coordinator.port, key="wrong") as learner:
-            assert learner.join(10)
-            assert "does not prove" in learner.failed
-
-    @pytest.mark.parametrize("own", [None, 0, "auto"])
-    def test_without_a_custom_port(self, tmp_path, coordinator, own):
-        with self.started(tmp_path, coordinator.port, own=own):
-            until(lambda: len(coordinator.joined) == 1)
-
-    def started(self, tmp_path, port, key="k", own="auto"):
-        cfg = dict(
-            type="flask_fs",
-            name="learner0",
-            port=own,
-            path_data=str(tmp_path / "data"),
-            path_policy=str(tmp_path / "policy"),
-            coordinator=["127.0.0.1", port],
-            run_key=key,
-            heartbeat_span=0.2,
-        )
-        learner = create_comm_learner(EasyDict(cfg))
-        learner.start()
-        return closing(learner)
