@@ -12,16 +12,13 @@ TRACEBACK_LIMIT = 4000
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """An error as text that can be sent.
-
-    Attributes:
-        of_group: Whether it came out of work that several processes do together, so that another
-            one may be the first that failed.
-    """
+    """An error as text that can be sent."""
 
     type: str
     message: str
     traceback: str = ""
+    #: Whether it came out of work that several processes do together, so that another one may be
+    #: the first that failed.
     of_group: bool = False
 
     @classmethod

@@ -46,17 +46,13 @@ class Reported:
 
 @dataclass(frozen=True)
 class Resources(Reported):
-    """What a worker has; in tasks, ``resource_info``.
-
-    Attributes:
-        ours: Whether it supports all these messages, or takes and returns one sample or batch at a
-            time.
-        others: What else it reported.
-    """
+    """What a worker has; in tasks, ``resource_info``."""
 
     cpu: int = 1
     gpu: int = 0
+    #: Whether it supports all these messages, or takes and returns one sample or batch at a time.
     ours: bool = True
+    #: What else it reported.
     others: Mapping[str, Json] = field(default_factory=dict, metadata=OTHERS)
 
 
@@ -94,38 +90,28 @@ class CloseTask(Request[TaskReport]):
 
 @dataclass(frozen=True)
 class ChunkReport:
-    """Samples that a collector has put into the sample store.
+    """Samples that a collector has put into the sample store."""
 
-    Attributes:
-        data_id: Their name there.
-        size: Bytes; 0 if unknown.
-        meta: A `ding.worker.tasks.ChunkMeta`; for learners with an ascending ``number``.
-    """
-
-    data_id: str
+    data_id: str  # their name there
     task_id: str | None
     buffer_id: str | None
-    size: int = 0
+    size: int = 0  # bytes; 0 if unknown
+    #: A `ding.worker.tasks.ChunkMeta`; for learners with an ascending ``number``.
     meta: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
 
 
 @dataclass(frozen=True)
 class CollectProgress(Reported):
-    """How far a collector's task is.
-
-    Attributes:
-        done: It has nothing more to collect or to report.
-        waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
-        waiting_bytes: Size of the chunk that waits for space.
-        warning: For the operator.
-        info: What else a `ding.worker.tasks.CollectorInfo` has.
-    """
+    """How far a collector's task is."""
 
     task_id: str | None
+    #: It has nothing more to collect or to report.
     done: bool = field(default=False, metadata=called("collector_done"))
+    #: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
     waiting: str | None = None
-    waiting_bytes: Count = 0
-    warning: str | None = None
+    waiting_bytes: Count = 0  # size of the chunk that waits for space
+    warning: str | None = None  # for the operator
+    #: What else a `ding.worker.tasks.CollectorInfo` has.
     info: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
 
 
@@ -140,16 +126,13 @@ class SamplesAnswer:
 
 @dataclass(frozen=True)
 class SamplesRequest(Request[SamplesAnswer]):
-    """What have you collected?
+    """What have you collected?"""
 
-    Attributes:
-        wait: Seconds to wait for news; ``None``: one thing at a time, as foreign collectors do.
-        quota: Bytes that may have been written in this task by now; ``None``: no limit.
-        gather: Seconds for which the first news waits for more; ``None``: up to the collector.
-    """
-
+    #: Seconds to wait for news; ``None``: one thing at a time, as foreign collectors do.
     wait: Seconds | None = None
+    #: Bytes that may have been written in this task by now; ``None``: no limit.
     quota: Count | None = None
+    #: Seconds for which the first news waits for more; ``None``: up to the collector.
     gather: Seconds | None = None
 
 
@@ -158,20 +141,13 @@ class SamplesRequest(Request[SamplesAnswer]):
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the processes of one learner meet for a task.
+    """Where the processes of one learner meet for a task."""
 
-    Attributes:
-        host: Address of rank 0 that the others reach.
-        name: Used for one meeting only.
-        learners: Names of all processes, in the order of their ranks.
-        rank: The rank of the process that is sent this.
-    """
-
-    host: str
+    host: str  # address of rank 0 that the others reach
     port: Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
-    name: str
-    learners: tuple[str, ...] = ()
-    rank: Count = 0
+    name: str  # used for one meeting only
+    learners: tuple[str, ...] = ()  # names of all processes, in the order of their ranks
+    rank: Count = 0  # the rank of the process that is sent this
 
 
 @dataclass(frozen=True)
@@ -181,19 +157,14 @@ class OpenMeeting(Request[Meeting]):
 
 @dataclass(frozen=True)
 class Demand:
-    """What a learner wants to train on next.
-
-    Attributes:
-        train_iter: Updates that it has made.
-        batch_num: Batches; ``None``: one at a time, as foreign learners do.
-        buffer_id: Buffer to take them from, if not the task's.
-    """
+    """What a learner wants to train on next."""
 
     task_id: str | None
     batch_size: int
+    #: Updates that it has made.
     train_iter: int = field(default=-1, metadata=called("cur_learner_iter"))
-    batch_num: Count | None = None
-    buffer_id: str | None = None
+    batch_num: Count | None = None  # batches; ``None``: one at a time, as foreign learners do
+    buffer_id: str | None = None  # buffer to take them from, if not the task's
 
 
 @dataclass(frozen=True)
@@ -205,64 +176,44 @@ class DemandRequest(Request[Demand]):
 
 @dataclass(frozen=True)
 class TrainAnswer(Reported):
-    """What has happened in training since the last answer.
-
-    Attributes:
-        learner_step: Updates so far.
-        trained: Batches that were trained on or skipped; ``None`` from learners that answer after
-            training.
-        batch_num: Batches that are wanted next; ``None``: ask.
-        policy_iter: Update of the newest weights that were published.
-        priority_info: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
-            ``replay_unique_id`` and ``replay_buffer_idx``.
-        bad_chunks: Chunks that cannot be read: name and cause.
-        error: Why training has ended early.
-        received: Chunks whose samples are in the learner's replay buffer now.
-        left: Chunks none of whose samples is in it any more.
-        own_rows: Samples in that buffer; ``None`` if it has none.
-        starved: Whether that buffer has too little for a batch that may be drawn.
-        info: What else a `ding.worker.tasks.LearnerInfo` has, and what the policy logs.
-    """
+    """What has happened in training since the last answer."""
 
     task_id: str | None
     buffer_id: str | None
-    learner_step: int = 0
+    learner_step: int = 0  # updates so far
     learner_done: bool = False
+    #: Batches that were trained on or skipped; ``None`` from learners that answer after training.
     trained: Count | None = None
-    batch_num: Count | None = None
-    policy_iter: int | None = None
+    batch_num: Count | None = None  # batches that are wanted next; ``None``: ask
+    policy_iter: int | None = None  # update of the newest weights that were published
     waiting: str | None = None
     trouble: str | None = None
-    error: str | None = None
+    error: str | None = None  # why training has ended early
     warnings: tuple[str, ...] = ()
-    bad_chunks: tuple[tuple[str, str], ...] = ()
+    bad_chunks: tuple[tuple[str, str], ...] = ()  # chunks that cannot be read: name and cause
+    #: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
+    #: ``replay_unique_id`` and ``replay_buffer_idx``.
     priority_info: Mapping[str, Json] = field(default_factory=dict)
+    #: What else a `ding.worker.tasks.LearnerInfo` has, and what the policy logs.
     info: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
-    received: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    own_rows: Count | None = None
-    starved: bool = False
+    received: tuple[str, ...] = ()  # chunks whose samples are in the learner's replay buffer now
+    left: tuple[str, ...] = ()  # chunks none of whose samples is in it any more
+    own_rows: Count | None = None  # samples in that buffer; ``None`` if it has none
+    starved: bool = False  # whether that buffer has too little for a batch that may be drawn
 
 
 @dataclass(frozen=True)
 class TrainRequest(Request[TrainAnswer]):
-    """Train on batches; answered at once, or when more are wanted.
+    """Train on batches; answered at once, or when more are wanted."""
 
-    Attributes:
-        envstep: Env steps of all collectors so far.
-        env_statistics: What normalising environments have seen, if that is news.
-        rows: One batch for a foreign learner, a dict for each sample; answered after training.
-        wait: Seconds to wait, at most, until batches are wanted.
-        chunks: Samples for the learner's replay buffer.
-        draws: Batches that it may draw from that buffer.
-    """
-
-    envstep: Count = 0
+    envstep: Count = 0  # env steps of all collectors so far
+    #: What normalising environments have seen, if that is news.
     env_statistics: Mapping[str, Json] | None = None
+    #: One batch for a foreign learner, a dict for each sample; answered after training.
     rows: tuple[Mapping[str, Json], ...] | None = None
-    wait: Seconds | None = None
-    chunks: tuple[ChunkReport, ...] = ()
-    draws: Count = 0
+    wait: Seconds | None = None  # seconds to wait, at most, until batches are wanted
+    chunks: tuple[ChunkReport, ...] = ()  # samples for the learner's replay buffer
+    draws: Count = 0  # batches that it may draw from that buffer
 
     @property
     def names(self) -> set[str]:

@@ -205,20 +205,13 @@ def command_settings(cfg: Settings) -> tuple[SettingsOf, SettingsOf]:
 
 @dataclass(eq=False)
 class Trainee:
-    """A policy that a learner trains.
+    """A policy that a learner trains."""
 
-    Attributes:
-        policy_id: File of its weights under ``path_policy``.
-        buffer_id: Where its data goes.
-        player_id: A league's player.
-        envstep: Env steps that were collected for it, ``greedy_steps`` by greedy collectors.
-    """
-
-    policy_id: str
-    buffer_id: str
-    player_id: str | None = None
+    policy_id: str  # file of its weights under ``path_policy``
+    buffer_id: str  # where its data goes
+    player_id: str | None = None  # a league's player
     learner_step: int = 0
-    envstep: int = 0
+    envstep: int = 0  # env steps that were collected for it, ``greedy_steps`` by greedy collectors
     greedy_steps: int = 0
 
     def facts(self) -> dict[str, int]:
@@ -237,27 +230,18 @@ class Trainee:
 
 @dataclass(eq=False)
 class OpenTask:
-    """What a collector is asked to do.
-
-    Attributes:
-        settings: Fields of ``collector_cfg``.
-        since: When it was handed out, seconds.
-        steps: Env steps reported so far.
-        is_closing: The collector was asked to stop.
-        is_last: It was handed out when training was over.
-        is_greedy: The collector explores as little as at the end of the run.
-        collect_setting: What the policy's command mode gave, such as ``{"eps": 0.9}``.
-    """
+    """What a collector is asked to do."""
 
     trainee: Trainee
     is_eval: bool
-    settings: dict[str, object] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)  # fields of ``collector_cfg``
     league_job: LeagueJob | None = None
-    since: float = 0.0
-    steps: int = 0
-    is_closing: bool = False
-    is_last: bool = False
-    is_greedy: bool = False
+    since: float = 0.0  # when it was handed out, seconds
+    steps: int = 0  # env steps reported so far
+    is_closing: bool = False  # the collector was asked to stop
+    is_last: bool = False  # it was handed out when training was over
+    is_greedy: bool = False  # the collector explores as little as at the end of the run
+    #: What the policy's command mode gave, such as ``{"eps": 0.9}``.
     collect_setting: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -350,9 +334,7 @@ def write_scalars(
 
     Updates are those of the report's ``train_iter``, or ``learner_step``.
     """
-    train_iter = info.get("train_iter")
-    if isinstance(train_iter, bool) or not isinstance(train_iter, int) or train_iter < 0:
-        train_iter = learner_step
+    train_iter = as_count(info["train_iter"]) if "train_iter" in info else learner_step
     for tag, value in _row(info, source == EVALUATOR).items():
         tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
         tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)

@@ -78,23 +78,16 @@ def _short(value: object) -> str:
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Samples that were written together: name in the store, ascending number, samples, bytes.
-
-    Attributes:
-        facts: What a learner needs to know of it in addition to its name.
-        is_live: Whether a replay buffer has its samples, or is to have them.
-        is_received: Whether the replay buffer has taken them in.
-        pins: Batches on the way that need it.
-    """
+    """Samples that were written together: name in the store, ascending number, samples, bytes."""
 
     data_id: str
     number: int
     rows: int
     size: int
-    facts: dict[str, Json]
-    is_live: bool = True
-    is_received: bool = False
-    pins: int = 0
+    facts: dict[str, Json]  # what a learner needs to know of it in addition to its name
+    is_live: bool = True  # whether a replay buffer has its samples, or is to have them
+    is_received: bool = False  # whether the replay buffer has taken them in
+    pins: int = 0  # batches on the way that need it
 
 
 class ChunkTable:

@@ -32,37 +32,23 @@ ReadChunk = Callable[[ChunkReport], Samples]
 
 @dataclass(slots=True)
 class _Held:
-    """A chunk in the buffer.
-
-    Attributes:
-        first: Number of its first item, counted over all pushes.
-        end: Behind its last one.
-        rows: Rows of the chunk that its items are; ``None``: all of them.
-    """
+    """A chunk in the buffer."""
 
     name: str
-    first: int
-    end: int
-    rows: np.ndarray | None
+    first: int  # number of its first item, counted over all pushes
+    end: int  # behind its last one
+    rows: np.ndarray | None  # rows of the chunk that its items are; ``None``: all of them
 
 
 @dataclass(frozen=True)
 class ReplayNews:
-    """What has changed since the last time.
+    """What has changed since the last time."""
 
-    Attributes:
-        received: Chunks that were taken in, or that were in the buffer already.
-        left: Chunks none of whose samples is in the buffer any more.
-        bad: Chunks that cannot be read: name and cause.
-        rows: Samples in the buffer now.
-        starved: Whether the buffer gave no batch when it was last asked.
-    """
-
-    received: tuple[str, ...]
-    left: tuple[str, ...]
-    bad: tuple[tuple[str, str], ...]
-    rows: int
-    starved: bool
+    received: tuple[str, ...]  # chunks that were taken in, or that were in the buffer already
+    left: tuple[str, ...]  # chunks none of whose samples is in the buffer any more
+    bad: tuple[tuple[str, str], ...]  # chunks that cannot be read: name and cause
+    rows: int  # samples in the buffer now
+    starved: bool  # whether the buffer gave no batch when it was last asked
 
 
 class ChunkReplay:

@@ -38,24 +38,18 @@ LearnInfo = Mapping[str, object]
 
 @dataclass(frozen=True)
 class LearnerTaskInfo:
-    """A coordinator's task.
-
-    Attributes:
-        policy_id: Name under which the weights are published.
-        learner_cfg: With ``exp_name``.
-        state_path: Where the learner's state is kept; ``None``: nowhere.
-        meeting: Where the processes meet that train together; ``None``: it trains alone.
-    """
+    """A coordinator's task."""
 
     task_id: str | None
     buffer_id: str | None
-    policy_id: str
-    learner_cfg: Mapping[str, Any]
+    policy_id: str  # name under which the weights are published
+    learner_cfg: Mapping[str, Any]  # with ``exp_name``
     policy: Mapping[str, Any]
     buffer_cfg: Mapping[str, Any] = field(
         default_factory=dict, metadata=called("replay_buffer_cfg")
     )
-    state_path: str | None = None
+    state_path: str | None = None  # where the learner's state is kept; ``None``: nowhere
+    #: Where the processes meet that train together; ``None``: it trains alone.
     meeting: Meeting | None = None
 
     @classmethod
