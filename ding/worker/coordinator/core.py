@@ -136,7 +136,7 @@ class Core:
         task = self.events.next_task(kind, is_wanted, now)
         if task is None or not self.send(kind, task):
             return False
-        self.events.task_assigned(str(task["task_id"]))
+        self.events.task_moved(str(task["task_id"]), "assigned")
         return True
 
     def free(self, kind: Kind) -> int:
@@ -252,12 +252,12 @@ class Core:
         worker.become("starting")
         yield from job.start()
         worker.become("running")
-        self.events.task_running(job.task_id, worker.name)
+        self.events.task_moved(job.task_id, "running", worker.name)
         is_done = False
         while not (is_done or worker.is_close_asked or worker.gone is not None):
             is_done = yield from job.work()
         worker.become("closing")
-        self.events.task_closing(job.task_id)
+        self.events.task_moved(job.task_id, "closing")
         job.finish((yield from job.close()))
 
     def _fail(self, worker: WorkerSession, err: WorkerFailed) -> Steps[str | None]:

@@ -63,10 +63,13 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
-        """Whether a collector's task shall be closed, by the progress that it reports; an unknown
-        one is left alone."""
-        if self._collector_task(task_id) is None:
+        """Take in the progress that a collector reports; whether its task shall be closed. An
+        unknown one is left alone."""
+        state = self._collector_task(task_id)
+        if state is None:
             return False
+        if state.stage in LIVE:
+            self._count_steps(state, data)
         return bool(self.ask(self.commander.judge_collector_finish, task_id, data))
 
     @in_turn
@@ -114,12 +117,6 @@ class RunEvents(Run):
                 facts = {"env_id": env_id, "episode_return": returns[-1], "length": length}
                 self.notify(EpisodeDone, source=source, **facts)
         return tuple(returns)
-
-    def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
-        """Add the counts that a collector reported."""
-        state = self.table.get(task_id, "collector")
-        if state is not None and state.stage in LIVE:
-            self._count_steps(state, info)
 
     def _count_steps(self, state: TaskState, info: CollectorCounts) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
@@ -193,14 +190,10 @@ class RunEvents(Run):
         """The buffer of that id, if there is one here."""
         return self.buffers.get(buffer_id) if isinstance(buffer_id, str) else None
 
-    def envstep(self) -> int:
-        """Env steps of all collectors so far."""
-        return self.facts.envstep
-
-    def env_statistics(self) -> Statistics:
-        """What the normalising environments of all collectors have seen; another object when that
-        is news."""
-        return self.facts.env_statistics
+    def collected(self) -> tuple[int, Statistics]:
+        """Env steps of all collectors so far, and what their normalising environments have seen;
+        another object when that is news."""
+        return self.facts.envstep, self.facts.env_statistics
 
     # ------------------------------------------------------------------ tasks
 
@@ -241,17 +234,9 @@ class RunEvents(Run):
                 self.error(f"task {state.task_id}: {cause}")
                 self.give_back(kind, state.task, cause)
 
-    def task_assigned(self, task_id: str) -> None:
-        """It was given to a worker."""
-        self.table.move(task_id, "assigned")
-
-    def task_running(self, task_id: str, worker: str) -> None:
-        """A worker has begun it."""
-        self.table.move(task_id, "running", worker)
-
-    def task_closing(self, task_id: str) -> None:
-        """Its worker is asked to end it."""
-        self.table.move(task_id, "closing")
+    def task_moved(self, task_id: str, stage: str, worker: str | None = None) -> None:
+        """It is in another stage, at the worker."""
+        self.table.move(task_id, stage, worker)
 
     def task_failed(self, failure: TaskFailure) -> None:
         """It has to be given out again."""
@@ -349,7 +334,7 @@ def events_of(callbacks: Callbacks) -> RunEvents:
     if missing:
         raise KeyError(f"callback_fn lacks {', '.join(missing)}")
     events = {name: _pass_over for name in vars(RunEvents) if not name.startswith("_")}
-    known = {"envstep": lambda: 0, "env_statistics": dict}
+    known = {"collected": lambda: (0, {})}
     return cast(RunEvents, SimpleNamespace(**{**events, **known, **callbacks}))
 
 

@@ -178,7 +178,6 @@ class CollectorJob(Job):
         if worker.waits_for == "space" and buffer is not None and buffer.pace.paces(worker.name):
             worker.waits_for = "learner"  # that is why it may write no more
         info = cast(CollectorInfo, worker.info)
-        self._events.collector_progress(self.task_id, info)
         if progress.warning:
             self._events.warn(worker.name, progress.warning)
         return bool(self._events.deal_with_collector_judge_finish(self.task_id, info))
@@ -286,12 +285,12 @@ class LearnerJob(Job):
     def _request(
         self, wait: float | None, chunks: tuple[ChunkReport, ...] = (), draws: int = 0
     ) -> TrainRequest:
-        statistics = self._events.env_statistics()
+        envstep, statistics = self._events.collected()
         news = None
         if statistics and statistics is not self._sent_statistics:
             self._sent_statistics = statistics
             news = plain(statistics)
-        return TrainRequest(self._events.envstep(), news, wait=wait, chunks=chunks, draws=draws)
+        return TrainRequest(envstep, news, wait=wait, chunks=chunks, draws=draws)
 
     def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""

@@ -132,7 +132,7 @@ def test_new_environment_statistics_reach_the_learner_once(make):
     learner = Learner(run)
     learner.work()
     statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
-    run.env_statistics = lambda: statistics
+    run.collected = lambda: (0, statistics)
     learner.work()
     learner.work()
     news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
