@@ -3,10 +3,9 @@
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class Turn:
@@ -39,17 +38,12 @@ class _HasTurn(Protocol):
     turn: Turn
 
 
-Owner = TypeVar("Owner", bound=_HasTurn)
-
-
-def in_turn(
-    method: Callable[Concatenate[Owner, Parameters], Result],
-) -> Callable[Concatenate[Owner, Parameters], Result]:
+def in_turn(method: Method) -> Method:
     """A method that takes the turn for as long as it works."""
 
     @wraps(method)
-    def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def call(self: _HasTurn, *args: object, **kwargs: object) -> object:
         with self.turn:
             return method(self, *args, **kwargs)
 
-    return call
+    return cast(Method, call)
