@@ -86,7 +86,6 @@ class Chunk:
     size: int
     facts: dict[str, Json]  # what a learner needs to know of it in addition to its name
     is_live: bool = True  # whether a replay buffer has its samples, or is to have them
-    is_received: bool = False  # whether the replay buffer has taken them in
     pins: int = 0  # batches on the way that need it
 
 
@@ -100,11 +99,6 @@ class ChunkTable:
     Args:
         store: Where the chunks are; None if there are none to look after.
         turn: Is not held while chunks are removed, as disks may be slow.
-
-    Attributes:
-        bytes: Bytes of all chunks that have not been removed.
-        kept_rows: Samples of these.
-        on_the_way: Samples of live chunks that the replay buffer has not taken in yet.
     """
 
     def __init__(self, store: SampleStore | None, turn: Turn) -> None:
@@ -116,12 +110,13 @@ class ChunkTable:
         # All by ascending numbers: the oldest first.
         self._chunks: dict[int, Chunk] = {}
         self._unsent: dict[int, Chunk] = {}  # not named to the learner yet
-        self._received: dict[int, Chunk] = {}
+        self._received: dict[int, Chunk] = {}  # taken in by the replay buffer
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
         # Chunks that nothing may need any more, or that could not be removed.
         self._left: dict[int, Chunk] = {}
-        self.kept_rows = self.bytes = self.on_the_way = 0
+        self.kept_rows = self.bytes = 0  # of all chunks that have not been removed
+        self.on_the_way = 0  # samples of live chunks that the replay buffer has not taken in yet
 
     @property
     def files(self) -> int:
@@ -148,8 +143,6 @@ class ChunkTable:
         self._received = {}
         self._unsent = {number: chunk for number, chunk in self._chunks.items() if chunk.is_live}
         self.on_the_way = sum(chunk.rows for chunk in self._unsent.values())
-        for chunk in self._unsent.values():
-            chunk.is_received = False
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
         """What the learner has not been named yet, a message full of it."""
@@ -163,8 +156,7 @@ class ChunkTable:
     def _receive(self, data_ids: Iterable[str]) -> None:
         """The replay buffer has taken in these chunks."""
         for chunk in filter(None, map(self.find, data_ids)):
-            if chunk.is_live and not chunk.is_received:
-                chunk.is_received = True
+            if chunk.is_live and chunk.number not in self._received:
                 self.on_the_way -= chunk.rows
                 self._unsent.pop(chunk.number, None)
                 self._received[chunk.number] = chunk
@@ -174,10 +166,9 @@ class ChunkTable:
         for chunk in chunks:
             if not chunk.is_live:
                 continue
-            if not chunk.is_received:
+            if self._received.pop(chunk.number, None) is None:
                 self.on_the_way -= chunk.rows
             self._unsent.pop(chunk.number, None)
-            self._received.pop(chunk.number, None)
             chunk.is_live = False
             self._left[chunk.number] = chunk
 

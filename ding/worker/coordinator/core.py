@@ -136,6 +136,7 @@ class Core:
         task = self.events.next_task(kind, is_wanted, now)
         if task is None or not self.send(kind, task):
             return False
+        # In the same turn, so that the worker's thread cannot have begun it yet.
         self.events.task_moved(str(task["task_id"]), "assigned")
         return True
 

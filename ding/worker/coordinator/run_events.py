@@ -334,7 +334,7 @@ def events_of(callbacks: Callbacks) -> RunEvents:
     if missing:
         raise KeyError(f"callback_fn lacks {', '.join(missing)}")
     events = {name: _pass_over for name in vars(RunEvents) if not name.startswith("_")}
-    known = {"collected": lambda: (0, {})}
+    known: Callbacks = {"collected": lambda: (0, {})}
     return cast(RunEvents, SimpleNamespace(**{**events, **known, **callbacks}))
 
 

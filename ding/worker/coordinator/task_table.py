@@ -75,7 +75,8 @@ class TaskTable:
 
     def __init__(self) -> None:
         self._live: dict[str, TaskState] = {}
-        self._queued: dict[str, TaskState] = {}  # some of those
+        # Some of those: each worker that becomes free looks here, and must not walk over all tasks.
+        self._queued: dict[str, TaskState] = {}
         self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 

@@ -47,6 +47,8 @@ Steps: TypeAlias = Generator[Ask | Wait, object, Result]
 class WaitShares:
     """For which shares of the last seconds something was waited for."""
 
+    # The latest state alone shows a worker that waits a tenth of its time as waiting by chance.
+
     def __init__(self, now: float) -> None:
         self.what: str | None = None
         self._since, self._seen = now, 0.0
@@ -73,45 +75,29 @@ class WaitShares:
 
 
 class WorkerSession:
-    """One worker from its arrival to its end.
+    """One worker from its arrival to its end."""
 
-    Attributes:
-        resources: What it has reported that it has.
-        reported_bytes: Size of all chunks that a collector has reported.
-        gather: Seconds for which a collector's news is to wait for more.
-        next_task: A task that it was given and has not begun.
-        task_id: The task that is open.
-        info: The latest that the worker reported of its progress in it.
-        is_eval: Whether it evaluates instead of collecting.
-        lost: Why the worker is lost, if it is.
-        ended: Why its session shall end, if it shall.
-        topic: What wakes it, in addition to its own news.
-        changed: What others may wait for and has changed through its job.
-        failures: Tasks that failed in a row.
-        since: When it came to its state, in seconds.
-        waits: What it has waited for.
-        steps: Its life; the core's.
-    """
-
-    steps: Steps[str | None]
+    steps: Steps[str | None]  # its life; the core's
 
     def __init__(self, arrival: Arrival, now: float) -> None:
         self.arrival, self.name, self.kind = arrival, arrival.name, arrival.kind
-        self.resources = Resources()
-        self.reported_bytes = 0
+        self.resources = Resources()  # what it has reported that it has
+        self.reported_bytes = 0  # of all chunks that a collector has reported
+        #: Seconds for which a collector's news is to wait for more.
         self.gather = durations.MESSAGE_GATHER
-        self.next_task: Task | None = None
-        self.task_id: str | None = None
-        self.info: dict[str, Any] = {}
-        self.is_eval = False
-        self.lost: str | None = None
-        self.ended: str | None = None
+        self.next_task: Task | None = None  # that it was given and has not begun
+        self.task_id: str | None = None  # of the task that is open
+        self.info: dict[str, Any] = {}  # the latest that it reported of its progress in that
+        self.is_eval = False  # whether it evaluates instead of collecting
+        self.lost: str | None = None  # why it is lost, if it is
+        self.ended: str | None = None  # why its session shall end, if it shall
         self.is_close_asked = False
-        self.topic: str | None = None
+        self.topic: str | None = None  # what wakes it, in addition to its own news
+        #: What others may wait for and has changed through its job.
         self.changed: set[str] = set()
-        self.failures = 0
+        self.failures = 0  # tasks that failed in a row
         self.state: SessionState = "connecting"
-        self.now = self.since = now
+        self.now = self.since = now  # seconds; when it came to its state
         self.waits = WaitShares(now)
 
     @property

@@ -18,11 +18,6 @@ class BatchFeed:
         most: Batches that may wait ready where training on one is quick, or batches come slowly;
             ``capacity`` if not given.
         between: Called in the training thread between two batches, with whether none is ready.
-
-    Attributes:
-        closed: Whether no batch is to be trained on any more.
-        finished: Batches that were trained on, or could not be used.
-        longest_step: Seconds that training on a batch has taken at most; 0 before the first one.
     """
 
     def __init__(
@@ -34,13 +29,15 @@ class BatchFeed:
         self._least, self._most = capacity, most or capacity
         self._between = between
         self._step_seconds = durations.BATCHES_AHEAD / capacity
-        self.longest_step = 0.0
+        self.longest_step = 0.0  # seconds that training on a batch has taken at most
         self._asked: float | None = None
         self._latency = 0.0
         self._ready = 0
         self._changed = threading.Condition()
-        self.closed = self._draining = False
-        self._taken = self.finished = 0
+        self.closed = False  # whether no batch is to be trained on any more
+        self._draining = False
+        self._taken = 0
+        self.finished = 0  # batches that were trained on, or could not be used
         self._began_waiting: float | None = None
         self._lacks = 0  # how often a batch that was taken had no data yet
         self._waited = 0.0

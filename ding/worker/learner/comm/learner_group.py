@@ -25,6 +25,8 @@ class LearnerGroup:
 
     def open(self, host: str) -> Meeting:
         """As rank 0, listen for the others at an address of this host."""
+        # The address is announced, not agreed on before: processes may be started one by one, on
+        # any host that reaches it.
         if self._listener is not None:
             self._listener.close()
         try:

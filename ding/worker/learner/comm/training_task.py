@@ -87,12 +87,6 @@ class TrainingTask:
         artifacts: Where its state is kept.
         leave_group: Called at the end if it trains together with other processes. If it is
             stopped, it first trains on what waits ready, so that all make as many updates.
-
-    Attributes:
-        keeper: Restores and saves its state.
-        replay: The replay buffer, if it is this learner's.
-        failure: Why it ended early; ``None`` if it did not.
-        end_was_reported: Whether results were returned since it ended.
     """
 
     def __init__(
@@ -111,9 +105,9 @@ class TrainingTask:
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
         self.feed = BatchFeed(prefetch, MOST_PREFETCH * prefetch, self._between_updates)
-        self.replay: ChunkReplay | None = None
-        self.failure: ErrorReport | None = None
-        self.end_was_reported = False
+        self.replay: ChunkReplay | None = None  # the replay buffer, if it is this learner's
+        self.failure: ErrorReport | None = None  # why it ended early
+        self.end_was_reported = False  # whether results were returned since it ended
         is_first = info.meeting is None or info.meeting.rank == 0
         self.keeper = StateKeeper(artifacts, info.artifact(), self.warn, is_first, self._replay)
         self._publisher = PolicyPublisher(
