@@ -103,7 +103,6 @@ class ChunkTable:
 
     def __init__(self, store: SampleStore | None, turn: Turn) -> None:
         self._store, self._turn = store, turn
-        self._stuck: set[str] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -113,7 +112,7 @@ class ChunkTable:
         self._received: dict[int, Chunk] = {}  # taken in by the replay buffer
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        # Chunks that nothing may need any more, or that could not be removed.
+        # Chunks that nothing may need any more.
         self._left: dict[int, Chunk] = {}
         self.kept_rows = self.bytes = 0  # of all chunks that have not been removed
         self.on_the_way = 0  # samples of live chunks that the replay buffer has not taken in yet
@@ -193,29 +192,22 @@ class ChunkTable:
             left, self._left = self._left, {}
             unused = [chunk for chunk in left.values() if not (chunk.is_live or chunk.pins)]
             for chunk in unused:
-                if self._chunks.pop(chunk.number, None) is not None:
-                    del self._by_id[chunk.data_id]
+                del self._chunks[chunk.number], self._by_id[chunk.data_id]
         if not unused:
             return
-        removed = [chunk for chunk in unused if self._remove(chunk.data_id)]
+        for chunk in unused:
+            self._remove(chunk.data_id)
         with self._turn:
-            self.bytes -= sum(chunk.size for chunk in removed)
-            self.kept_rows -= sum(chunk.rows for chunk in removed)
-            gone = {chunk.number for chunk in removed}
-            self._left.update({c.number: c for c in unused if c.number not in gone})
+            self.bytes -= sum(chunk.size for chunk in unused)
+            self.kept_rows -= sum(chunk.rows for chunk in unused)
 
-    def _remove(self, data_id: str) -> bool:
+    def _remove(self, data_id: str) -> None:
         if self._store is None:
-            return True
+            return
         try:
             self._store.remove(data_id)
-        except CheckpointWriteError as error:
-            if data_id not in self._stuck:
-                self._stuck.add(data_id)
-                _logger.warning("a file of used data stays: %s", error)
-            return False
-        self._stuck.discard(data_id)
-        return True
+        except CheckpointWriteError as error:  # the end of the run tries again
+            _logger.warning("a file of used data stays: %s", error)
 
     def _remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove what matches, finished or not, and is no chunk that is needed."""
@@ -227,7 +219,7 @@ class ChunkTable:
     def _remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all chunks, and all that matches."""
         with self._turn:
-            known = {*self._by_id, *(chunk.data_id for chunk in self._left.values())}
+            known = set(self._by_id)
         for data_id in known:
             self._remove(data_id)
         if self._store is not None:
