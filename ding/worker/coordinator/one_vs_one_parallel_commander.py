@@ -18,18 +18,15 @@ from .solo_parallel_commander import PolicyCommander
 
 _logger = logging.getLogger(__name__)
 
-#: An opponent of evaluations that is no part of the game: the newest snapshot in the league.
-HISTORICAL = "historical"
-
 
 @COMMANDER_REGISTRY.register("one_vs_one")
 class OneVsOneCommander(PolicyCommander):
     """Every active player of a league learns from its games, with a learner and a buffer.
 
     Whom it plays, the league says: itself, or a frozen snapshot. Evaluations are games of one
-    player against ``eval_opponent_difficulty`` of the player's section in the league's config: what
-    the environment offers (``env.eval_opponent``, with one player less), or ``'historical'``. Only
-    at the last of them does ``env.stop_value`` mean convergence.
+    player against ``eval_opponent_difficulty`` of the player's section in the league's config,
+    opponents that the environment offers (``env.eval_opponent``, with one player less). Only at the
+    last of them does ``env.stop_value`` mean convergence.
 
     Args:
         cfg: The main config. ``policy.other.commander.league`` (or ``policy.other.league``) is the
@@ -118,25 +115,11 @@ class OneVsOneCommander(PolicyCommander):
         trainee = trainees[self._turn % len(trainees)]
         self._turn += 1
         league_job = self._league.get_job_info(trainee.player_id, eval_flag=is_eval)
+        settings = _game(league_job)
         if is_eval:
-            return self._evaluation(trainee, league_job)
-        return OpenTask(trainee, is_eval, _game(league_job), league_job)
-
-    def _evaluation(self, trainee: Trainee, league_job: LeagueJob) -> OpenTask:
-        opponent = league_job["eval_opponent"]
-        if opponent != HISTORICAL:
-            env = {**task_env(self._cfg, True), "eval_opponent": opponent}
-            return OpenTask(trainee, True, {**_game(league_job), "env": env}, league_job)
-        player = self._league.get_player_by_id(str(trainee.player_id))
-        rival = [player, *self._league.historical_players][-1]
-        league_job = {
-            **league_job,
-            "agent_num": 2,
-            "player_id": [player.player_id, rival.player_id],
-            "checkpoint_path": [player.checkpoint_path, rival.checkpoint_path],
-            "player_active_flag": [True, False],
-        }
-        return OpenTask(trainee, True, _game(league_job), league_job)
+            env = {**task_env(self._cfg, True), "eval_opponent": league_job["eval_opponent"]}
+            settings = {**settings, "env": env}
+        return OpenTask(trainee, is_eval, settings, league_job)
 
     def _is_goal(self, job: OpenTask | None) -> bool:
         if job is None or job.trainee.player_id is None:
