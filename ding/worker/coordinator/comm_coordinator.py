@@ -53,12 +53,7 @@ class CommCoordinator:
         self.events: RunEvents = (
             events_of(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
         )
-        self._step_limit = float(own.get("step_timeout", durations.STEP_TIMEOUT))
-        self._limits: dict[type, float] = {
-            StartTask: float(own.get("start_timeout", durations.START_TIMEOUT)),
-            CloseTask: float(own.get("close_timeout", durations.CLOSE_TIMEOUT)),
-        }
-        self._learn_limit = float(own.get("learn_timeout", durations.LEARN_TIMEOUT))
+        self._start_limit = float(own.get("start_timeout", durations.START_TIMEOUT))
         self._logger, self._status = logger, status
         if control is None:
             workers = HttpWorkers(own)
@@ -160,16 +155,24 @@ class CommCoordinator:
 
     def _ask(self, worker: WorkerSession, request: Request[Any]) -> object:
         """The answer of a worker, or its failure."""
-        limit = self._limits.get(type(request), self._step_limit)
-        if isinstance(request, TrainRequest) and request.rows is not None:
-            limit = self._learn_limit  # it is answered when it has been trained on
         try:
-            return worker.arrival.peer.ask(request, limit)
+            return worker.arrival.peer.ask(request, self._limit(request))
         except WorkerFailed as err:
             return err
         except Exception as err:  # a bug of the carrier's: it must not end the run
             _logger.exception("the carrier of %s failed", worker.name)
             return SideFailed(error_line(err))
+
+    def _limit(self, request: Request[Any]) -> float:
+        """Seconds that a worker has for its answer."""
+        match request:
+            case StartTask():
+                return self._start_limit
+            case CloseTask():
+                return durations.CLOSE_TIMEOUT
+            case TrainRequest(rows=rows) if rows is not None:
+                return durations.LEARN_TIMEOUT  # it is answered when it has been trained on
+        return durations.STEP_TIMEOUT
 
     def _next(self, worker: WorkerSession, given: object) -> Move:
         """What to do for a worker; one that left is released."""

@@ -63,12 +63,8 @@ class Coordinator(RunEvents, Configurable):
         # Seconds between signs of life of a worker, and without any after which it is lost.
         heartbeat_span=durations.HEARTBEAT,
         heartbeat_tolerance=durations.HEARTBEAT_TOLERANCE,
-        # Seconds that a worker has for one step of a task, for beginning it, for ending it, and
-        # for an update if it is a learner that answers after training only.
-        step_timeout=durations.STEP_TIMEOUT,
+        # Seconds that a worker has for beginning a task, with its environments or its model.
         start_timeout=durations.START_TIMEOUT,
-        close_timeout=durations.CLOSE_TIMEOUT,
-        learn_timeout=durations.LEARN_TIMEOUT,
         # Failures in a row without progress after which the run ends.
         max_task_retry=3,
         # Bytes that collected data may take in path_data.

@@ -303,10 +303,11 @@ def test_worker_that_refuses_tasks():
 
 
 @pytest.mark.slow
-def test_endless_step_loses_the_worker():
+def test_endless_step_loses_the_worker(monkeypatch):
+    monkeypatch.setattr(durations, "STEP_TIMEOUT", 1.0)
     bad, good = endless(), endless()
     bad.on["data"] = bad.hang
-    with Run({"c0": bad, "c1": good}, commander={"collectors": 2}, step_timeout=1.0) as run:
+    with Run({"c0": bad, "c1": good}, commander={"collectors": 2}) as run:
         eventually(lambda: any("no answer" in task["message"] for task in run.commander.failed))
         eventually(lambda: good.asked.count("data") > 3)
         # It is connected again, but still works on its previous task: it gets no task.
@@ -430,7 +431,8 @@ def test_silent_worker_that_comes_back_joins_again():
 @pytest.mark.slow
 def test_worker_that_hangs_is_asked_to_end(monkeypatch):
     monkeypatch.setattr(durations, "WORKER_END", 1.0)
-    with Run(run_key=KEY, step_timeout=1.0) as run:
+    monkeypatch.setattr(durations, "STEP_TIMEOUT", 1.0)
+    with Run(run_key=KEY) as run:
         worker = endless(key=KEY)
         worker.on["data"] = worker.hang
         causes = run.add("c0", worker, KEY)
