@@ -276,13 +276,12 @@ class Engine:
     Each worker's reaches the same samples, weights and artifacts as the coordinator's.
 
     Attributes:
-        samples: ``None``: somewhere that the coordinator cannot see, as for ``weights``.
         marks: Of folders of ``buffers`` and ``weights``, for what to remove if the
             coordinator's process dies.
     """
 
     control: Control
-    samples: SampleStore | None
-    weights: WeightStore | None
+    samples: SampleStore
+    weights: WeightStore
     artifacts: Artifacts
     marks: Mapping[str, RunMark] = field(default_factory=dict)

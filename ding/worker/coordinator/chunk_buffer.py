@@ -40,7 +40,7 @@ class ChunkBuffer(ChunkTable):
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one that samples rows.
-        store: Where the chunks are; None if there are none to look after.
+        store: Where the chunks are.
         space: Bytes that the files of all buffers which share it may take.
         name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
@@ -54,7 +54,7 @@ class ChunkBuffer(ChunkTable):
     def __init__(
         self,
         cfg: Settings,
-        store: SampleStore | None,
+        store: SampleStore,
         space: SpaceQuota,
         exp_name: str,
         name: str = "buffer",

@@ -97,11 +97,11 @@ class ChunkTable:
     in it.
 
     Args:
-        store: Where the chunks are; None if there are none to look after.
+        store: Where the chunks are.
         turn: Is not held while chunks are removed, as disks may be slow.
     """
 
-    def __init__(self, store: SampleStore | None, turn: Turn) -> None:
+    def __init__(self, store: SampleStore, turn: Turn) -> None:
         self._store, self._turn = store, turn
         self._forget()
 
@@ -181,7 +181,7 @@ class ChunkTable:
 
     def _size_of(self, data_id: str, reported: object) -> int:
         """Bytes of a chunk; what its writer reported if it cannot be looked up."""
-        found = None if self._store is None else self._store.size(data_id)
+        found = self._store.size(data_id)
         if found is not None:
             return found  # else a learner that needs it will report the chunk as bad
         return reported if isinstance(reported, int) and reported >= 0 else 0
@@ -202,8 +202,6 @@ class ChunkTable:
             self.kept_rows -= sum(chunk.rows for chunk in unused)
 
     def _remove(self, data_id: str) -> None:
-        if self._store is None:
-            return
         try:
             self._store.remove(data_id)
         except CheckpointWriteError as error:  # the end of the run tries again
@@ -211,10 +209,9 @@ class ChunkTable:
 
     def _remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove what matches, finished or not, and is no chunk that is needed."""
-        if self._store is not None:
-            with self._turn:
-                known = set(self._by_id)
-            self._store.clear(names, keep=known)
+        with self._turn:
+            known = set(self._by_id)
+        self._store.clear(names, keep=known)
 
     def _remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all chunks, and all that matches."""
@@ -222,8 +219,7 @@ class ChunkTable:
             known = set(self._by_id)
         for data_id in known:
             self._remove(data_id)
-        if self._store is not None:
-            self._store.clear(names)
+        self._store.clear(names)
 
     # ------------------------------------------------------------------ state
 
@@ -247,7 +243,6 @@ class ChunkTable:
             self._next = number
             self._add(data_id, rows, size, facts)
         self._next = state["next"]
-        store = self._store
-        gone = [c for c in self._chunks.values() if store and store.size(c.data_id) != c.size]
+        gone = [c for c in self._chunks.values() if self._store.size(c.data_id) != c.size]
         self._leave(gone)
         return [chunk.data_id for chunk in gone]

@@ -173,6 +173,11 @@ class Coordinator(RunEvents, Configurable):
         """Host and port where it listens, once it was started."""
         return self._comm.address
 
+    @property
+    def port(self) -> int:
+        """Where it listens, once it was started."""
+        return self.address[1]
+
     def close(self) -> None:
         """End the run, let the workers go, and remove data and weights files."""
         if self._closed:

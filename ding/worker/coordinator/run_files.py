@@ -46,7 +46,7 @@ class RunFiles:
         """Remove the copy of the weights that a report is about; whether it was the best, and is a
         checkpoint now."""
         name = info.get("eval_policy")
-        if self._weights is None or not (isinstance(name, str) and name):
+        if not (isinstance(name, str) and name):
             return False
         try:
             if is_best:
@@ -72,15 +72,13 @@ class RunFiles:
 
     def discard(self, data_id: str) -> None:
         """Remove samples that no buffer wants."""
-        if self._samples is not None:
-            self.remove(f"data {data_id}", partial(self._samples.remove, data_id))
+        self.remove(f"data {data_id}", partial(self._samples.remove, data_id))
 
     def remove_weights(self) -> None:
         """Remove published weights, and what evaluations that never ended have kept of them."""
-        if self._weights is not None:
-            for name in list(self.noted["weights"]):
-                self.remove(f"weights {name}", partial(self._weights.remove, name))
-                self.remove(f"weights {name}", partial(self._weights.clear, weights_pattern(name)))
+        for name in list(self.noted["weights"]):
+            self.remove(f"weights {name}", partial(self._weights.remove, name))
+            self.remove(f"weights {name}", partial(self._weights.clear, weights_pattern(name)))
 
     def remove_paths(self, paths: Iterable[str]) -> None:
         for path in paths:

@@ -96,7 +96,7 @@ def flask_fs_engine(
         samples,
         weights,
         FolderArtifacts(exp_name),
-        {kind: RunMark(folder.path, exp_name) for kind, folder in folders.items() if folder},
+        {kind: RunMark(folder.path, exp_name) for kind, folder in folders.items()},
     )
 
 
@@ -112,12 +112,12 @@ def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> M
     return {"main": main, "system": {"logs": system.get("logs", {}), name: entry}}
 
 
-def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder | None:
-    """The folder that the workers share, if the config names one."""
+def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder:
+    """The folder that the workers share."""
     sections = [system["coordinator"], system, *system.values()]
     named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
     if not named:
-        return None
+        raise ConfigError(f"system.{key} is not set; expected a folder that all workers share")
     try:
         return kind(named[0])
     except (DingError, TypeError) as err:

@@ -51,6 +51,19 @@ def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -
     return {"data_id": name, "sample_num": n, "size": size, "collect_iter": serial, **more}
 
 
+class Nowhere:
+    """A store that knows of no chunk."""
+
+    def size(self, name):
+        return None
+
+    def remove(self, name):
+        pass
+
+    def clear(self, pattern, keep=()):
+        return []
+
+
 class Learner:
     """Has the replay buffer."""
 
@@ -155,7 +168,7 @@ def test_what_is_reported_to_a_learner_about_a_chunk(folder):
 
 
 def test_many_chunks_are_named_in_several_messages():
-    buffer = make(None, size=10**6)
+    buffer = make(Nowhere(), size=10**6)
     for number in range(5000):
         buffer.push({"data_id": f"c{number}", "sample_num": 1}, 0)
     messages = [buffer.take_chunks() for _ in range(4)]
@@ -600,11 +613,11 @@ def test_limits_that_cannot_do_are_said(folder):
         buffer.pace.grant("collector0", 0, need=5 * size)
 
 
-def test_no_limit_and_no_folder(folder):
+def test_no_limit_and_sizes_as_reported(folder):
     buffer = make(folder)
     assert buffer.pace.grant("a", 0) > 1 << 60
     buffer.close(remove_files=True)
-    buffer = make(None, size=8)
+    buffer = make(Nowhere(), size=8)
     for i in range(3):
         buffer.push({"data_id": f"c{i}", "sample_num": 8, "size": 100}, 0)
     assert (buffer.bytes, buffer.files) == (300, 3)
@@ -874,7 +887,7 @@ def steps_of(call) -> int:
 
 def cost_of_a_round(waiting: int) -> int:
     """Cost of a report, a request and an answer while the learner has ``waiting`` chunks."""
-    buffer = make(None, size=10**6, max_bytes=10**9)
+    buffer = make(Nowhere(), size=10**6, max_bytes=10**9)
     meta = {"sample_num": 8, "size": 100}
     for number in range(waiting):
         buffer.push({"data_id": f"{NAME}.c.{number}", **meta}, 1)
@@ -897,7 +910,7 @@ def test_a_message_costs_the_same_however_many_chunks_there_are():
 
 def test_a_learner_is_permitted_many_batches_at_one_go():
     """A thousand collectors' threads switch wherever the lock is requested."""
-    buffer = make(None)
+    buffer = make(Nowhere())
     for number in range(2):
         buffer.push({"data_id": f"c{number}", "sample_num": 8}, 0)
     assert steps_of(lambda: buffer.permit(8, 64)) < 64 * 100

@@ -45,6 +45,7 @@ from ding.worker.seams import (
     WorkerLost,
 )
 from tests.worker.coordinator.fake_workers import ScriptedCommander, make_config
+from tests.worker.coordinator.test_chunk_buffer import Nowhere
 
 KINDS = ("collector", "learner")
 
@@ -338,12 +339,12 @@ class WholeRun(Driver):
         config = make_config({}, commander={"collectors": 2, "learners": 1})
         commander = ScriptedCommander(config.main)
         view, turn = RunView(None, logging.getLogger("test")), Turn()
-        space = SpaceQuota(10**6)
+        space, store = SpaceQuota(10**6), Nowhere()
         self.run = RunEvents(
             *("exp", commander, view, Callbacks(), None),
             turn=turn,
-            files=RunFiles(Engine(None, None, None, None), view.log),
-            make_buffer=partial(ChunkBuffer, store=None, space=space, exp_name="exp", turn=turn),
+            files=RunFiles(Engine(None, store, store, None), view.log),
+            make_buffer=partial(ChunkBuffer, store=store, space=space, exp_name="exp", turn=turn),
             max_task_retry=10**9,
             task_limits=dict.fromkeys(KINDS, 30.0),
         )
