@@ -110,9 +110,10 @@ def _sections() -> dict[str, dict[str, _Row]]:
     rows["policy.model.type"] = Key("policy.model.type", "Registered type of the network.", "")
     rows["policy.model.import_names"] = rows["policy.import_names"]
     left_out = {path for path, key in rows.items() if key.meaning.startswith("Older ")}
+    left_out |= {path for path, key in rows.items() if key.gone}
     left_out |= {old for key in SCHEMA for old in key.old if old not in values}
     left_out |= {
-        path for path, key in rows.items() if key.silent and not key.range and path not in values
+        path for path, key in rows.items() if key.silent and not key.values and path not in values
     }
     paths = [
         path
@@ -130,7 +131,8 @@ def _sections() -> dict[str, dict[str, _Row]]:
     for path in dict.fromkeys([*(section for section in sections if section), *paths]):
         section, _, name = path.rpartition(".")
         row = rows.get(path)
-        facts = () if row is None else (row.meaning, row.range and f"{row.range.capitalize()}.")
+        bounds = "" if row is None else row.values
+        facts = () if row is None else (row.meaning, bounds and f"{bounds[0].upper()}{bounds[1:]}.")
         about = " ".join(filter(None, (*facts, row and row.unit and f"Unit: {row.unit}.")))
         sections[section][name] = (_type(path, row, values.get(path, []), names), about)
     return sections

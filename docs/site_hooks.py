@@ -325,7 +325,8 @@ def _keys_page() -> str:
             continue
         others = ", ".join(f"`{path}`" for path in (*key.twins, *key.old))
         facts = [key.meaning, others and f"Also {others}."]
-        facts.append("Not read." if key.silent and not key.range else "")
+        facts.append("Not read." if key.silent and not key.values else "")
+        facts.append(key.gone and f"No effect: {key.gone}.")
         values = found[key.path]
         row = [
             f'<a id="{key.path}"></a>`{key.path}`',
@@ -380,7 +381,7 @@ def _type_of(key: Key, values: Sequence[object]) -> str:
     names = sorted({"list" if kind is tuple else kind.__name__ for kind in kinds} or {""})
     optional = key.may_be_none or (None in [*values] and bool(kinds))
     name = " or ".join([*filter(None, names), *(["None"] if optional else [])])
-    return ", ".join(filter(None, (name, key.range, key.unit)))
+    return ", ".join(filter(None, (name, key.values, key.unit)))
 
 
 def _cli_page() -> str:

@@ -216,15 +216,6 @@ def _check_values(cfg: Settings, problems: Problems) -> None:
             f"env.stop_value must be a number, or a list of numbers (one for each player), got "
             f"{type(goal).__name__} {goal!r}"
         )
-    freq = at(cfg, "policy.eval.evaluator.eval_freq")
-    if is_number(freq) and not (freq > 0 or freq == -1):
-        problems.add(
-            "policy.eval.evaluator.eval_freq must be greater than 0, or -1 for no evaluation "
-            f"between the first and the last, got {freq!r}"
-        )
-    kind = at(cfg, "policy.other.eps.type")
-    if kind not in (None, "exp", "linear"):
-        problems.add(f"policy.other.eps.type must be 'exp' or 'linear', got {kind!r}")
     for shape in ("obs_shape", "action_shape"):
         value = at(cfg, f"policy.model.{shape}")
         if value is None or isinstance(value, Mapping):

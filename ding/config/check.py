@@ -8,24 +8,14 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from ding.config.schema import RANGES, SCHEMA
+from ding.config.schema import GONE, SCHEMA
 from ding.utils.errors import ConfigError
-from ding.utils.settings import at
+from ding.utils.settings import at, has
 from ding.utils.types import Config, Settings
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
 _TELLING = 4  # letters from which a slip in a key shows which one was meant, in any section
 _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
-
-
-#: Sections that are kept and without effect when a pipeline runs the config, and why.
-IGNORED = {
-    "rnd_reward_model": "NGU is not part of this package; reward_model has one bonus",
-    "episodic_reward_model": "NGU is not part of this package; reward_model has one bonus",
-    "policy.other.her": "hindsight experience replay is reward_model=dict(type='her')",
-    "world_model": "no pipeline of this package learns a model of the environment",
-    "wandb_logger": "trackers=dict(wandb=dict(...)) logs to Weights & Biases",
-}
 
 
 @dataclass
@@ -46,12 +36,13 @@ class Notes:
     adapted: list[str] = field(default_factory=list)
     changed: dict[str, dict[str, tuple[object, object]]] = field(default_factory=dict)
 
-    def ignore_sections(self) -> None:
-        """Report sections that scripts read, and no run of this package, with the reason."""
-        for path in list(self.unknown):
-            if (reason := IGNORED.get(path.removeprefix("create_config."))) is not None:
-                del self.unknown[path]
-                self.unused[path] = reason
+    def explain_gone(self, user: Settings) -> None:
+        """Give the reason for keys that scripts may read, and no run of this package."""
+        for path, reason in GONE.items():
+            for place in (path, f"create_config.{path}"):
+                if place in self.unknown or at(user, place):
+                    self.unknown.pop(place, None)
+                    self.unused[place] = reason
 
     def adapt(self, line: str) -> None:
         if line not in self.adapted:
@@ -263,15 +254,7 @@ def require(config: Settings, path: str, what: str, problems: Problems) -> None:
 
 
 def check_ranges(config: Settings, problems: Problems) -> None:
-    """Report numbers that are out of the range that the schema has for their key."""
+    """Report values that the schema does not allow for their key; wrong types are found before."""
     for key in SCHEMA:
-        section, _, name = key.path.rpartition(".")
-        if not key.range or name not in (at(config, section) or {}):
-            continue
-        value = at(config, key.path)
-        if value is None:
-            is_wrong = not key.may_be_none
-        else:  # a wrong type is reported as such
-            is_wrong = isinstance(value, int | float) and not RANGES[key.range](value)
-        if is_wrong:
-            problems.add(f"{key.path} must be {key.range}, got {value!r}")
+        if has(config, key.path) and not key.allows(value := at(config, key.path)):
+            problems.add(f"{key.path} must be {key.values}, got {value!r}")

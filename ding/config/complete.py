@@ -208,7 +208,7 @@ def settle_twins(draft: Draft, request: Request) -> Draft:
     for line in says(cfg.env) if says is not None else ():
         notes.adapt(line)
     if request.runs:
-        notes.ignore_sections()
+        notes.explain_gone(draft.written)
     return replace(draft, cfg=cfg)
 
 

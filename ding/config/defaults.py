@@ -96,6 +96,7 @@ def layered(*layers: Settings) -> EasyDict:
 def known_keys(defaults: Settings, model_cls: ModelClass) -> Config:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), examples())
+    del known["system_config"]
     known["policy"]["model"] = {
         **known["policy"]["model"],
         **{

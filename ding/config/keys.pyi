@@ -902,8 +902,8 @@ class EvaluatorConfig(TypedDict, total=False):
     opponent: str
     """Opponent in battles: 'random' or 'self'."""
     eval_freq: int
-    """Updates between two evaluations; -1 for none between the first and the last. Unit:
-    updates."""
+    """Updates between two evaluations; -1 for none between the first and the last. Greater than 0
+    or -1. Unit: updates."""
     figure_path: Any
     """Folder for figures that an environment draws."""
 
@@ -977,7 +977,7 @@ class EpsConfig(TypedDict, total=False):
     collect: float
     """ε of saved demonstrations."""
     type: str
-    """Form of ε's fall: 'exp' or 'linear'."""
+    """Form of ε's fall. 'exp' or 'linear'."""
 
 class LeagueConfig(TypedDict, total=False):
     """Keys of ``policy.other.league``."""

@@ -37,13 +37,15 @@ class Key:
         known: Whether every config may hold it; otherwise only those of classes that have it.
         unit: What a number counts or measures.
         range: The numbers that it may be, one of `RANGES`.
-        may_be_none: Whether ``None`` is in the range.
+        choices: Values that it may have, in addition to the range if there is one.
+        may_be_none: Whether it may be ``None``, too.
         whole: Whether it is a number of things, of which there is no fraction.
         twins: Other places of the same setting. What a user wrote counts; if several places were
             written, `path`.
         old: Older names.
         silent: Whether configs hold it and no policy of this package reads it, so that it is not
             reported.
+        gone: Why it has no effect in a run, which is reported.
     """
 
     path: str
@@ -52,11 +54,28 @@ class Key:
     known: bool = True
     unit: str = ""
     range: str = ""
+    choices: tuple[object, ...] = ()
     may_be_none: bool = False
     whole: bool = False
     twins: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
     silent: bool = False
+    gone: str = ""
+
+    @property
+    def values(self) -> str:
+        """What it may be, in words; empty if that is not bounded."""
+        return " or ".join(filter(None, [self.range, *map(repr, self.choices)]))
+
+    def allows(self, value: object) -> bool:
+        """Whether a value of the right type is in the range."""
+        if value is None or not self.values:
+            return self.may_be_none or not self.values
+        if not isinstance(value, int | float | str) or value in self.choices:
+            return True
+        if self.range and not isinstance(value, str):
+            return RANGES[self.range](value)
+        return not self.choices
 
 
 def _rows(section: str, rows: Config) -> Iterator[Key]:
@@ -71,7 +90,7 @@ def _rows(section: str, rows: Config) -> Iterator[Key]:
         facts: Config = row
         if isinstance(row, str):
             facts = {"meaning": row, "known": False}
-        several: Config = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old")}
+        several: Config = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old", "choices")}
         yield Key(f"{prefix}{name}", **{**facts, **several})
 
 
@@ -90,6 +109,8 @@ SCHEMA = _read()
 COUNTS = frozenset(key.path for key in SCHEMA if key.whole)
 #: What configs hold and nothing reads.
 SILENT = frozenset(key.path for key in SCHEMA if key.silent)
+#: What has no effect in a run, with the reason.
+GONE = {key.path: key.gone for key in SCHEMA if key.gone}
 #: The same setting in two places.
 TWINS = tuple((key.path, twin) for key in SCHEMA for twin in key.twins)
 #: Older names, and the names of today.

@@ -8,7 +8,7 @@ from easydict import EasyDict
 
 from ding.config.check import KeyChecker, Notes, Problems, check_ranges
 from ding.config.parts import default_config, import_names
-from ding.config.schema import COUNTS
+from ding.config.schema import COUNTS, examples
 from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
 from ding.utils import (
     COMM_COLLECTOR_REGISTRY,
@@ -38,34 +38,8 @@ SYSTEM_DEFAULTS: Config = {
     # How often the processes of one worker are started again after they died.
     "max_restart": 5,
 }
-#: Keys of the coordinator that have no meaning any more, with the reason.
-_GONE = {
-    "operator_server": "workers in Kubernetes join by the coordinator's address, as on any host",
-    "buffer": "the replay buffer is in the learner's process",
-}
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
-# What may be set for single workers, in system_config.collector0 and the like.
-_WORKER_KEYS: Config = {
-    "type": "",
-    "import_names": [],
-    "host": None,
-    "port": None,
-    "path_data": "",
-    "path_policy": "",
-    "multi_gpu": False,
-    "send_policy_freq": 1,
-    "heartbeat_span": 2.0,
-    "heartbeat_tolerance": 4.0,
-}
-# Types of values whose default does not show them.
-_TYPES = {
-    "coordinator": {
-        "port": None,
-        **{key: 1.0 for key in COORDINATOR_DEFAULTS if key.endswith("timeout")},
-        "samples_per_insert": None,
-    }
-}
 
 
 def complete_system(
@@ -83,29 +57,24 @@ def complete_system(
         UnknownTypeError: There is no such engine.
     """
     problems = Problems()
-    known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), _TYPES)
-    for name in worker_names(main, system):
-        known[name] = _WORKER_KEYS
-    known["coordinator"] = {**dict.fromkeys(_GONE, ""), **known["coordinator"]}
+    known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), examples()["system_config"])
+    known.update(dict.fromkeys(worker_names(main, system), known.pop("worker")))
     section = system.get("engine") or {}
     import_names(section.get("import_names", []), f"{_WHERE}.import_names")
     kind = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
     engine = known["engine"] = {**SYSTEM_DEFAULTS["engine"], **default_config(kind)}
     engine.pop("cfg_type", None)
     user = EasyDict(copy.deepcopy(dict(system)))
-    opened = {f"system_config.coordinator.{key}" for key in _GONE}
     # Numbers of workers are in the main config: the place to name for these keys.
     numbers = {
         "collect": {"collector": {"collector_num": 1}},
         "learn": {"learner": {"learner_num": 1}},
     }
     every = {"system_config": known, "policy": numbers}
-    checker = KeyChecker(every, opened, problems, notes, strict, counts=COUNTS)
+    checker = KeyChecker(every, (), problems, notes, strict, counts=COUNTS)
     checker.check({"system_config": user})
     problems.raise_if_any()
-    for key, reason in _GONE.items():
-        if at(user, f"coordinator.{key}"):
-            notes.unused[f"system_config.coordinator.{key}"] = reason
+    notes.explain_gone({"system_config": user})
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
     for key, folder in _FOLDERS.items():
@@ -126,8 +95,6 @@ def _check_values(system: Settings, main: Settings, problems: Problems) -> None:
             f"system_config.coordinator.heartbeat_tolerance={tolerance} must be greater than "
             f"system_config.coordinator.heartbeat_span={span}: every worker would be taken for lost"
         )
-    if (mode := system["communication_mode"]) != "auto":
-        problems.add(f"system_config.communication_mode must be 'auto', got {mode!r}")
     for name, section in system.items():
         port = section.get("port") if isinstance(section, Mapping) else None
         number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16

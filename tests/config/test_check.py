@@ -427,6 +427,4 @@ def test_how_often_is_evaluated(main, create):
         assert compile_run_config(main, create).policy.eval.evaluator.eval_freq == freq
     for wrong in (0, -2):
         put(main, "policy.eval.evaluator.eval_freq", wrong)
-        assert f"or -1 for no evaluation between the first and the last, got {wrong}" in message(
-            main, create
-        )
+        assert f"must be greater than 0 or -1, got {wrong}" in message(main, create)
