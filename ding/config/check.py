@@ -91,43 +91,39 @@ class Problems:
             raise ConfigError("the config has several errors:\n  " + "\n  ".join(self.found))
 
 
+@dataclass
 class KeyChecker:
     """Compares what a user wrote with the defaults: key by key, and type by type.
 
     An unknown key is noted. It is an error if it is a slip, one edit away from a known sibling that
     the user did not set, or by ``strict``.
 
-    Args:
+    Attributes:
         known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
-        open_paths: Sections that may hold further keys; only slips are errors there.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
+        open_paths: Sections that may hold further keys; only slips are errors there.
         silent: Paths of keys without an effect that are not reported.
         counts: Paths whose numbers must be whole; elsewhere a whole default allows fractions.
     """
 
-    def __init__(
-        self,
-        known: Settings,
-        open_paths: Collection[str],
-        problems: Problems,
-        notes: Notes,
-        strict: bool | Collection[str] = False,
-        silent: Collection[str] = (),
-        counts: Collection[str] = (),
-    ) -> None:
-        self._known = known
-        self._open_paths = open_paths
-        self._problems = problems
-        self._notes = notes
-        self._strict = strict
-        self._silent = silent
-        self._counts = counts
-        self._places: dict[str, list[str]] = {}
-        self._index(known, "")
+    known: Settings
+    notes: Notes
+    strict: bool | Collection[str] = False
+    open_paths: Collection[str] = ()
+    silent: Collection[str] = ()
+    counts: Collection[str] = ()
 
     def check(self, user: Config) -> None:
-        """Check a whole config; floats such as ``1e5`` in place of integers become integers."""
-        self._check(user, self._known, "")
+        """Check a whole config; floats such as ``1e5`` in place of integers become integers.
+
+        Raises:
+            ConfigError: Everything that is wrong.
+        """
+        self._problems = Problems()
+        self._places: dict[str, list[str]] = {}
+        self._index(self.known, "")
+        self._check(user, self.known, "")
+        self._problems.raise_if_any()
 
     def _check(self, user: Config, known: Settings, path: str) -> None:
         for key in list(user):
@@ -144,7 +140,7 @@ class KeyChecker:
             elif isinstance(user[key], float) and user[key].is_integer() and is_int(known[key]):
                 user[key] = int(user[key])
             else:
-                fraction = is_int(known[key]) and where not in self._counts
+                fraction = is_int(known[key]) and where not in self.counts
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
     def _check_value(self, value: Any, default: object, where: str) -> None:
@@ -163,7 +159,7 @@ class KeyChecker:
     def _report_unknown(
         self, key: str, path: str, where: str, known: Settings, user: Settings
     ) -> None:
-        prefix, strict = f"{path}." if path else "", self._strict
+        prefix, strict = f"{path}." if path else "", self.strict
         if not isinstance(strict, bool):
             strict = any(
                 f"{where}.".startswith(f"{path}.") or path.startswith(f"{where}.")
@@ -173,10 +169,10 @@ class KeyChecker:
         if slips:
             meant = " or ".join(prefix + name for name in slips)
             self._problems.add(f"unknown key {where}: did you mean {meant}?")
-        elif path in self._open_paths or where in self._silent:
+        elif path in self.open_paths or where in self.silent:
             return
         elif not strict:
-            self._notes.unknown[where] = self._nearest(key, prefix, known)
+            self.notes.unknown[where] = self._nearest(key, prefix, known)
         elif nearest := self._nearest(key, prefix, known):
             self._problems.add(f"unknown key {where}: did you mean {nearest}?")
         else:

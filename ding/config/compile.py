@@ -107,7 +107,7 @@ def compile_config(
         (64, 0.001)
     """
     notes = Notes()
-    given: dict[str, Part] = {"env": env, "reward_model": reward_model}
+    given: dict[str, Part] = {"env": env, "reward_model": reward_model, "world_model": world_model}
     if not auto:
         if policy is None and not at(create_cfg or {}, "policy.type"):
             raise ConfigError(
@@ -122,7 +122,6 @@ def compile_config(
         strict=strict,
         given={name: part for name, part in given.items() if part is not None},
         names_given=not auto,
-        further={"world_model": world_model},
         runs=False,
     )
     create = EasyDict() if create_cfg is None and not auto else create_cfg

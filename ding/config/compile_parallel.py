@@ -4,15 +4,14 @@ import copy
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 from easydict import EasyDict
 
 from ding.config.check import Notes
 from ding.config.compile import CompiledConfig, new_folder
-from ding.config.complete import Request, Strict, complete, copied, read, unshared
+from ding.config.complete import Request, Strict, complete, copied, read
 from ding.config.save import save_run_config
-from ding.config.system import complete_system, kind_of, settle_engine
+from ding.config.system import complete_system, kind_of
 from ding.config.utils import Hosts, fill_tables, set_host_port, set_system_cfg
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
@@ -146,10 +145,7 @@ def complete_parallel(
     system = copied(system_cfg, "system_config")
     if not system:
         notes.adapt("system_config is not given: all parts run here, files in the run's folder")
-    draft = read(cfg, create_cfg, request)
-    create = unshared(draft.create)
-    settle_engine(system, create)
-    main = complete(replace(draft, create=create), request).cfg
+    main = complete(read(cfg, create_cfg, request), request).cfg
     if new and not at(main, "policy.learn.resume_training"):
         old, main.exp_name = main.exp_name, new_folder(main.exp_name)
         move_folders(system, old, main.exp_name)

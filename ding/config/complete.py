@@ -58,7 +58,6 @@ class Request:
         strict: Whether unknown keys are errors.
         given: Classes by role, in place of those that the config names.
         names_given: Whether ``create_config`` is to name them.
-        further: Classes of other sections whose defaults count, by section.
         parallel: Whether a parallel run is built from it.
         command: Whether the policy's command-mode variant is used.
         runs: Whether a run is built from the config alone, so that its gaps are errors.
@@ -73,7 +72,6 @@ class Request:
     strict: Strict = False
     given: Mapping[str, Part] = field(default_factory=dict)
     names_given: bool = False
-    further: Mapping[str, type | None] = field(default_factory=dict)
     parallel: bool = False
     command: bool = False
     runs: bool = True
@@ -128,10 +126,8 @@ def read(main: object, create: object, request: Request) -> Draft:
     known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
     # A component's own keys may be next to its type.
     sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
-    problems = Problems()
-    checker = KeyChecker(known, sections, problems, request.notes, request.strict)
+    checker = KeyChecker(known, request.notes, request.strict, sections)
     checker.check({"create_config": named})
-    problems.raise_if_any()
     if request.command:
         type_ = at(named, "policy.type")
         if isinstance(type_, str) and not type_.endswith("_command"):
@@ -157,9 +153,8 @@ def name_types(draft: Draft, request: Request) -> Draft:
     problems.raise_if_any()
     add_origins(create, cfg, parts)
     defaults = defaults_of(parts, create)
-    for name, cls in request.further.items():
-        if cls is not None:
-            defaults[name] = default_config(cls)
+    if (world_model := parts.get("world_model")) is not None:  # of scripts alone
+        defaults.world_model = default_config(world_model)
     return replace(draft, cfg=cfg, create=create, written=cfg, parts=parts, defaults=defaults)
 
 
@@ -173,9 +168,8 @@ def translate_old_names(draft: Draft, request: Request) -> Draft:
     for key in getattr(parts.policy, "_any_kind_keys", ()):
         put(known, f"policy.{key}", None)
     silent = SILENT.union(f"policy.{key}" for key in getattr(parts.policy, "_silent_keys", ()))
-    problems, opened = Problems(), open_paths(parts, model_cls)
-    KeyChecker(known, opened, problems, request.notes, request.strict, silent, COUNTS).check(cfg)
-    problems.raise_if_any()
+    opened = open_paths(parts, model_cls)
+    KeyChecker(known, request.notes, request.strict, opened, silent, COUNTS).check(cfg)
     return replace(draft, cfg=cfg, written=cfg)
 
 

@@ -197,7 +197,7 @@ def _named_sections(section: Settings) -> list[str]:
 def name_parts(create: EasyDict, given: Mapping[str, Part]) -> None:
     """Write the types of classes into a ``create_config``, in place."""
     for name, part in given.items():
-        if name == "reward_model":  # scripts build it themselves
+        if name in ("reward_model", "world_model"):  # scripts build it themselves
             continue
         section, registry = create.setdefault(name, EasyDict()), COMPONENTS[name].registry
         if isinstance(part, Mapping):

@@ -10,19 +10,13 @@ from ding.config.check import KeyChecker, Notes, Problems, check_ranges
 from ding.config.parts import default_config, import_names
 from ding.config.schema import COUNTS, examples
 from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
-from ding.utils import (
-    COMM_COLLECTOR_REGISTRY,
-    COMM_LEARNER_REGISTRY,
-    ENGINE_REGISTRY,
-    deep_merge_dicts,
-)
+from ding.utils import ENGINE_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
 from ding.utils.settings import at
 from ding.utils.types import Config, Settings
 from ding.worker import Coordinator
 
 DEFAULT_ENGINE = "flask_fs"
-_COMM = {"comm_collector": COMM_COLLECTOR_REGISTRY, "comm_learner": COMM_LEARNER_REGISTRY}
 _WHERE = "system_config.engine"
 #: What holds for the coordinator, with defaults.
 COORDINATOR_DEFAULTS: Config = {**Coordinator.default_config(), "host": None, "port": "auto"}
@@ -56,24 +50,25 @@ def complete_system(
         ConfigError: Unknown keys, wrong types, impossible values; each with its path.
         UnknownTypeError: There is no such engine.
     """
-    problems = Problems()
     known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), examples()["system_config"])
     known.update(dict.fromkeys(worker_names(main, system), known.pop("worker")))
-    section = system.get("engine") or {}
+    user = EasyDict(copy.deepcopy(dict(system)))
+    section = user.get("engine") or {}
+    if isinstance(section, str):
+        section = user.engine = {"type": section}
+    elif not isinstance(section, Mapping):
+        raise ConfigError(f"{_WHERE} must be a dict with 'type', or a name, got {section!r}")
     import_names(section.get("import_names", []), f"{_WHERE}.import_names")
     kind = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
     engine = known["engine"] = {**SYSTEM_DEFAULTS["engine"], **default_config(kind)}
     engine.pop("cfg_type", None)
-    user = EasyDict(copy.deepcopy(dict(system)))
     # Numbers of workers are in the main config: the place to name for these keys.
     numbers = {
         "collect": {"collector": {"collector_num": 1}},
         "learn": {"learner": {"learner_num": 1}},
     }
     every = {"system_config": known, "policy": numbers}
-    checker = KeyChecker(every, (), problems, notes, strict, counts=COUNTS)
-    checker.check({"system_config": user})
-    problems.raise_if_any()
+    KeyChecker(every, notes, strict, counts=COUNTS).check({"system_config": user})
     notes.explain_gone({"system_config": user})
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
@@ -81,13 +76,12 @@ def complete_system(
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)
         merged.coordinator[key] = merged[key]
-    _check_values(merged, main, problems)
-    problems.raise_if_any()
+    _check_values(merged, main)
     return merged
 
 
-def _check_values(system: Settings, main: Settings, problems: Problems) -> None:
-    coordinator = system["coordinator"]
+def _check_values(system: Settings, main: Settings) -> None:
+    problems, coordinator = Problems(), system["coordinator"]
     check_ranges({"system_config": system}, problems)
     span, tolerance = coordinator["heartbeat_span"], coordinator["heartbeat_tolerance"]
     if span and tolerance and 0 < tolerance <= span:
@@ -109,6 +103,7 @@ def _check_values(system: Settings, main: Settings, problems: Problems) -> None:
             RateLimiter(ratio)
     except ConfigError as err:
         problems.add(str(err))
+    problems.raise_if_any()
 
 
 def processes_per_learner(system: Settings) -> int:
@@ -185,52 +180,6 @@ def user_part(system: Settings, exp_name: str) -> Config:
     return kept
 
 
-def settle_engine(system: EasyDict, create: EasyDict) -> None:
-    """Make ``system.engine`` a section with a type, in place.
-
-    It may be a name alone, or be given by a comm type with the name of an engine: then that engine
-    carries the run, with the usual workers unless there is a comm type of that name.
-    """
-    for name, registry in _COMM.items():
-        section = create.get(name)
-        type_ = at(create, f"{name}.type")
-        if not isinstance(section, EasyDict) or type_ in (None, DEFAULT_ENGINE):
-            continue
-        import_names(section.get("import_names", []), f"create_config.{name}.import_names")
-        if type_ in ENGINE_REGISTRY:
-            system.setdefault("engine", type_)
-            if type_ not in registry:
-                section.type = DEFAULT_ENGINE
-    given = system.get("engine")
-    if isinstance(given, str):
-        system.engine = EasyDict(type=given)
-    elif given is not None and not isinstance(given, Mapping):
-        raise ConfigError(f"{_WHERE} must be a dict with 'type', or a name, got {given!r}")
-
-
 def has_own_engine(system: Settings) -> bool:
     """Whether a compiled ``system`` names another engine than the default one."""
     return bool(at(system, "engine.type") not in (None, DEFAULT_ENGINE))
-
-
-def choose_engine(system: Config, type_: str | None, address: str | None) -> set[str]:
-    """Set an engine, or its address, in a user's system config, in place.
-
-    Of another engine's section the modules to import are kept alone.
-
-    Returns:
-        Paths of keys that the engine has to know.
-    """
-    given = system.get("engine") or {}
-    section = {"type": given} if isinstance(given, str) else dict(given)
-    if type_ is not None and section.get("type") != type_:
-        section = {key: section[key] for key in section if key == "import_names"} | {"type": type_}
-    if address is not None:
-        if section.get("type") in (None, DEFAULT_ENGINE, "local"):
-            raise ConfigError(
-                f"--address {address} is where an engine such as Ray is: add --engine ray"
-            )
-        section["address"] = address
-    if section:
-        system["engine"] = section
-    return set() if address is None else {f"{_WHERE}.address"}

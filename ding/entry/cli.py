@@ -168,9 +168,9 @@ def _start(ctx: click.Context, **options: object) -> None:
         os.environ["DING_CONSOLE"] = "quiet" if options["quiet"] else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     # Torch and all are imported here: not for those who ask for help.
-    from ding.entry.cli_runs import run, run_dist
+    from ding.entry.cli_runs import run
 
-    sys.exit(run_dist(options) if options["mode"] == "dist" else run(options))
+    sys.exit(run(options))
 
 
 #: Sections of options that all runs have, and options that a run in a folder has already.

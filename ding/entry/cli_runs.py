@@ -21,7 +21,6 @@ from ding.config.complete import DEFAULT_EXP_NAME, Strict
 from ding.config.parts import default_config, find_parts
 from ding.config.read import main_and_create, parse_yaml
 from ding.config.save import plain, save_config_formatted
-from ding.config.system import choose_engine
 from ding.entry import dist_entry
 from ding.entry.application_entry import evaluate
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
@@ -61,9 +60,23 @@ _PIPELINES: dict[str, type[SerialPipeline]] = {
 }
 
 
+#: Options of parallel runs that are keys of their configs.
+_PARALLEL_KEYS = {
+    "engine": "system_config.engine.type",
+    "address": "system_config.engine.address",
+    "coordinator_host": "system_config.coordinator.host",
+    "coordinator_port": "system_config.coordinator.port",
+    "train_iter": "policy.learn.learner.train_iterations",
+    "env_step": "policy.other.commander.max_env_step",
+}
+
+
 def run(options: Settings) -> int:
     """Do what the options of `ding.entry.cli.main` say; returns the exit status."""
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
+    if mode == "dist" and options["module"] != "config":
+        _launch(options["module"], options)
+        return 0
     mode, configs = _find_configs(mode, config, options["env_id"], options["policy"])
     main, create = configs[:2]
     if options["env_manager"]:
@@ -77,21 +90,20 @@ def run(options: Settings) -> int:
         return _evaluate(configs, seeds[0], load_path, options["replay_path"], strict)
     mode = mode or _suiting_mode(main, create)
     _set_start(configs, config, load_path, options["resume"])
-    if mode == "parallel":
-        written |= choose_engine(configs[2], options["engine"], options["address"])
-        for path, name in (
-            ("policy.learn.learner.train_iterations", "train_iter"),
-            ("policy.other.commander.max_env_step", "env_step"),
-            ("system_config.coordinator.host", "coordinator_host"),
-            ("system_config.coordinator.port", "coordinator_port"),
-        ):
-            if options[name] is not None:
-                apply_overrides(configs, [f"{path}={options[name]!r}"])
+    if mode in ("parallel", "dist"):
+        if isinstance(engine := configs[2].get("engine"), str):
+            configs[2]["engine"] = {"type": engine}
+        given = {name: options[name] for name in _PARALLEL_KEYS if options[name] is not None}
+        lines = [f"{_PARALLEL_KEYS[name]}={value!r}" for name, value in given.items()]
+        written |= apply_overrides(configs, lines)
     elif options["engine"] or options["address"]:
         raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
     elif options["env_step"] is not None and not _PIPELINES[mode].collects:
         raise ConfigError("--env-step: a run from a data set takes no environment steps")
     strict = options["strict"] or written
+    if mode == "dist":
+        _prepare_parts(configs, seeds[0], strict, options)
+        return 0
     if options["dry_run"]:
         _print_config(mode, configs, seeds[0], strict)
         return 0
@@ -139,7 +151,7 @@ def _find_configs(
     """The mode, if it is known, and the configs of a file or of an environment and a policy."""
     if config is None:
         return mode, list(quick_config(env_id, policy))
-    configs = read_configs(config, with_system=None if mode is None else mode == "parallel")
+    configs = read_configs(config, with_system=mode in ("parallel", "dist") if mode else None)
     if mode is None and len(configs) == 3:
         mode = "parallel"
     return mode, configs
@@ -219,9 +231,9 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
 
 def _completed(mode: str, configs: _Configs, seed: int, strict: Strict) -> tuple[EasyDict, Notes]:
     """The whole config as a run would have it."""
-    if mode == "parallel":
-        main, create, system = configs
+    if mode in ("parallel", "dist"):
         notes = Notes()
+        main, create, system = configs
         return complete_parallel(main, create, system, seed, notes, strict), notes
     compiled = _PIPELINES[mode](configs[:2], seed, strict=strict)
     return compiled.cfg, compiled.notes
@@ -271,30 +283,15 @@ def _evaluate(
     return 0
 
 
-def run_dist(options: Settings) -> int:
-    """`run` for ``-m dist``: one part of a parallel run, or the config of all."""
-    if options["module"] != "config":
-        _launch(options["module"], options)
-        return 0
-    configs = read_configs(options["config"], with_system=True)
-    strict = apply_overrides(configs, options["settings"])
-    if options["exp_name"]:
-        rename(configs, options["exp_name"])
-    main, create, system = configs
-    seed = (options["seeds"] or [main.get("seed") or 0])[0]
-    notes = Notes()
-    config = complete_parallel(main, create, system, seed, notes, options["strict"] or strict)
+def _prepare_parts(configs: _Configs, seed: int, strict: Strict, options: Settings) -> None:
+    """Write the config of parts that are started by hand: ``-m dist -M config``."""
+    config, notes = _completed("dist", configs, seed, strict)
     print_notes(notes)
-    if options["train_iter"] is not None:
-        config.main.policy.learn.learner.train_iterations = options["train_iter"]
-    if options["env_step"] is not None:
-        config.main.policy.other.commander.max_env_step = options["env_step"]
     hosts, ports = (
         tuple(options[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
         for what in ("host", "port")
     )
     dist_entry.prepare(config, "local", hosts, ports)
-    return 0
 
 
 def _launch(module: str, options: Settings) -> None:

@@ -1,13 +1,12 @@
 """The engine that a config names: known, checked, completed and saved."""
 
 import pytest
-from easydict import EasyDict
 
 from ding.config import compile_config_parallel
 from ding.config.check import Notes
 from ding.config.compile_parallel import compile_joining
 from ding.config.read import read_config_with_system
-from ding.utils import COMM_COLLECTOR_REGISTRY, ENGINE_REGISTRY
+from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.worker.engines.local import LocalCarrier
 
@@ -64,21 +63,6 @@ def test_its_own_keys(configs, pigeons):
     notes = Notes()
     assert compile_joining(*configs, notes=notes).system.engine.colour == "grey"
     assert set(notes.unknown) == {"system_config.engine.colour"}
-
-
-def test_a_comm_type_of_its_name_names_it(configs, pigeons):
-    configs[1].comm_collector = EasyDict(type="pigeons")
-    configs[1].comm_learner = EasyDict(type="pigeons")
-    system = compile_config_parallel(*configs, save_cfg=False).system
-    assert system.engine.type == "pigeons"
-    assert system.collector0.type == "flask_fs"
-    # One that exists has its own workers on that engine.
-    COMM_COLLECTOR_REGISTRY.register("pigeons", type("PigeonCollector", (), {}))
-    try:
-        system = compile_config_parallel(*configs, save_cfg=False).system
-    finally:
-        del COMM_COLLECTOR_REGISTRY["pigeons"]
-    assert (system.engine.type, system.collector0.type) == ("pigeons", "pigeons")
 
 
 def test_it_is_saved(configs):

@@ -303,11 +303,6 @@ def test_contradictions(configs, spoil, words):
         compile_config_parallel(*configs, save_cfg=False)
 
 
-def test_nstep_needs_no_certain_number_of_samples(configs):
-    configs[0].policy.nstep = 5  # of 8 samples over 2 environments
-    compile_config_parallel(*configs, save_cfg=False)
-
-
 def test_the_processes_of_a_learner_join_the_coordinator(configs):
     configs[2].learner_gpu_num = 2
     cfg = compile_config_parallel(*configs, save_cfg=False)

@@ -567,7 +567,10 @@ def test_status_of_a_running_serial_run(checkpoint):
         (["resume", "config.py"], "it is a file; give the run's folder"),
         (["resume", "run", "--set", "policy.model.encoder_hidden_size_list=[9]"], "more differ"),
         (["plot", "run", "-o", "no/dir/a.png"], "there is no folder 'no/dir'"),
-        (["-m", "parallel", "-c", "config.py", "--address", "auto"], "add --engine ray"),
+        (
+            ["-m", "parallel", "-c", "config.py", "--address", "auto"],
+            "unknown key system_config.engine.address",
+        ),
     ],
 )
 def test_wrong_folders_and_addresses(checkpoint, args, expected):
