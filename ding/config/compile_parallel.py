@@ -11,10 +11,9 @@ from ding.config.check import Notes
 from ding.config.compile import CompiledConfig, new_folder
 from ding.config.complete import Request, Strict, complete, copied, read
 from ding.config.save import save_run_config
-from ding.config.system import complete_system, kind_of
-from ding.config.utils import Hosts, fill_tables, set_host_port, set_system_cfg
+from ding.config.system import complete_system
+from ding.config.utils import check_platform, fill_tables, place_parts, set_system_cfg
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
-from ding.utils.errors import ConfigError
 from ding.utils.settings import at
 from ding.utils.types import Config, Settings
 
@@ -63,46 +62,16 @@ def compile_config_parallel(
         ConfigError: Everything that is wrong, with the full paths of the keys.
         UnknownTypeError: A type that no registry knows.
     """
+    check_platform(platform)
     notes = Notes()
     config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
     if notes.text:
         _logger.warning("%s", notes.text)
     hosts = coordinator_host, learner_host, collector_host
-    place_parts(config, platform, hosts, (coordinator_port, learner_port, collector_port))
+    place_parts(config, hosts, (coordinator_port, learner_port, collector_port))
     if save_cfg:
         save_run_config(config, save_path)
     return config
-
-
-def place_parts(
-    config: EasyDict,
-    platform: str,
-    hosts: tuple[Hosts, Hosts, Hosts],
-    ports: tuple[int | None, int | None, int | None],
-    joining: bool = False,
-) -> None:
-    """Give the parts of a completed config their hosts and ports, in place.
-
-    Args:
-        platform: ``local``; another one is a `ConfigError`.
-        hosts: Of coordinator, learners and collectors, as for `compile_config_parallel`.
-        ports: Of them.
-        joining: Let workers without a port choose one when they start, and join by themselves.
-    """
-    if platform != "local":
-        raise ConfigError(
-            f"platform must be local, got {platform!r}; on a cluster, workers join by the "
-            "coordinator's address: ding worker --join HOST:PORT"
-        )
-    set_system_cfg(config)
-    if ports[0] is not None:
-        config.system.coordinator.port = ports[0]
-    for kind, first in zip(("learner", "collector"), ports[1:]):
-        names = [name for name in config.system if kind_of(name) == kind != name]
-        for offset, name in enumerate(names if first is not None else []):
-            config.system[name].port = first + offset if first else first
-    set_host_port(config, *hosts, joining=joining)
-    fill_tables(config)
 
 
 def compile_joining(

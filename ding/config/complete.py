@@ -41,11 +41,6 @@ from ding.utils.settings import EnvSetting, at, leaves, put
 Strict = bool | Collection[str]
 
 DEFAULT_EXP_NAME = "default_experiment"
-#: What to write for a section that every config has.
-_LEAST = {
-    "env": "add env=dict(env_id='CartPole-v1', ...), or env=dict() for the defaults",
-    "policy": "add policy=dict(model=dict(...), learn=dict(...), ...), or policy=dict()",
-}
 
 
 @dataclass(frozen=True)
@@ -114,12 +109,6 @@ def complete(draft: Draft, request: Request) -> Draft:
 def read(main: object, create: object, request: Request) -> Draft:
     """Copies of what the user wrote, if these are dicts with known sections."""
     cfg, named = copied(main, "main_config"), copied(create, "create_config")
-    types, settings = at(cfg, "policy.type"), at(named, "policy") or {}
-    if types and "type" not in settings and _SETTINGS.intersection(settings):
-        raise ConfigError(
-            "main_config and create_config are swapped: the settings of the policy are in "
-            "create_config, its type is in main_config"
-        )
     if request.env_setting is not None:
         named.pop("env", None)
     component = {"type": "", "import_names": None}
@@ -144,7 +133,7 @@ def name_types(draft: Draft, request: Request) -> Draft:
     problems = Problems()
     for name in ("env", "policy"):
         if name not in cfg:
-            problems.add(f"main_config.{name} is missing: {_LEAST[name]}")
+            problems.add(f"main_config.{name} is missing: add {name}=dict() for the defaults")
         elif not isinstance(cfg[name], Mapping):
             problems.add(f"main_config.{name} must be a dict, got {cfg[name]!r}")
     seed = request.seed
@@ -260,10 +249,6 @@ STEPS: tuple[Callable[[Draft, Request], Draft], ...] = (
 # ---------------------------------------------------------------------- what the steps use
 
 
-#: Sections of ``policy`` in a main config.
-_SETTINGS = {"model", "learn", "collect", "eval", "other"}
-
-
 def copied(cfg: object, name: str) -> EasyDict:
     """A deep copy of a part of a config.
 
@@ -323,15 +308,6 @@ def _changes(before: Draft, after: Draft) -> dict[str, tuple[object, object]]:
     old, new = (
         dict(leaves({**draft.cfg, "create_config": draft.create})) for draft in (before, after)
     )
-    return {
-        path: (old.get(path), new.get(path))
-        for path in {**old, **new}
-        if not _same(old.get(path), new.get(path))
-    }
-
-
-def _same(one: object, two: object) -> bool:
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(_same, one, two))
-    plain = isinstance(one, bool | int | float | str | dict)
-    return one is two or (plain and type(one) is type(two) and bool(one == two))
+    changed = {path: (old.get(path), new.get(path)) for path in {**old, **new}}
+    # By their texts: arrays do not compare to one truth value, and 1 is not True.
+    return {path: pair for path, pair in changed.items() if repr(pair[0]) != repr(pair[1])}

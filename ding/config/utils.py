@@ -8,28 +8,12 @@ from typing import NoReturn
 
 from easydict import EasyDict
 
-from ding.config.save import save_config_formatted
+from ding.config.save import save_config_formatted as save_config_formatted
 from ding.config.system import kind_of, worker_entry, worker_names
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError
 from ding.utils.script_helper import DEFAULT_K8S_COORDINATOR_PORT
 from ding.utils.types import Config
-
-__all__ = [
-    "parallel_test_create_config",
-    "parallel_test_main_config",
-    "parallel_test_system_config",
-    "parallel_transform",
-    "parallel_transform_k8s",
-    "parallel_transform_slurm",
-    "save_config_formatted",
-    "set_collector_interaction_for_coordinator",
-    "set_host_port",
-    "set_host_port_k8s",
-    "set_host_port_slurm",
-    "set_learner_interaction_for_coordinator",
-    "set_system_cfg",
-]
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
@@ -39,6 +23,7 @@ OPEN_PORTS = ("auto", 0, None)
 
 #: A list, or separated by commas.
 Hosts = str | Sequence[str] | None
+Ports = tuple[int | None, int | None, int | None]
 
 
 def set_system_cfg(cfg: EasyDict) -> EasyDict:
@@ -57,6 +42,7 @@ def set_host_port(
     coordinator_host: Hosts,
     learner_host: Hosts,
     collector_host: Hosts,
+    ports: Ports = (None, None, None),
     joining: bool = False,
 ) -> EasyDict:
     """Give every part its host and port; free ports where the host is this machine.
@@ -69,25 +55,22 @@ def set_host_port(
         coordinator_host: The coordinator's host; the loopback address if not given.
         learner_host: Those of the learners, in turn: a list, or separated by commas.
         collector_host: Those of the collectors, likewise.
+        ports: Of the coordinator, and of the first learner and collector, and so on upwards.
         joining: Let workers without a port choose one when they start, and join by themselves:
             only the coordinator gets a port, since others have to know it.
     """
-
-    def place(entry: EasyDict, host: str | None, here: bool, elsewhere: int | str) -> None:
-        entry.host = host or entry.get("host") or LOOPBACK
-        if entry.get("port", "auto") in OPEN_PORTS:
-            is_free_known = here and is_local(entry.host)
-            entry.port = find_free_port(entry.host) if is_free_known else elsewhere
-
-    coordinator = next(iter(_listed(coordinator_host)), None)
-    place(
-        *(cfg.system.coordinator, coordinator, True),
-        DEFAULT_K8S_COORDINATOR_PORT if joining else "auto",
-    )
-    for kind, hosts in (("learner", learner_host), ("collector", collector_host)):
-        turn = itertools.cycle(_listed(hosts) or [None])
-        for name in _workers(cfg, kind):
-            place(cfg.system[name], next(turn), not joining, "auto")
+    names = ["coordinator"], _workers(cfg, "learner"), _workers(cfg, "collector")
+    for parts, hosts, first in zip(names, (coordinator_host, learner_host, collector_host), ports):
+        is_known = parts == ["coordinator"]  # before it starts
+        elsewhere = DEFAULT_K8S_COORDINATOR_PORT if joining and is_known else "auto"
+        for offset, (name, host) in enumerate(zip(parts, itertools.cycle(_listed(hosts) or [""]))):
+            entry = cfg.system[name]
+            entry.host = host or entry.get("host") or LOOPBACK
+            if first is not None:
+                entry.port = first and first + offset
+            if entry.get("port", "auto") in OPEN_PORTS:
+                is_here = (is_known or not joining) and is_local(entry.host)
+                entry.port = find_free_port(entry.host) if is_here else elsewhere
     return cfg
 
 
@@ -113,11 +96,32 @@ def parallel_transform(
     collector_host: list[str] | None = None,
 ) -> EasyDict:
     """Complete ``cfg`` (``main`` and ``system``) for local or named hosts, in place; returns it."""
-    done = set_system_cfg(EasyDict(cfg))
-    set_host_port(done, coordinator_host, learner_host, collector_host)
-    fill_tables(done)
+    done = EasyDict(cfg)
+    place_parts(done, (coordinator_host, learner_host, collector_host))
     cfg.update(done)
     return done
+
+
+def place_parts(
+    cfg: EasyDict,
+    hosts: tuple[Hosts, Hosts, Hosts],
+    ports: Ports = (None, None, None),
+    joining: bool = False,
+) -> None:
+    """Add entries of the workers to a completed config, in place, all with hosts and ports; see
+    `set_host_port`."""
+    set_system_cfg(cfg)
+    set_host_port(cfg, *hosts, ports, joining)
+    fill_tables(cfg)
+
+
+def check_platform(platform: str) -> None:
+    """Refuse other platforms than ``local``, which also means named hosts."""
+    if platform != "local":
+        raise ConfigError(
+            f"platform must be local, got {platform!r}; on a cluster, workers join by the "
+            "coordinator's address: ding worker --join HOST:PORT"
+        )
 
 
 def set_host_port_slurm(*_: object, **__: object) -> NoReturn:

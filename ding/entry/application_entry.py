@@ -4,7 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -157,9 +157,8 @@ def collect_demo_data(
     is_hdf5 = path.endswith(HDF5_ENDINGS) or cfg.policy.collect.get("data_type") == "hdf5"
     data_type = "hdf5" if is_hdf5 else "naive"
     path = saved_path(path, data_type)  # before anything is collected: it may raise
-    weights, build = (state_dict, state_dict_path), _collector_of(SampleSerialCollector, cfg)
-    with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
-        samples = collector.collect(n_sample=collect_count, policy_kwargs=_exploration(cfg))
+    weights = state_dict, state_dict_path
+    samples = _collect(SampleSerialCollector, collect_count, cfg, env_setting, model, weights)
     _save(path, samples, f"{len(samples)} samples", data_type)
 
 
@@ -184,9 +183,8 @@ def collect_episodic_demo_data(
     """
     cfg = _compile(input_cfg, seed, env_setting, model)
     cfg.policy.collect.collector.get_train_sample = False
-    weights, build = (state_dict, state_dict_path), _collector_of(EpisodeSerialCollector, cfg)
-    with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
-        episodes = collector.collect(n_episode=collect_count, policy_kwargs=_exploration(cfg))
+    weights = state_dict, state_dict_path
+    episodes = _collect(EpisodeSerialCollector, collect_count, cfg, env_setting, model, weights)
     policy = cfg.policy
     gamma = policy.get("discount_factor", policy.collect.get("discount_factor"))
     known = {} if gamma is None else {_GAMMA: float(gamma)}
@@ -311,14 +309,24 @@ def _acting(
         yield part
 
 
-def _collector_of(kind: type[Collector], cfg: EasyDict) -> Callable[..., Collector]:
+def _collect(
+    kind: type[Collector],
+    count: int,
+    cfg: EasyDict,
+    env_setting: EnvSetting | None,
+    model: torch.nn.Module | None,
+    weights: tuple[State | None, str | None],
+) -> Any:
+    """What a collector of this kind collects: so many samples or episodes."""
     own = EasyDict({**kind.default_config(), **cfg.policy.collect.collector})
-    return lambda env, policy, **log: kind(own, env, policy.collect_mode, **log)
 
+    def build(env: Envs, policy: Policy, **log: Any) -> Collector:
+        return kind(own, env, policy.collect_mode, **log)
 
-def _exploration(cfg: EasyDict) -> dict[str, float]:
     eps = cfg.policy.other.get("eps")
-    return {} if eps is None else {"eps": float(eps.get("collect", 0.0))}
+    exploration = {} if eps is None else {"eps": float(eps.get("collect", 0.0))}
+    with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
+        return collector.collect(count, policy_kwargs=exploration)
 
 
 def _find_weights(

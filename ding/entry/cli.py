@@ -13,14 +13,12 @@ from click.core import ParameterSource
 from ding import __version__
 from ding.entry.cli_options import (
     DEFAULTS,
+    FILE,
     MODES,
     NAMES,
-    Count,
-    File,
     Sectioned,
     check_usage,
     run_options,
-    seeds,
 )
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils.ending import Ending
@@ -237,10 +235,7 @@ def resume(ctx: click.Context, run: str, **options: object) -> None:
 @click.argument("name", metavar="RUN|zoo:NAME")
 @click.option("-s", "--seed", default=0, type=click.IntRange(0, (1 << 32) - 1), show_default=True)
 @click.option("--episodes", type=click.IntRange(1), help="How many. [default: the config's]")
-@click.option("--replay-path", type=click.Path(file_okay=False),
-              help="Folder for videos of the episodes.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
-              help="Set a key of the config; may be given several times.")  # fmt: skip
+@run_options("replay_path", "settings")
 def evaluate(
     name: str, seed: int, episodes: int | None, replay_path: str | None, settings: tuple[str, ...]
 ) -> None:
@@ -327,27 +322,20 @@ def plot(runs: tuple[str, ...], output: str, x: "Axis", groups: int) -> None:
 
 
 @main.command(cls=Sectioned)
-@click.option("-c", "--config", type=File(), metavar="FILE",
-              help="Config file.")  # fmt: skip
+@run_options("config", "settings", "train_iter", "env_step", "seeds")
 @click.option("-e", "--env", "env_id", metavar="ID",
               help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e.")
-@click.option("--space", type=File(), required=True, metavar="FILE",
+@click.option("--space", type=FILE, required=True, metavar="FILE",
               help="YAML file of what to try (docs/sweeps.md).")  # fmt: skip
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
 @click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
 @click.option("--folder", default="exp/sweep", show_default=True,
               help="Of the runs; a sweep that it holds is continued.")  # fmt: skip
-@click.option("-s", "--seed", "seeds", multiple=True, callback=seeds, metavar="N[,N...][,N-N]",
-              help="Seeds of each trial. [default: 0]")  # fmt: skip
 @click.option("--sampler", default="tpe", type=click.Choice(["tpe", "random", "grid"]),
               show_default=True, help="What suggests settings.")  # fmt: skip
 @click.option("--pruner", default="median", type=click.Choice(["median", "none"]),
               show_default=True, help="What ends trials early.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
-              help="Set a key of the config in all trials.")  # fmt: skip
-@click.option("--train-iter", type=Count(), help="Updates after which a run stops.")
-@click.option("--env-step", type=Count(), help="Environment steps after which a run stops.")
 def sweep(**options: object) -> None:
     """Look for the settings of a config that return most."""
     if (options["config"] is None) == (options["env_id"] is None):
@@ -375,16 +363,15 @@ def _list_types(name: str) -> None:
         raise click.BadParameter(
             f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
         )
-    types = sorted(registries[name].query())
-    if name not in ("policy", "env"):
-        for key in types:
-            module = BUILTIN_TYPES.get(name, {}).get(key, "")
-            click.echo(f"{key:<24} {module}".rstrip())
-        return
-    rows: list[tuple[str, ...]] = [("type", "actions", "paper", "module")]
-    if name == "env":
+    rows: list[tuple[str, ...]] = []
+    if name == "policy":
+        rows = [("type", "actions", "paper", "module")]
+    elif name == "env":
         rows = [("type", "needs", "module", "what")]
-    for key in types:
+    for key in sorted(registries[name].query()):
+        if name not in ("policy", "env"):
+            rows.append((key, BUILTIN_TYPES.get(name, {}).get(key, "")))
+            continue
         cls = registries[name].get(key)
         if name == "env":
             simulator = getattr(cls, "needs", None)  # the extra of this package that it needs

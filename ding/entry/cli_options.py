@@ -1,8 +1,5 @@
 """Options of runs, by section, and which of them have a meaning in which mode."""
 
-import difflib
-import glob
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol, TypeVar
@@ -68,54 +65,19 @@ def seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     return found
 
 
-class Count(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.2 on
-    """A number of steps, such as ``1000`` or ``1e6``."""
-
-    name = "number"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not 1 <= number < float("inf"):
-            self.fail(f"{value!r} is not a number of at least 1", param, ctx)
-        return int(number)
+def _whole(ctx: click.Context, param: click.Parameter, value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
-class File(click.Path):
-    """A file that exists; an error names one of a similar name next to it."""
-
-    def __init__(self, *patterns: str) -> None:
-        """Create one; the error about a folder names a file in it of one of the patterns."""
-        super().__init__(exists=True, dir_okay=False)
-        self._patterns = patterns
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | bytes | os.PathLike[str]:
-        folder, name = os.path.split(value)
-        if os.path.isdir(value):
-            wanted = [os.path.join(glob.escape(os.fspath(value)), one) for one in self._patterns]
-            inside = sorted(found for one in wanted for found in glob.glob(one))
-            such = f", such as {inside[0]}" if inside else ""
-            self.fail(f"{value!r} is a folder; give a file{such}", param, ctx)
-        if not os.path.exists(value):
-            there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-            near = difflib.get_close_matches(name, there, n=1)
-            meant = f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
-            self.fail(f"{value!r} does not exist{meant}", param, ctx)
-        return super().convert(value, param, ctx)
-
+# A number of steps, such as 1000 or 1e6.
+_STEPS: Config = {"type": click.FloatRange(1, 1e18), "callback": _whole, "metavar": "NUMBER"}
+FILE = click.Path(exists=True, dir_okay=False)
 
 #: The sections of options, as ``ding -h`` and the commands list them, each with its options.
 SECTIONS: dict[str, tuple[_Option, ...]] = {
     "What to run": (
         click.option(
-            "-c", "--config", type=File("*.py"), metavar="FILE", help="Config file, .py or .yaml."
+            "-c", "--config", type=FILE, metavar="FILE", help="Config file, .py or .yaml."
         ),
         click.option(
             "-m",
@@ -144,13 +106,13 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
         ),
     ),
     "How long and where": (
-        click.option("--train-iter", type=Count(), help="Updates after which to stop."),
-        click.option("--env-step", type=Count(), help="Environment steps after which to stop."),
+        click.option("--train-iter", **_STEPS, help="Updates after which to stop."),
+        click.option("--env-step", **_STEPS, help="Environment steps after which to stop."),
         click.option("--exp-name", metavar="FOLDER", help="Folder of the run."),
         click.option("--resume", is_flag=True, help="Continue the run in the config's folder."),
         click.option(
             "--load-path",
-            type=File("*.pth.tar", "ckpt/*.pth.tar"),
+            type=FILE,
             metavar="FILE",
             help="Checkpoint to begin with, or to evaluate.",
         ),
@@ -260,16 +222,18 @@ DEFAULTS: Config = {
 
 
 def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
-    """Decorator: add the options of some sections, by default of all.
+    """Decorator: add options of runs.
 
     Args:
+        names: Those of sections, or single ones; by default all.
         without: Names of options to leave out.
     """
 
     def add(command: _Command) -> _Command:
-        for section in reversed(names or tuple(SECTIONS)):
-            for name, option in reversed([*zip(NAMES[section], SECTIONS[section])]):
-                if name not in without:
+        for section, options in reversed(SECTIONS.items()):
+            is_whole = not names or section in names
+            for name, option in reversed([*zip(NAMES[section], options)]):
+                if (is_whole or name in names) and name not in without:
                     command = option(command)
         return command
 

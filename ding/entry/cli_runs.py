@@ -291,7 +291,7 @@ def _prepare_parts(configs: _Configs, seed: int, strict: Strict, options: Settin
         tuple(options[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
         for what in ("host", "port")
     )
-    dist_entry.prepare(config, "local", hosts, ports)
+    dist_entry.prepare(config, hosts, ports)
 
 
 def _launch(module: str, options: Settings) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import Notes
-from ding.config.compile_parallel import complete_parallel, place_parts
+from ding.config.compile_parallel import complete_parallel
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names
+from ding.config.utils import check_platform, place_parts
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
@@ -76,25 +77,23 @@ def dist_prepare_config(
     Returns:
         Path of the compiled config, which every part is to be given.
     """
+    check_platform(platform)
     notes = Notes()
     config = complete_parallel(*read_config_with_system(filename), seed, notes)
     print_notes(notes)
     return prepare(
         config,
-        platform,
         (coordinator_host, learner_host, collector_host),
         (coordinator_port, learner_port, collector_port),
     )
 
 
-def prepare(
-    config: EasyDict, platform: str, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]
-) -> str:
+def prepare(config: EasyDict, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]) -> str:
     """Place the parts of a completed config, save it, and say what to start now."""
     is_started_by_engine = has_own_engine(config.system)
     if not is_started_by_engine:
         check_shared_paths(config)
-    place_parts(config, platform, hosts, ports, joining=True)
+    place_parts(config, hosts, ports, joining=True)
     path = save_run_config(config)
     make_run_key(config.main.exp_name)
     command = f"ding -m dist -c {shlex.quote(path)} -s {config.main.seed} -M "

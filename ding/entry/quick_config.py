@@ -5,7 +5,6 @@ it, otherwise of the same policy in the environment that is most like it.
 """
 
 import copy
-import difflib
 import functools
 import os
 import re
@@ -32,7 +31,7 @@ from ding.envs.env._make import (
     simulator_of,
 )
 from ding.policy.fit import KINDS, action_space_of, check_kind, model_shapes, policies_for
-from ding.utils import ENV_REGISTRY, POLICY_REGISTRY, REWARD_MODEL_REGISTRY
+from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.settings import at
 from ding.utils.types import Config
@@ -146,7 +145,7 @@ def quick_config(
     """
     if policy is not None:
         policy = policy.removesuffix("_command")
-        _check_known(policy)
+        POLICY_REGISTRY.get(policy)
         if not any_source and (source := source_of(policy)):
             mode, file = pipeline_of(policy), f"{policy}_config.py"
             where = f" -e {env_id}" if env_id else ""
@@ -172,25 +171,6 @@ def quick_config(
 def _is_gymnasium(env_type: str) -> bool:
     cls: Any = ENV_REGISTRY.get(env_type)
     return issubclass(cls, GymnasiumEnv)
-
-
-def _check_known(policy: str) -> None:
-    if policy in POLICY_REGISTRY:
-        return
-    if policy in REWARD_MODEL_REGISTRY:
-        raise ConfigError(
-            f"{policy!r} is a reward model, with which a policy such as ppo is trained: it needs a "
-            "config file (-c) and its mode (ding -h lists the modes)"
-        )
-    known = [name for name in POLICY_REGISTRY.query() if not name.endswith("_command")]
-    near = difflib.get_close_matches(policy, known, n=1)
-    left_out = POLICY_REGISTRY.why_left_out(policy)
-    cure = f"; did you mean {near[0]!r}?" if near else ": ding -q policy lists those there are"
-    raise ConfigError(
-        f"no policy {policy!r}{cure}"
-        if left_out is None
-        else f"policy {policy!r} ({left_out}) is left out of this package, see docs/differences.md"
-    )
 
 
 def _served(policy: str) -> tuple[str, ...]:

@@ -21,12 +21,12 @@ from ding.config.compile_parallel import (
     compile_joining,
     complete_parallel,
     is_parallel,
-    place_parts,
     serial_form,
 )
 from ding.config.read import read_compiled
 from ding.config.utils import (
     parallel_test_main_config,
+    place_parts,
     set_collector_interaction_for_coordinator,
     set_host_port,
     set_learner_interaction_for_coordinator,
@@ -309,7 +309,7 @@ def test_the_processes_of_a_learner_join_the_coordinator(configs):
     assert list(cfg.system.coordinator.learner) == [f"learner{i}" for i in range(4)]
     assert cfg.system.learner3.multi_gpu
     cfg = complete_parallel(*configs)
-    place_parts(cfg, "local", (None, None, None), (None, None, None), joining=True)
+    place_parts(cfg, (None, None, None), joining=True)
     assert cfg.system.learner2.coordinator == ["127.0.0.1", cfg.system.coordinator.port]
 
 
