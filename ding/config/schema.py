@@ -64,7 +64,7 @@ class Key:
 
     @property
     def values(self) -> str:
-        """What it may be, in words; empty if that is not bounded."""
+        """What it may be, as messages and docs show it; empty if that is not bounded."""
         return " or ".join(filter(None, [self.range, *map(repr, self.choices)]))
 
     def allows(self, value: object) -> bool:

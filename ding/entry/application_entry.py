@@ -317,7 +317,7 @@ def _collect(
     model: torch.nn.Module | None,
     weights: tuple[State | None, str | None],
 ) -> Any:
-    """What a collector of this kind collects: so many samples or episodes."""
+    """Collect `count` samples or episodes, as the kind of collector counts."""
     own = EasyDict({**kind.default_config(), **cfg.policy.collect.collector})
 
     def build(env: Envs, policy: Policy, **log: Any) -> Collector:
