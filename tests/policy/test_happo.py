@@ -9,8 +9,6 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.config.check import Notes
-from ding.config.compile import compile_run_config
 from ding.data import Columns
 from ding.model import HAVAC
 from ding.policy.happo import HAPPOPolicy
@@ -168,62 +166,3 @@ def test_what_cannot_be():
     ):
         with pytest.raises(ConfigError, match=name):
             build(**wrong)
-
-
-def config(**learn):
-    main = dict(
-        exp_name="run",
-        env=dict(
-            agent_num=2,
-            size=2,
-            max_episode_steps=6,
-            collector_env_num=8,
-            evaluator_env_num=10,
-            n_evaluator_episode=20,
-            stop_value=0.6,
-        ),
-        policy=dict(
-            multi_agent=True,
-            action_space="discrete",
-            agent_num=2,
-            cuda=False,
-            model=dict(
-                agent_num=2,
-                agent_obs_shape=8,
-                global_obs_shape=8,
-                action_shape=5,
-                action_space="discrete",
-                use_lstm=False,
-                encoder_hidden_size_list=[32],
-            ),
-            learn=dict(
-                epoch_per_collect=5,
-                batch_size=128,
-                learning_rate=3e-3,
-                critic_learning_rate=3e-3,
-                value_weight=0.5,
-                entropy_weight=0.01,
-                clip_ratio=0.2,
-                adv_norm=True,
-                value_norm=True,
-                ppo_param_init=True,
-                grad_clip_type="clip_norm",
-                grad_clip_value=0.5,
-                ignore_done=False,
-                multi_gpu=False,
-            ),
-            collect=dict(n_sample=256, unroll_len=1, env_num=8),
-            eval=dict(env_num=10, evaluator=dict(eval_freq=40)),
-            other=dict(),
-        ),
-    )
-    create = dict(
-        env=dict(type="grid_spread"), env_manager=dict(type="base"), policy=dict(type="happo")
-    )
-    return EasyDict(main), EasyDict(create)
-
-
-def test_all_counted_keys():
-    notes = Notes()
-    compile_run_config(*config(), notes=notes, strict=True)
-    assert not notes.unknown
