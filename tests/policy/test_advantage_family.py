@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from torch import nn
 
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
@@ -15,18 +14,7 @@ from ding.rl_utils import ppo_value_error
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, optimizer_of, value_norm_of
 from tests.policy.batches import make as build, rollout as samples
-
-
-class FixedActorCritic(nn.Module):
-    """Logits from a parameter, the value is the first number of the observation."""
-
-    def __init__(self):
-        super().__init__()
-        self.logit = nn.Parameter(torch.tensor([0.0, math.log(3)]))
-        self.scale = nn.Parameter(torch.ones(()))
-
-    def forward(self, x, mode):
-        return {"logit": self.logit.expand(len(x), 2), "value": x[:, 0] * self.scale}
+from tests.policy.networks import FixedActorCritic
 
 
 def test_a2c_by_hand():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from torch import nn
 
 from ding.data import Columns
 from ding.envs import BaseEnvManager, DingEnvWrapper
@@ -14,18 +13,10 @@ from ding.policy.fit import check_fit
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import collects
+from tests.policy.networks import Table
 
 # By state, branch and choice.
 TABLE = [[[1.0, 2.0], [0.0, 3.0]], [[4.0, 2.0], [1.0, 5.0]]]
-
-
-class TableQ(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Parameter(torch.tensor(TABLE))
-
-    def forward(self, x):
-        return {"logit": self.table[x[:, 0].long()]}
 
 
 def build(network=None, seed=0, **overrides):
@@ -37,7 +28,7 @@ def build(network=None, seed=0, **overrides):
 
 
 def test_loss_by_hand():
-    policy = build(TableQ(), discount_factor=0.5, nstep=2)
+    policy = build(Table(TABLE), discount_factor=0.5, nstep=2)
     data = Columns(
         {
             "obs": torch.tensor([[0.0], [0.0]]),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from torch import nn
 
 from ding.data import Columns
 from ding.policy import create_policy
@@ -17,6 +16,7 @@ from ding.utils import deep_merge_dicts
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import evaluates
 from tests.policy.batches import make
+from tests.policy.networks import Linear, TableQuantiles
 
 STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, auto_alpha=False)
 
@@ -26,21 +26,8 @@ def build(cls, network=None, seed=0, **overrides):
     return make(cls, network, seed, **overrides)
 
 
-class Gaussian(nn.Module):
-    """Actor ``N(w s, 1)``, critics ``Q = c s + d a``; states and actions are numbers."""
-
-    def __init__(self, critics=((1.0, 2.0), (0.5, -1.0))):
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor(0.3))
-        self.c = nn.Parameter(torch.tensor(critics))
-        self.actor, self.critic = nn.ParameterList([self.w]), nn.ParameterList([self.c])
-
-    def forward(self, inputs, mode):
-        if mode == "compute_actor":
-            mean = self.w * inputs
-            return {"logit": [mean, torch.ones_like(mean)]}
-        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
-        return {"q_value": [c[0] * obs + c[1] * action for c in self.c]}
+def gaussian():
+    return Linear(0.3, ((1.0, 2.0), (0.5, -1.0)), sigma=1.0)
 
 
 def transitions(n=2):
@@ -63,7 +50,7 @@ def by_quadrature(critics, data, gaps_to=0.0):
 
 
 def losses(**learn):
-    network, data = Gaussian(), transitions()
+    network, data = gaussian(), transitions()
     policy = build(CQLPolicy, network, learn={**STILL, "num_actions": 20_000, **learn})
     log = policy.learn_mode.forward(data)
     return log["critic_loss"] + log.get("twin_critic_loss", 0.0), network, data, policy
@@ -100,7 +87,7 @@ def test_lagrange_multiplier_follows_the_gap():
         *_, data, policy = losses(with_lagrange=True, lagrange_thresh=threshold)
         policy = build(
             CQLPolicy,
-            Gaussian(),
+            gaussian(),
             learn=dict(STILL, learning_rate_q=1e-3, with_lagrange=True, lagrange_thresh=threshold),
         )
         for _ in range(5):
@@ -138,7 +125,7 @@ def test_targets_have_no_entropy_unless_wanted():
     ):
         own = {} if cls is SACPolicy else more
         keys = learn if cls is CQLPolicy else dict(STILL, alpha=0.7)
-        policy = build(cls, Gaussian(), learn={**keys, **own})
+        policy = build(cls, gaussian(), learn={**keys, **own})
         torch.manual_seed(3)
         targets[name] = policy.learn_mode.forward(transitions())["target_q_value"]
     assert targets["with"] == pytest.approx(targets["sac"])
@@ -151,19 +138,6 @@ def test_mistakes():
     model = dict(agent_obs_shape=2, global_obs_shape=3, action_shape=1)
     with pytest.raises(ConfigError, match="one agent"):
         build(CQLPolicy, model=model, multi_agent=True)
-
-
-class TableQuantiles(nn.Module):
-    """Two quantiles of the return, by state and action."""
-
-    def __init__(self, quantiles):
-        super().__init__()
-        self.quantiles = nn.Parameter(torch.tensor(quantiles))
-
-    def forward(self, x):
-        q = self.quantiles[x[:, 0].long()]
-        tau = torch.tensor([[0.25], [0.75]]).expand(len(x), -1, -1)
-        return {"logit": q.mean(-1), "q": q, "tau": tau}
 
 
 def test_discrete_cql_by_hand():

@@ -3,22 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from ding.data import Columns
 from ding.policy import DQFDPolicy
 from tests.policy.batches import make
+from tests.policy.networks import Table
 
 TABLE = [[1.0, 2.0, 0.0], [3.0, 4.0, -1.0], [0.5, 6.0, 2.0]]
-
-
-class TableQ(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Parameter(torch.tensor(TABLE))
-
-    def forward(self, x):
-        return {"logit": self.table[x[:, 0].long()]}
 
 
 def build(network=None, **overrides):
@@ -63,7 +54,7 @@ def samples():
 )
 def test_parts_of_the_loss(weights, part):
     none = dict(lambda_one_step_td=0.0, lambda1=0.0, lambda2=0.0, lambda3=0.0)
-    policy = build(TableQ(), learn={**none, **weights})
+    policy = build(Table(TABLE), learn={**none, **weights})
     log = policy.learn_mode.forward(samples())
     assert log["total_loss"] == pytest.approx(part, rel=1e-5)
     assert log["priority"].tolist() == pytest.approx([1.0 + 0.001, 1.0 + 1.0])
@@ -71,7 +62,7 @@ def test_parts_of_the_loss(weights, part):
 
 def test_the_margin_spares_what_is_best_by_far():
     alone = dict(lambda_one_step_td=0.0, lambda1=0.0, lambda3=0.0, margin_function=0.8)
-    policy = build(TableQ(), learn=alone)
+    policy = build(Table(TABLE), learn=alone)
     data = samples().with_columns(action=np.array([1, 1]), is_expert=np.ones(2, np.float32))
     # 2 against 1 + 0.8, 4 against 3 + 0.8: nothing is short.
     assert policy.learn_mode.forward(data)["total_loss"] == 0

@@ -15,6 +15,7 @@ from ding.policy.offline_actor_critic import BCQPolicy, IQLPolicy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import evaluates, model_of, target_of
 from tests.policy.batches import make, random_steps
+from tests.policy.networks import TWO_CRITICS, Linear
 
 SMALL = dict(actor_head_hidden_size=16, critic_head_hidden_size=16)
 MODELS = {
@@ -108,29 +109,8 @@ def test_edac_takes_the_least_of_its_critics():
 # ---------------------------------------------------------------------- IQL
 
 
-class Valued(nn.Module):
-    """Actor ``N(w s, 0.5)``, critics ``Q = c s + d a``, value ``v s``; all are numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor(0.4))
-        self.c = nn.Parameter(torch.tensor([[1.0, 2.0], [1.0, 1.0]]))
-        self.v = nn.Parameter(torch.tensor(0.5))
-        self.actor = nn.ParameterList([self.w])
-        self.critic = nn.ParameterList([self.c, self.v])
-
-    def forward(self, inputs, mode):
-        if mode == "compute_actor":
-            mean = self.w * inputs
-            return {"logit": [mean, torch.full_like(mean, 0.5)]}
-        if mode == "compute_value":
-            return {"v_value": self.v * inputs[:, 0]}
-        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
-        return {"q_value": [c[0] * obs + c[1] * action for c in self.c]}
-
-
 def test_iql_by_hand():
-    network = Valued()
+    network = Linear(0.4, TWO_CRITICS, sigma=0.5, value=0.5)
     policy = build(IQLPolicy, network, learn=dict(STILL, tau=0.8, beta=2.0))
     data = Columns(
         {

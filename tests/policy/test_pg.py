@@ -8,7 +8,6 @@ import pytest
 import torch
 from easydict import EasyDict
 from gymnasium import spaces
-from torch import nn
 
 from ding.data import Columns
 from ding.entry import serial_pipeline_onpolicy
@@ -17,19 +16,9 @@ from ding.policy import PGPolicy, PPOPGPolicy
 from ding.utils.errors import ConfigError, DataError
 from tests.policy.attributes import evaluates
 from tests.policy.batches import make as build
+from tests.policy.networks import FixedActorCritic
 
 BOTH = [PGPolicy, PPOPGPolicy]
-
-
-class Fixed(nn.Module):
-    """Probabilities 1/4 and 3/4, whatever is seen."""
-
-    def __init__(self):
-        super().__init__()
-        self.logit = nn.Parameter(torch.tensor([0.0, math.log(3)]))
-
-    def forward(self, x):
-        return {"logit": self.logit.expand(len(x), 2)}
 
 
 def episodes(policy, lengths, rewards, obs_dim=3, done=True):
@@ -75,7 +64,7 @@ def samples(action, returns, **more):
 
 
 def test_reinforce_by_hand():
-    network = Fixed()
+    network = FixedActorCritic()
     policy = build(PGPolicy, network, learn=dict(learning_rate=0.0, grad_norm=1e9))
     (log,) = policy.learn_mode.forward(samples([0, 1], [2.0, -1.0]))
     policy_loss = -(2 * math.log(0.25) - math.log(0.75)) / 2
@@ -90,7 +79,7 @@ def test_reinforce_by_hand():
 
 
 def test_normalised_returns_by_hand():
-    policy = build(PGPolicy, Fixed(), learn=dict(learning_rate=0.0, adv_norm=True))
+    policy = build(PGPolicy, FixedActorCritic(), learn=dict(learning_rate=0.0, adv_norm=True))
     (log,) = policy.learn_mode.forward(samples([0, 1], [4.0, 10.0]))
     # They become minus and plus 1 / sqrt(2), by n - 1.
     expected = (math.log(0.25) - math.log(0.75)) / 2 / math.sqrt(2)
@@ -98,7 +87,7 @@ def test_normalised_returns_by_hand():
 
 
 def test_gradients_are_clipped():
-    network = Fixed()
+    network = FixedActorCritic()
     policy = build(PGPolicy, network, learn=dict(learning_rate=0.0, grad_norm=0.1))
     policy.learn_mode.forward(samples([0, 1], [20.0, -10.0]))
     assert network.logit.grad.norm().item() == pytest.approx(0.1, rel=1e-4)
@@ -106,7 +95,7 @@ def test_gradients_are_clipped():
 
 def test_clipped_returns_by_hand():
     learn = dict(learning_rate=0.0, ppo_param_init=False, epoch_per_collect=3, entropy_weight=0.5)
-    policy = build(PPOPGPolicy, Fixed(), learn=learn)
+    policy = build(PPOPGPolicy, FixedActorCritic(), learn=learn)
     # The policy of then chose both with the same probability: ratios 0.5, 1.5.
     logs = policy.learn_mode.forward(samples([0, 1], [-2.0, 2.0], logit=torch.zeros(2, 2)))
     assert len(logs) == 3
@@ -119,7 +108,7 @@ def test_clipped_returns_by_hand():
 
 def test_evaluation_may_draw():
     for deterministic, mean in ((True, 1.0), (False, 0.75)):
-        policy = build(PGPolicy, Fixed(), deterministic_eval=deterministic)
+        policy = build(PGPolicy, FixedActorCritic(), deterministic_eval=deterministic)
         action = evaluates(policy, torch.zeros(4000, 3))["action"].float()
         assert action.mean().item() == pytest.approx(mean, abs=0.03)
 
@@ -144,7 +133,7 @@ def test_what_cannot_be(cls):
     with pytest.raises(ConfigError, match="'hybrid'"):
         build(cls, action_space="hybrid")
     with pytest.raises(DataError, match="return"):
-        build(cls, Fixed()).learn_mode.forward(
+        build(cls, FixedActorCritic()).learn_mode.forward(
             samples([0, 1], [math.nan, 1.0], logit=torch.zeros(2, 2))
         )
 

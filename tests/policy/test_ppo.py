@@ -11,20 +11,9 @@ from ding.data import Columns
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from tests.policy.attributes import model_of, value_norm_of
+from tests.policy.networks import FixedActorCritic
 
 CONTINUOUS = dict(action_space="continuous", model=dict(obs_shape=3, action_shape=2))
-
-
-class FixedActorCritic(nn.Module):
-    """Logits from a parameter, the value is the first number of the observation."""
-
-    def __init__(self):
-        super().__init__()
-        self.logit = nn.Parameter(torch.zeros(2))
-        self.scale = nn.Parameter(torch.ones(()))
-
-    def forward(self, x, mode):
-        return {"logit": self.logit.expand(len(x), 2), "value": x[:, 0] * self.scale}
 
 
 def collect(policy, lengths, ends="terminated", seed=0, obs_dim=3):
@@ -56,7 +45,7 @@ def fixed(make_ppo):
     def make(**overrides):
         learn = dict(ppo_param_init=False, value_norm=False) | overrides.pop("learn", {})
         gae = dict(discount_factor=0.5, gae_lambda=0.5)
-        return make_ppo(FixedActorCritic(), learn=learn, collect=gae, **overrides)
+        return make_ppo(FixedActorCritic((0.0, 0.0)), learn=learn, collect=gae, **overrides)
 
     return make
 

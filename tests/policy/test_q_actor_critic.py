@@ -15,6 +15,7 @@ from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import collects, evaluates, target_of
 from tests.policy.batches import make, random_steps, steps
+from tests.policy.networks import TWO_CRITICS, Linear
 
 CONTINUOUS = {
     DDPGPolicy: {"action_space": "regression"},
@@ -27,27 +28,6 @@ ALL = [*CONTINUOUS, DiscreteSACPolicy]
 def build(cls, network=None, seed=0, **overrides):
     overrides["model"] = {**CONTINUOUS.get(cls, {}), **overrides.get("model", {})}
     return make(cls, network, seed, **overrides)
-
-
-class Linear(nn.Module):
-    """Actor ``a = w s`` (and sigma), critics ``Q = c s + d a``; states and actions are numbers."""
-
-    def __init__(self, actor=0.5, critics=((1.0, 2.0),), sigma=None):
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor(actor))
-        self.c = nn.Parameter(torch.tensor(critics))
-        self.sigma = sigma
-        self.actor, self.critic = nn.ParameterList([self.w]), nn.ParameterList([self.c])
-
-    def forward(self, inputs, mode):
-        if mode == "compute_actor":
-            mean = self.w * inputs
-            if self.sigma is None:
-                return {"action": mean}
-            return {"logit": [mean, torch.full_like(mean, self.sigma)]}
-        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
-        q_value = [c[0] * obs + c[1] * action for c in self.c]
-        return {"q_value": q_value if len(q_value) > 1 else q_value[0]}
 
 
 def samples(obs, action, reward, next_obs, done, **more):
@@ -86,7 +66,7 @@ def test_importance_weights_scale_the_critics_loss():
 
 
 def test_td3_takes_the_lesser_critic_and_delays_the_actor():
-    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)))
+    network = Linear(critics=TWO_CRITICS)
     policy = build(TD3Policy, network, learn=dict(STILL, noise=False, target_theta=1.0))
     data = samples([1.0], [0.3], [1.0], [2.0], [False])
     log = policy.learn_mode.forward(data)
@@ -117,7 +97,7 @@ def test_td3_smooths_its_targets_within_bounds():
 
 
 def test_td3_bc_by_hand():
-    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)))
+    network = Linear(critics=TWO_CRITICS)
     learn = dict(learning_rate_actor=0.0, learning_rate_critic=0.0, actor_update_freq=1, alpha=3.0)
     policy = build(TD3BCPolicy, network, learn=learn)
     data = samples([1.0, -3.0], [0.3, 0.0], [1.0, 1.0], [2.0, 2.0], [True, True])
@@ -145,7 +125,7 @@ def test_squashed_log_prob():
 
 
 def test_sac_by_hand():
-    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)), sigma=0.3)
+    network = Linear(critics=TWO_CRITICS, sigma=0.3)
     learn = dict(learning_rate_q=0.0, learning_rate_policy=0.0, discount_factor=0.5)
     policy = build(SACPolicy, network, learn=dict(learn, alpha=0.2, auto_alpha=False))
     torch.manual_seed(1)

@@ -14,19 +14,9 @@ from ding.policy.sql import MDQNPolicy, SQLPolicy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import collects, evaluates, model_of, target_of
 from tests.policy.batches import make as build, random_steps, steps as samples
+from tests.policy.networks import Table, TableQuantiles
 
 FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
-
-
-class TableQ(nn.Module):
-    """Q-values by state, a whole number: ``[B, 1]`` to ``[B, n_action]``."""
-
-    def __init__(self, table):
-        super().__init__()
-        self.table = nn.Parameter(torch.tensor(table))
-
-    def forward(self, x):
-        return {"logit": self.table[x[:, 0].long()]}
 
 
 class TableAtoms(nn.Module):
@@ -59,19 +49,6 @@ def test_c51_by_hand():
     gradient = network.scores.grad[0]
     assert gradient[0].tolist() == pytest.approx((1 / 3 - target).tolist(), abs=1e-6)
     assert gradient[1].tolist() == [0, 0, 0]
-
-
-class TableQuantiles(nn.Module):
-    """Two quantiles of the return, by state and action."""
-
-    def __init__(self, quantiles):
-        super().__init__()
-        self.quantiles = nn.Parameter(torch.tensor(quantiles))
-
-    def forward(self, x):
-        q = self.quantiles[x[:, 0].long()]
-        tau = torch.tensor([[0.25], [0.75]]).expand(len(x), -1, -1)
-        return {"logit": q.mean(-1), "q": q, "tau": tau}
 
 
 def test_qrdqn_by_hand():
@@ -193,13 +170,13 @@ def test_fqf_learns_shares_and_values_apart():
 
 def test_fqf_needs_a_network_that_proposes():
     with pytest.raises(ConfigError, match=r"it lacks .*fractions"):
-        build(FQFPolicy, TableQ([[0.0, 1.0]]))
+        build(FQFPolicy, Table([[0.0, 1.0]]))
 
 
 def test_sql_by_hand():
     alpha = 0.5
     policy = build(
-        SQLPolicy, TableQ([[1.0, 2.0], [3.0, 4.0]]), discount_factor=0.5, learn=dict(alpha=alpha)
+        SQLPolicy, Table([[1.0, 2.0], [3.0, 4.0]]), discount_factor=0.5, learn=dict(alpha=alpha)
     )
     data = samples([0.0, 0.0], [1.0, 1.0], [0, 1], [[1.0], [1.0]], [False, True])
     log = policy.learn_mode.forward(data)
@@ -208,7 +185,7 @@ def test_sql_by_hand():
 
 
 def test_sql_draws_by_its_soft_policy():
-    policy = build(SQLPolicy, TableQ([[0.0, math.log(3)]]), learn=dict(alpha=1.0))
+    policy = build(SQLPolicy, Table([[0.0, math.log(3)]]), learn=dict(alpha=1.0))
     action = collects(policy, torch.zeros(20_000, 1), eps=0.0)["action"]
     assert action.float().mean().item() == pytest.approx(0.75, abs=0.02)
     action = evaluates(policy, torch.zeros(10, 1))["action"]
@@ -219,7 +196,7 @@ def test_mdqn_by_hand():
     tau, m_alpha, q, next_q = 0.5, 0.9, np.array([1.0, 2.0]), np.array([3.0, 4.0])
     policy = build(
         MDQNPolicy,
-        TableQ([q.tolist(), next_q.tolist()]),
+        Table([q.tolist(), next_q.tolist()]),
         discount_factor=0.5,
         entropy_tau=tau,
         m_alpha=m_alpha,
@@ -233,7 +210,7 @@ def test_mdqn_by_hand():
 
 
 def test_mdqn_bounds_its_bonus_and_gives_it_to_the_first_reward():
-    policy = build(MDQNPolicy, TableQ([[0.0, 100.0]]), nstep=2, discount_factor=0.5)
+    policy = build(MDQNPolicy, Table([[0.0, 100.0]]), nstep=2, discount_factor=0.5)
     data = samples([0.0], [0.0], [0], [[1.0, 4.0]], [True], value_gamma=torch.tensor([0.25]))
     log = policy.learn_mode.forward(data)
     # tau * log π = -100 is cut to -1; nothing comes after the end.
