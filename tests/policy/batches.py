@@ -112,6 +112,19 @@ def samples(policy, name, kind="", lengths=LENGTHS, seed=0):
     return made
 
 
+def collected(policy, obs, reward, lengths, ends=True, next_obs=None):
+    """What collectors make of trajectories acted by the policy; rewards may come from actions."""
+    batched = policy.collect_mode.batched
+    output = tree_map(np.asarray, dict(batched.forward(obs)))
+    columns = {name: output[name] for name in ("action", *batched.transition_outputs)}
+    done = np.zeros(sum(lengths), bool)
+    done[np.cumsum(lengths) - 1] = ends
+    columns |= {"obs": obs, "next_obs": obs if next_obs is None else next_obs, "done": done}
+    reward = reward(columns["action"]) if callable(reward) else reward
+    columns["reward"] = np.asarray(reward, np.float32)
+    return Columns(batched.get_train_columns(columns, np.asarray(lengths)))
+
+
 def explores_by_eps(name):
     """Whether the collect mode takes ``eps``."""
     greedy = ("discrete_sac", "pdqn", "sql", "sqn", "bdq", "mdqn", "dqfd", "discrete_cql")

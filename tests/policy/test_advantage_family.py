@@ -1,4 +1,4 @@
-"""A2C and off-policy PPO against numbers worked out by hand, and learning on a small task."""
+"""A2C and off-policy PPO against numbers worked out by hand, and all of them on a small task."""
 
 import math
 
@@ -7,13 +7,17 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.entry import (
+    serial_pipeline,
+    serial_pipeline_onpolicy,
+    serial_pipeline_onpolicy_ppg,
+)
 from ding.policy import A2CPolicy, PPGOffPolicy, PPOOffPolicy
 from ding.policy.advantage_actor_critic import CountedSteps
 from ding.rl_utils import ppo_value_error
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of, optimizer_of, value_norm_of
-from tests.policy.batches import make as build, rollout as samples
+from tests.policy.batches import collected, make as build, rollout as samples
 from tests.policy.networks import FixedActorCritic
 
 
@@ -84,11 +88,7 @@ def test_offpolicy_ppo_weighs_samples():
 def one_step_episodes(policy, rng, n=32):
     """Episodes of a step, whose returns are their rewards, 49 on average with a deviation of 10."""
     obs = rng.normal(size=(n, 3)).astype(np.float32)
-    columns = {"obs": obs, "next_obs": obs, "done": np.ones(n, bool)}
-    output = policy.collect_mode.batched.forward(obs)
-    columns |= {name: np.asarray(part) for name, part in output.items()}
-    columns["reward"] = (49 + 10 * rng.normal(size=n)).astype(np.float32)
-    made = policy.collect_mode.batched.get_train_columns(columns, np.ones(n, np.int64))
+    made = collected(policy, obs, 49 + 10 * rng.normal(size=n), np.ones(n, np.int64)).columns
     return {name: torch.as_tensor(np.asarray(part)) for name, part in made.items()}
 
 
@@ -157,19 +157,39 @@ def test_counted_steps_are_forgotten_when_no_buffer_can_have_them():
 
 
 @pytest.mark.parametrize("cls", [A2CPolicy, PPOOffPolicy])
-class TestFamily:
-    def test_unknown_action_space(self, cls):
-        with pytest.raises(ConfigError, match="'general'"):
-            build(cls, action_space="general")
+def test_unknown_action_space(cls):
+    with pytest.raises(ConfigError, match="'general'"):
+        build(cls, action_space="general")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", ["a2c", "ppo_offpolicy"])
+ADVANCED = dict(batch_size=64, update_per_collect=20, adv_norm=True)
+ROUNDS = dict(actor_epoch_per_collect=4, critic_epoch_per_collect=4, aux_train_epoch=2)
+BUFFER = dict(replay_buffer_size=512, max_use=10)
+#: By policy: settings to learn with, the replay buffer, the size of layers, and of collections.
+BALANCE = {
+    "a2c": (dict(batch_size=40, learning_rate=0.003, grad_norm=0.5, adv_norm=True), {}, 64, 160),
+    "ppo_offpolicy": ({**ADVANCED, "learning_rate": 0.001}, dict(replay_buffer_size=320), 64, 160),
+    "ppg": (
+        dict(batch_size=64, learning_rate=0.002, adv_norm=True, value_norm=True, **ROUNDS),
+        *({}, 32, 256),
+    ),
+    "ppg_offpolicy": (
+        {**ADVANCED, "learning_rate": 0.002, "aux_train_epoch": 2, "aux_freq": 40},
+        dict(multi_buffer=True, policy=BUFFER, value=BUFFER),
+        *(32, 256),
+    ),
+}
+PIPELINES = {"a2c": serial_pipeline_onpolicy, "ppg": serial_pipeline_onpolicy_ppg}
+SLOW = ("a2c", "ppo_offpolicy")
+
+
+@pytest.mark.parametrize(
+    "policy", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in BALANCE]
+)
 @pytest.mark.timeout(120)
 def test_learns_to_balance(policy, tmp_path, learned):
-    learn = dict(batch_size=40, learning_rate=0.003, grad_norm=0.5, adv_norm=True)
-    if policy == "ppo_offpolicy":
-        learn = dict(batch_size=64, update_per_collect=20, learning_rate=0.001, adv_norm=True)
+    learn, buffer, size, n_sample = BALANCE[policy]
+    steps = 30_000 if policy.startswith("ppg") else 60_000
     main = EasyDict(
         exp_name=str(tmp_path / "run"),
         env=dict(
@@ -177,20 +197,20 @@ def test_learns_to_balance(policy, tmp_path, learned):
             collector_env_num=8,
             evaluator_env_num=5,
             n_evaluator_episode=5,
-            stop_value=120,
+            stop_value=100 if policy.startswith("ppg") else 120,
         ),
         policy=dict(
-            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[64, 64]),
+            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[size, size]),
             learn=learn,
-            collect=dict(n_sample=160, discount_factor=0.98, gae_lambda=0.95),
+            collect=dict(n_sample=n_sample, discount_factor=0.98, gae_lambda=0.95),
             eval=dict(evaluator=dict(eval_freq=40)),
         ),
     )
-    if policy == "ppo_offpolicy":
-        main.policy.other = dict(replay_buffer=dict(replay_buffer_size=320))
+    if buffer:
+        main.policy.other = dict(replay_buffer=buffer)
     create = EasyDict(
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
     )
-    pipeline = serial_pipeline_onpolicy if policy == "a2c" else serial_pipeline
-    pipeline((main, create), seed=learned.seed, max_env_step=60_000)
-    learned.converged(tmp_path / "run", 60_000)
+    pipeline = PIPELINES.get(policy, serial_pipeline)
+    pipeline((main, create), seed=learned.seed, max_env_step=steps)
+    learned.converged(tmp_path / "run", steps)

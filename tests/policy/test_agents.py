@@ -11,7 +11,8 @@ from gymnasium import spaces
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.envs import BaseEnv, BaseEnvTimestep
 from ding.policy import PPOPolicy
-from ding.utils import ENV_REGISTRY, deep_merge_dicts, set_pkg_seed
+from ding.utils import ENV_REGISTRY, deep_merge_dicts
+from tests.policy.batches import collected, make
 
 AGENTS, STEPS = 3, 8
 
@@ -133,17 +134,13 @@ def test_discrete_sac_of_agents_learns(tmp_path, learned):
 
 
 def test_advantages_of_agents_by_hand():
-    cfg = deep_merge_dicts(
-        PPOPolicy.default_config(),
-        EasyDict(
-            multi_agent=True,
-            model=dict(agent_obs_shape=2, global_obs_shape=3, action_shape=2, agent_num=2),
-            collect=dict(discount_factor=0.5, gae_lambda=1.0),
-            learn=dict(value_norm=False),
-        ),
+    policy = make(
+        PPOPolicy,
+        multi_agent=True,
+        model=dict(agent_obs_shape=2, global_obs_shape=3, action_shape=2, agent_num=2),
+        collect=dict(discount_factor=0.5, gae_lambda=1.0),
+        learn=dict(value_norm=False),
     )
-    set_pkg_seed(0, use_cuda=False)
-    policy = PPOPolicy(cfg)
 
     def obs(n):
         return {
@@ -152,24 +149,12 @@ def test_advantages_of_agents_by_hand():
         }
 
     now, after = obs(3), obs(3)
-    output = policy.collect_mode.batched.forward(now)
-    assert output["value"].shape == (3, 2)
-    columns = {"obs": now, "next_obs": after, **{k: np.asarray(v) for k, v in output.items()}}
-    columns["reward"] = np.array([1.0, 2.0, 4.0], np.float32)
-    columns["done"] = np.array([False, False, True])
-    samples = policy.collect_mode.batched.get_train_columns(columns, np.array([3]))
+    value = np.asarray(policy.collect_mode.batched.forward(now)["value"])
+    assert value.shape == (3, 2)
+    data = collected(policy, now, [1.0, 2.0, 4.0], [3], next_obs=after)
     # Returns 1 + 1 + 1, 2 + 2 and 4, the same for both; λ = 1 takes the values off.
-    expected = np.array([3.0, 4.0, 4.0])[:, None] - output["value"].numpy()
-    np.testing.assert_allclose(samples["adv"], expected, rtol=1e-5)
-    logs = policy.learn_mode.forward(
-        {
-            k: torch.as_tensor(v)
-            if not isinstance(v, dict)
-            else {n: torch.as_tensor(leaf) for n, leaf in v.items()}
-            for k, v in samples.items()
-        }
-    )
-    assert all(np.isfinite(log["total_loss"]) for log in logs)
+    expected = np.array([3.0, 4.0, 4.0])[:, None] - value
+    np.testing.assert_allclose(data.column("adv"), expected, rtol=1e-5)
 
 
 def test_ppo_of_agents_with_continuous_actions_by_hand():

@@ -80,10 +80,6 @@ def test_modes(branches, learned):
     samples = policy.collect_mode.get_train_sample(rows)
     losses = [policy.learn_mode.forward(samples)["total_loss"] for _ in range(80)]
     learned.at_most(losses[-1] / losses[0], 0.5)
-    other = build(model=dict(num_branches=branches))
-    other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
-    ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
-    assert torch.equal(ours[0]["logit"], theirs[0]["logit"])
 
 
 @pytest.mark.parametrize("wrong", [dict(num_branches=0), dict(action_bins_per_branch=1)])

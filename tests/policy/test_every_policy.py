@@ -22,8 +22,10 @@ from tests.policy.batches import (
 
 EACH = pytest.mark.parametrize("case", CASES, ids=IDS)
 #: So that a few updates have all parts: phases of PPG, and turns of PDQN.
-LEARN = {"pdqn": dict(update_circle=2)}
-LEARN |= {name: dict(aux_freq=2, aux_train_epoch=2) for name in ("ppg", "ppg_offpolicy")}
+PHASES = dict(aux_freq=2, aux_train_epoch=2, value_norm=True)
+LEARN = {"pdqn": dict(update_circle=2), "ppg": PHASES, "ppg_offpolicy": PHASES}
+LEARN["ppo"] = dict(lr_scheduler=dict(epoch_num=9, min_lr_lambda=0), epoch_per_collect=2)
+LEARN["rainbow"] = dict(target_update_freq=None)
 
 
 def make(case):
@@ -57,6 +59,7 @@ def test_a_reloaded_policy_learns_and_acts_the_same(case):
     data = samples(policy, *case)
     for _ in range(3):
         learn(policy, data)
+    learn(other, samples(policy, *case, seed=9))
     other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
     for _ in range(2):
         logs = [learn(one, data) for one in (policy, other)]

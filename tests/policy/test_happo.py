@@ -6,16 +6,14 @@ import re
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 
-from ding.data import Columns
 from ding.model import HAVAC
 from ding.policy.happo import HAPPOPolicy
 from ding.rl_utils import ppo_policy_error
-from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of
+from tests.policy.batches import collected, make
 
 AGENTS = 3
 MODEL = dict(agent_obs_shape=4, global_obs_shape=5, action_shape=2, agent_num=AGENTS)
@@ -23,9 +21,7 @@ MODEL = dict(agent_obs_shape=4, global_obs_shape=5, action_shape=2, agent_num=AG
 
 def build(network=None, **overrides):
     model = {**MODEL, "encoder_hidden_size_list": [16], **overrides.pop("model", {})}
-    cfg = deep_merge_dicts(HAPPOPolicy.default_config(), EasyDict(model=model, **overrides))
-    set_pkg_seed(0, use_cuda=False)
-    return HAPPOPolicy(cfg, model=network)
+    return make(HAPPOPolicy, network, model=model, **overrides)
 
 
 def seen(n, rng):
@@ -35,17 +31,10 @@ def seen(n, rng):
     }
 
 
-def collected(policy, n=24):
+def trajectory(policy, n=24):
     rng = np.random.default_rng(0)
     now, after = seen(n, rng), seen(n, rng)
-    output = policy.collect_mode.batched.forward(now)
-    columns = {
-        name: {k: v.numpy() for k, v in value.items()} if isinstance(value, dict) else value.numpy()
-        for name, value in output.items()
-    }
-    columns |= {"obs": now, "next_obs": after, "done": np.arange(n) == n - 1}
-    columns["reward"] = rng.normal(size=n).astype(np.float32)
-    return Columns(policy.collect_mode.batched.get_train_columns(columns, np.array([n])))
+    return collected(policy, now, rng.normal(size=n), [n], next_obs=after)
 
 
 def test_network():
@@ -77,7 +66,7 @@ def test_factors_are_the_changes_of_those_before(action_space, ppo_batches):
     space = {"action_space": action_space}
     learn = dict(learning_rate=0.01, epoch_per_collect=3, adv_norm=False)
     policy = build(**space, model=space, recompute_adv=False, learn=learn)
-    data = collected(policy)
+    data = trajectory(policy)
     before = copy.deepcopy(model_of(policy))
     order = agents_of(policy.learn_mode.forward(data))[::3]
     assert sorted(order) == list(range(AGENTS))
@@ -115,7 +104,7 @@ def test_an_agents_loss_by_hand():
             entropy_weight=0.0,
         ),
     )
-    data = collected(policy)
+    data = trajectory(policy)
     logs = policy.learn_mode.forward(data)
     adv = torch.as_tensor(data.columns["adv"])
     # Nothing has changed: all ratios and factors are 1, and errors of values are advantages.
@@ -138,7 +127,7 @@ def test_only_the_agent_whose_turn_it_is_moves(monkeypatch):
         return ppo_policy_error(*args, **kwargs)
 
     monkeypatch.setattr("ding.policy.ppo.ppo_policy_error", watched)
-    order = agents_of(policy.learn_mode.forward(collected(policy)))
+    order = agents_of(policy.learn_mode.forward(trajectory(policy)))
     for agent, before, after in zip(order, states, [*states[1:], model_of(policy)]):
         moved = [
             any(not torch.equal(a, b) for a, b in zip(old.parameters(), new.parameters()))
@@ -150,7 +139,7 @@ def test_only_the_agent_whose_turn_it_is_moves(monkeypatch):
 def test_critics_have_a_rate_of_their_own():
     policy = build(learn=dict(learning_rate=0.0, critic_learning_rate=0.01))
     before = copy.deepcopy(model_of(policy))
-    policy.learn_mode.forward(collected(policy))
+    policy.learn_mode.forward(trajectory(policy))
     for old, new in zip(before.agent_models, model_of(policy).agent_models):
         assert all(map(torch.equal, old.actor.parameters(), new.actor.parameters()))
         assert not all(map(torch.equal, old.critic.parameters(), new.critic.parameters()))

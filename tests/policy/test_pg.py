@@ -15,29 +15,16 @@ from ding.envs import DingEnvWrapper
 from ding.policy import PGPolicy, PPOPGPolicy
 from ding.utils.errors import ConfigError, DataError
 from tests.policy.attributes import evaluates
-from tests.policy.batches import make as build
+from tests.policy.batches import collected, make as build
 from tests.policy.networks import FixedActorCritic
 
 BOTH = [PGPolicy, PPOPGPolicy]
 
 
-def episodes(policy, lengths, rewards, obs_dim=3, done=True):
+def episodes(policy, lengths, rewards):
     """What collectors make of episodes, acted by the policy."""
-    n = sum(lengths)
-    obs = np.random.default_rng(0).normal(size=(n, obs_dim)).astype(np.float32)
-    mode = policy.collect_mode.batched
-    output = mode.forward(obs)
-    names = ("action", *mode.transition_outputs)
-    columns = {
-        name: {k: v.numpy() for k, v in output[name].items()}
-        if isinstance(output[name], dict)
-        else output[name].numpy()
-        for name in names
-    }
-    ends = np.zeros(n, bool)
-    ends[np.cumsum(lengths) - 1] = done
-    columns |= {"obs": obs, "next_obs": obs, "reward": np.array(rewards, np.float32), "done": ends}
-    return Columns(mode.get_train_columns(columns, np.array(lengths)))
+    obs = np.random.default_rng(0).normal(size=(sum(lengths), 3)).astype(np.float32)
+    return collected(policy, obs, rewards, lengths)
 
 
 @pytest.mark.parametrize("cls", BOTH)

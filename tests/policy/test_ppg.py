@@ -6,18 +6,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from easydict import EasyDict
 from torch import nn
 from torch.distributions import Categorical, Normal, kl_divergence
 
-from ding.data import Columns
-from ding.entry import serial_pipeline, serial_pipeline_onpolicy_ppg
 from ding.model import PPG
 from ding.policy import PPGOffPolicy, PPGPolicy
 from ding.rl_utils.log_prob_utils import kl
 from ding.utils.errors import ConfigError, DataError
 from tests.policy.attributes import model_of
-from tests.policy.batches import make as build, rollout
+from tests.policy.batches import collected, make as build, rollout
 
 BOTH = [PPGPolicy, PPGOffPolicy]
 
@@ -61,18 +58,11 @@ class Fixed(nn.Module):
         return output
 
 
-def collected(policy, n=32, obs=None):
+def trajectory(policy, obs=None):
     """What collectors make of one trajectory, acted by the policy."""
     if obs is None:
-        obs = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
-    output = policy.collect_mode.batched.forward(obs)
-    columns = {
-        name: {k: v.numpy() for k, v in value.items()} if isinstance(value, dict) else value.numpy()
-        for name, value in output.items()
-    }
-    columns |= {"obs": obs, "next_obs": obs, "done": np.zeros(len(obs), bool)}
-    columns["reward"] = np.arange(len(obs), dtype=np.float32)
-    return Columns(policy.collect_mode.batched.get_train_columns(columns, np.array([len(obs)])))
+        obs = np.random.default_rng(0).normal(size=(32, 3)).astype(np.float32)
+    return collected(policy, obs, range(len(obs)), [len(obs)], ends=False)
 
 
 @pytest.mark.parametrize("cls", BOTH)
@@ -126,7 +116,7 @@ def test_older_names_of_the_auxiliary_phase_count():
 def test_auxiliary_phase_holds_the_policy(weight, moves):
     learn = dict(aux_freq=1, aux_train_epoch=30, aux_bc_weight=weight, actor_epoch_per_collect=0)
     policy = build(PPGPolicy, learn=learn)
-    data = collected(policy)
+    data = trajectory(policy)
     obs = torch.as_tensor(data.columns["obs"])
     before = model_of(policy)(obs, mode="compute_actor")["logit"]
     log = policy.learn_mode.forward(data)[-1]
@@ -166,27 +156,10 @@ def test_action_spaces(cls, kind):
     shape = [2, 3] if kind == "several" else 2
     model = dict(obs_shape=3, action_shape=shape, action_space=space)
     policy = build(cls, action_space=space, model=model, learn=dict(aux_freq=1, aux_train_epoch=2))
-    logs = policy.learn_mode.forward(collected(policy))
+    logs = policy.learn_mode.forward(trajectory(policy))
     last = logs[-1] if isinstance(logs, list) else logs
     assert all(math.isfinite(value) for value in last.values())
     assert set(policy.learn_mode.monitor_vars()) <= set(last)
-
-
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("phases", [0, 1])
-def test_reloaded_policy_goes_on_the_same(cls, phases):
-    learn = dict(aux_freq=2, aux_train_epoch=2, value_norm=True)
-    policy, other = build(cls, learn=learn), build(cls, learn=learn)
-    data = collected(policy)
-    for _ in range(phases + 1):
-        policy.learn_mode.forward(data)
-    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-    for each in (policy, other):
-        torch.manual_seed(3)
-        for _ in range(2):
-            each.learn_mode.forward(data)
-    for ours, theirs in zip(model_of(policy).parameters(), model_of(other).parameters()):
-        assert torch.equal(ours, theirs)
 
 
 def test_large_memories_stay_out_of_checkpoints(monkeypatch):
@@ -195,11 +168,11 @@ def test_large_memories_stay_out_of_checkpoints(monkeypatch):
         build(PPGPolicy, learn=dict(aux_freq=2)),
         build(PPGPolicy, learn=dict(aux_freq=2)),
     )
-    policy.learn_mode.forward(collected(policy))
+    policy.learn_mode.forward(trajectory(policy))
     state = policy.learn_mode.state_dict()
     assert state["auxiliary"] == {"phases": 1, "parts": []}
     other.learn_mode.load_state_dict(copy.deepcopy(state))
-    assert "aux_value_loss" in other.learn_mode.forward(collected(other))[-1]
+    assert "aux_value_loss" in other.learn_mode.forward(trajectory(other))[-1]
 
 
 def test_images_are_kept_as_bytes():
@@ -207,7 +180,7 @@ def test_images_are_kept_as_bytes():
     policy = build(PPGPolicy, model={**model, "impala_cnn_encoder": True}, learn=dict(aux_freq=2))
     obs = np.random.default_rng(0).integers(0, 255, (4, 3, 64, 64), dtype=np.uint8)
     for _ in range(2):
-        assert policy.learn_mode.forward(collected(policy, obs=obs))
+        assert policy.learn_mode.forward(trajectory(policy, obs=obs))
         memory = policy.learn_mode.state_dict()["auxiliary"]
         assert all(part["obs"].dtype == torch.uint8 for part in memory["parts"])
 
@@ -234,43 +207,3 @@ def test_network_shares_nothing_between_its_two():
     assert not parts[0] & parts[1]
     with pytest.raises(ValueError, match="compute_all"):
         network(torch.zeros(1, 4), mode="compute_all")
-
-
-@pytest.mark.parametrize("policy", ["ppg", "ppg_offpolicy"])
-@pytest.mark.timeout(120)
-def test_learns_to_balance(policy, tmp_path, learned):
-    learn = dict(batch_size=64, learning_rate=0.002, adv_norm=True, aux_train_epoch=2)
-    if policy == "ppg":
-        learn |= dict(actor_epoch_per_collect=4, critic_epoch_per_collect=4, value_norm=True)
-    else:
-        learn |= dict(update_per_collect=20, aux_freq=40)
-    main = EasyDict(
-        exp_name=str(tmp_path / "run"),
-        env=dict(
-            env_id="CartPole-v1",
-            collector_env_num=8,
-            evaluator_env_num=5,
-            n_evaluator_episode=5,
-            stop_value=100,
-        ),
-        policy=dict(
-            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[32, 32]),
-            learn=learn,
-            collect=dict(n_sample=256, discount_factor=0.98, gae_lambda=0.95),
-            eval=dict(evaluator=dict(eval_freq=40)),
-        ),
-    )
-    if policy == "ppg_offpolicy":
-        main.policy.other = dict(
-            replay_buffer=dict(
-                multi_buffer=True,
-                policy=dict(replay_buffer_size=512, max_use=10),
-                value=dict(replay_buffer_size=512, max_use=10),
-            )
-        )
-    create = EasyDict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
-    )
-    pipeline = serial_pipeline_onpolicy_ppg if policy == "ppg" else serial_pipeline
-    pipeline((main, create), seed=learned.seed, max_env_step=30_000)
-    learned.converged(tmp_path / "run", 30_000)

@@ -9,8 +9,9 @@ from torch import nn
 
 from ding.data import Columns
 from ding.utils import save_file
-from ding.utils.errors import CheckpointError, ConfigError, DataError
+from ding.utils.errors import CheckpointError, ConfigError
 from tests.policy.attributes import model_of, value_norm_of
+from tests.policy.batches import collected
 from tests.policy.networks import FixedActorCritic
 
 CONTINUOUS = dict(action_space="continuous", model=dict(obs_shape=3, action_shape=2))
@@ -24,20 +25,8 @@ def collect(policy, lengths, ends="terminated", seed=0, obs_dim=3):
     next_obs = np.roll(obs, -1, axis=0)
     last = np.cumsum(lengths) - 1
     next_obs[last] = rng.normal(size=(len(lengths), obs_dim)).astype(np.float32)
-    batched = policy.collect_mode.batched
-    output = batched.forward(obs)
-    done = np.zeros(n, bool)
-    done[last] = ends == "terminated"
-    columns = {"obs": obs, "next_obs": next_obs, "action": np.asarray(output["action"])}
-    for name in batched.transition_outputs:
-        value = output[name]
-        columns[name] = (
-            {k: v.numpy() for k, v in value.items()} if isinstance(value, dict) else value.numpy()
-        )
-    columns["reward"] = rng.normal(size=n).astype(np.float32)
-    columns["done"] = done
-    columns = batched.get_train_columns(columns, np.array(lengths))
-    return Columns(columns)
+    reward = rng.normal(size=n)
+    return collected(policy, obs, reward, lengths, ends == "terminated", next_obs)
 
 
 @pytest.fixture
@@ -123,16 +112,6 @@ def test_one_log_for_each_minibatch(make_ppo):
     assert len(policy.learn_mode.forward(collect(policy, [40, 24]))) == 3 * 4
     # 65 samples are five parts of 13: a last minibatch of one would be noise.
     assert len(policy.learn_mode.forward(collect(policy, [40, 25]))) == 3 * 5
-
-
-def test_rows_learn_like_columns(make_ppo):
-    for config in ({}, {**CONTINUOUS, "model": dict(obs_shape=3, action_shape=1)}):
-        one, other = make_ppo(**config), make_ppo(**config)
-        torch.manual_seed(1)
-        log = one.learn_mode.forward(collect(one, [12, 8]))
-        torch.manual_seed(1)
-        log_of_rows = other.learn_mode.forward(list(collect(other, [12, 8])))
-        assert log == log_of_rows
 
 
 def test_recomputed_advantages_equal_the_collected_at_first(make_ppo, ppo_batches):
@@ -263,25 +242,6 @@ def test_learning_rate_schedule(make_ppo):
         make_ppo(learn={"lr_scheduler": dict(epochs=4)})
 
 
-@pytest.mark.parametrize("config", [{}, CONTINUOUS])
-def test_resumed_training_is_bit_for_bit_the_same(make_ppo, config):
-    learn = dict(epoch_per_collect=2, batch_size=8, lr_scheduler=dict(epoch_num=9, min_lr_lambda=0))
-    straight = make_ppo(**config, learn=learn)
-    for i in range(2):
-        straight.learn_mode.forward(collect(straight, [11, 5], "cut", seed=i))
-    saved = copy.deepcopy(straight.learn_mode.state_dict())
-    assert {"model", "optimizer"} <= saved.keys()
-    resumed = make_ppo(**config, learn=learn)
-    resumed.learn_mode.forward(collect(resumed, [11], seed=9))
-    resumed.learn_mode.load_state_dict(saved)
-    for i in range(2, 5):
-        logs = []
-        for policy in (straight, resumed):
-            torch.manual_seed(i)
-            logs.append(policy.learn_mode.forward(collect(policy, [11, 5], "cut", seed=i)))
-        assert logs[0] == logs[1]
-
-
 def test_collector_takes_over_the_unit_of_the_critic(make_ppo):
     policy, collector = make_ppo(), make_ppo(enable_field=["collect"])
     policy.learn_mode.forward(collect(policy, [16]))
@@ -344,38 +304,18 @@ def test_configs_that_cannot_be(make_ppo, config, message):
         make_ppo(**config)
 
 
-@pytest.mark.parametrize("column", ["obs", "reward"])
-def test_nan_in_the_batch_leaves_the_weights(make_ppo, column):
-    policy = make_ppo()
-    data = collect(policy, [8])
-    before = copy.deepcopy(model_of(policy).state_dict())
-    data.column(column)[3] = float("nan")
-    with pytest.raises(DataError, match="PPOCommandModePolicy: the loss is nan"):
-        policy.learn_mode.forward(data)
-    after = model_of(policy).state_dict()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-
-
 @pytest.mark.parametrize("config", [{}, {**CONTINUOUS, "model": dict(obs_shape=3, action_shape=1)}])
 def test_learns_what_pays(make_ppo, config, learned):
     """One-step episodes: the reward is higher for action 1, or for actions near 1."""
     learn = {"learning_rate": 3e-3, "epoch_per_collect": 4}
     policy = make_ppo(seed=learned.seed, **config, learn=learn)
-    batched = policy.collect_mode.batched
     obs = np.ones((64, 3), np.float32)
+
+    def pays(action):
+        return -np.abs(action[:, 0] - 1) if config else action
+
     for _ in range(25):
-        output = batched.forward(obs)
-        action = output["action"].numpy()
-        reward = action.astype(np.float32) if not config else -np.abs(action[:, 0] - 1)
-        columns = {"obs": obs, "next_obs": obs, "action": action, "reward": reward}
-        columns["logit"] = (
-            {k: v.numpy() for k, v in output["logit"].items()}
-            if config
-            else output["logit"].numpy()
-        )
-        columns |= {"value": output["value"].numpy(), "done": np.ones(64, bool)}
-        samples = batched.get_train_columns(columns, np.ones(64, np.int64))
-        policy.learn_mode.forward(Columns(samples))
+        policy.learn_mode.forward(collected(policy, obs, pays, np.ones(64, np.int64)))
     action = policy.eval_mode.batched.forward(obs[:1])["action"].item()
     learned.near([action], [1], 0.2)
 
@@ -456,13 +396,6 @@ class TestSeveralChoices:
         logs = policy.learn_mode.forward(data)
         assert logs[0]["approx_kl"] == pytest.approx(0, abs=1e-6)
         assert logs[-1]["approx_kl"] != 0
-
-    def test_rows_of_environments(self, make_ppo):
-        policy = make_ppo(model=self.MODEL)
-        obs = {i: torch.randn(3) for i in (0, 4)}
-        for mode in (policy.collect_mode, policy.eval_mode):
-            output = mode.forward(obs)
-            assert {i: out["action"].shape for i, out in output.items()} == {0: (2,), 4: (2,)}
 
     def test_every_choice_is_hardly_decided_at_first(self, make_ppo):
         policy = make_ppo(model=self.MODEL)

@@ -1,6 +1,5 @@
 """Soft Q-learning with two networks, against numbers worked out by hand."""
 
-import copy
 import math
 
 import numpy as np
@@ -63,14 +62,9 @@ def test_actions_follow_the_soft_policy():
     assert set(out) == {0, 2}
 
 
-def test_reloaded_policy_learns_and_acts_the_same():
-    policy, other = build(TwoTables()), build(TwoTables())
-    for _ in range(5):
-        policy.learn_mode.forward(samples())
-    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
-    logs = [each.learn_mode.forward(samples()) for each in (policy, other)]
-    for key, value in logs[0].items():
-        assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
+def test_collectors_get_the_temperature():
+    policy = build(TwoTables())
+    policy.learn_mode.forward(samples())
     third = build(TwoTables())
     third.collect_mode.load_state_dict(policy.collect_mode.state_dict())
     alpha = policy.learn_mode.state_dict()["log_alpha"]
