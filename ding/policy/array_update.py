@@ -6,7 +6,7 @@ computes is left to it; a test compares both.
 """
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from ding.model.common.dense import Dense
+from ding.model.common.dense import Dense, leaves
 from ding.model.common.encoder import FCEncoder
 from ding.model.common.head import DiscreteHead, DuelingHead
 from ding.model.template.q_learning import DQN
@@ -223,7 +223,7 @@ def _is_plain(model: Any) -> bool:
         and all(_is_float(p.detach(), p.shape) and p.is_contiguous() for p in parameters)
         and len(set(map(id, parameters))) == len(parameters)
         and all(layer.bias is not None for layer in model.modules() if type(layer) is nn.Linear)
-        and all(type(next(_leaves(stack))) is nn.Linear for stack in _stacks(model))
+        and all(type(next(leaves(stack))) is nn.Linear for stack in _stacks(model))
     )
 
 
@@ -245,16 +245,8 @@ def _stacks(model: Any) -> list[Iterable[nn.Module]]:
     return [model.encoder.stages, *([end] for end in ends)]
 
 
-def _leaves(layers: Iterable[nn.Module]) -> Iterator[nn.Module]:
-    for layer in layers:
-        if type(layer) is Dense:
-            yield from _leaves(layer._modules.values())  # type: ignore[arg-type]
-        else:
-            yield layer
-
-
 def _layers(stack: Iterable[nn.Module]) -> list[_Layer]:
-    layers: list[Any] = list(_leaves(stack))
+    layers: list[Any] = list(leaves(stack))
     followed = [type(layer) is nn.ReLU for layer in (*layers[1:], None)]
     return [
         _Layer(layer.weight.detach().numpy(), layer.bias.detach().numpy(), relu, layer)

@@ -6,7 +6,6 @@ Fortunato et al. 2018 (noisy layers, in the network), Bellemare et al. 2017 (C51
 returns).
 """
 
-import copy
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_
 from ding.policy.base_policy import Policy
 from ding.policy.checks import floats
 from ding.policy.common_utils import set_noise_mode
+from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, Call, Shape
 from ding.rl_utils import (
     dist_nstep_td_data,
@@ -103,10 +103,10 @@ class DQNPolicy(NStepPolicy):
         self._set_horizon()
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
         self._arrays = ArrayUpdate()
-        target = copy.deepcopy(self._model)
+        theta, freq = (cfg.learn.get(key) for key in ("target_theta", "target_update_freq"))
+        self._target_model = follower(self._model, theta, freq)
         if cfg.noisy_net:
-            set_noise_mode(target, True)
-        self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
+            set_noise_mode(self._target_model, True)
         self._learn_model = model_wrap(self._model, "argmax_sample")
 
     def _learn(self, batch: Steps) -> Log:
@@ -234,17 +234,6 @@ def atoms_of(model: EasyDict) -> tuple[float, float, int]:
             "v_min < v_max and a number of at least 2"
         )
     return v_min, v_max, n_atom
-
-
-def _target_update(cfg: EasyDict) -> dict[str, object]:
-    if cfg.get("target_update_freq") is not None:
-        return {"update_type": "assign", "update_kwargs": {"freq": cfg.target_update_freq}}
-    if cfg.get("target_theta") is not None:
-        return {"update_type": "momentum", "update_kwargs": {"theta": cfg.target_theta}}
-    raise ConfigError(
-        "the target network never follows: set policy.learn.target_update_freq (updates between "
-        "copies) or policy.learn.target_theta (how far to move at each update)"
-    )
 
 
 def branches(output: Output) -> list[Output]:

@@ -1,9 +1,5 @@
 """Importance weighted actor-learner architecture (Espeholt et al. 2018)."""
 
-from typing import Any
-
-import torch
-
 from ding.policy._types import Log, Sequences
 from ding.policy.checks import floats
 from ding.policy.learning import weighted_sum
@@ -16,6 +12,7 @@ from ding.rl_utils import (
 )
 from ding.rl_utils.log_prob_utils import split_like
 from ding.torch_utils import Adam, RMSprop
+from ding.torch_utils.data_helper import map_leaves
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import check_one_of
 
@@ -79,9 +76,10 @@ class IMPALAPolicy(UnrolledPolicy):
         """One update; the ``priority`` of a piece is the mean of its one-step errors."""
         cfg, shape = self._cfg.learn, batch["discount"].shape
         output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
-        value = output["value"].unflatten(0, (shape[0] + 1, shape[1]))
-        value = with_last_values(value, batch["mask"])
-        logit = _of_actions(output["logit"], shape)
+        steps = shape[0] + 1, shape[1]
+        value = with_last_values(output["value"].unflatten(0, steps), batch["mask"])
+        # What is said of the last observation is not needed.
+        logit = map_leaves(lambda part: part.unflatten(0, steps)[:-1], output["logit"])
         behaviour = split_like(batch["logit"], logit)
         loss = vtrace_error_discrete_action(
             vtrace_data(logit, behaviour, batch["action"], value, batch["reward"], batch["weight"]),
@@ -108,12 +106,3 @@ class IMPALAPolicy(UnrolledPolicy):
     @property
     def _chooser(self) -> str:  # type: ignore[override]
         return BEST[self._cfg.action_space]
-
-
-def _of_actions(logit: Any, shape: torch.Size) -> Any:
-    """``[(T + 1) * B, N]`` as ``[T, B, N]``: what is said of the last observation is not needed."""
-    if isinstance(logit, list):
-        return [_of_actions(part, shape) for part in logit]
-    if isinstance(logit, dict):
-        return {name: _of_actions(part, shape) for name, part in logit.items()}
-    return logit.unflatten(0, (shape[0] + 1, shape[1]))[:-1]

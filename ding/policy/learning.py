@@ -217,9 +217,16 @@ class Learning(NetworkOwner):
         return [name for name in names if name is not None]
 
 
-def follower(model: torch.nn.Module, theta: float) -> Network:
-    """A target network that moves by ``theta`` of the way to the model at each update."""
+def follower(model: torch.nn.Module, theta: float | None, freq: int | None = None) -> Network:
+    """A target network: moves by ``theta`` to the model, or is copied every ``freq`` updates."""
+    if theta is None and freq is None:
+        raise ConfigError(
+            "the target network never follows: set policy.learn.target_update_freq (updates "
+            "between copies) or policy.learn.target_theta (how far to move at each update)"
+        )
     target = copy.deepcopy(model).requires_grad_(False)
+    if freq is not None:
+        return model_wrap(target, "target", update_type="assign", update_kwargs={"freq": freq})
     return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
 
 

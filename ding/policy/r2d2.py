@@ -1,6 +1,5 @@
 """Recurrent replay: R2D2 (Kapturowski et al. 2019) and R2D3 (Paine et al. 2019)."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,9 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_rows, tree_take
-from ding.model import model_wrap
 from ding.policy._types import Arrays, Lengths, Network, Samples, Sequences, TeamLoss
 from ding.policy.dqfd import DemonstrationPolicy
+from ding.policy.learning import follower
 from ding.policy.networks import CHOICES, OBS, STATES, Call, Shape
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
@@ -125,12 +124,8 @@ class R2D2Policy(RecurrentPolicy):
         self._gamma = cfg.discount_factor
         self._nstep = cfg.nstep
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
-        freq, theta = cfg.learn.get("target_update_freq"), cfg.learn.target_update_theta
-        self._target_model = model_wrap(
-            copy.deepcopy(self._model),
-            "target",
-            update_type="momentum" if freq is None else "assign",
-            update_kwargs={"theta": theta} if freq is None else {"freq": freq},
+        self._target_model = follower(
+            self._model, cfg.learn.target_update_theta, cfg.learn.get("target_update_freq")
         )
 
     def _batch(self, data: Samples) -> Sequences:
