@@ -159,8 +159,25 @@ class SerialPipeline:
             )
 
     def round(self, parts: Components, run: SerialRun) -> None:
-        """One round of collecting and learning."""
-        off_policy_round(parts, run)
+        """Collect and learn: without a replay buffer from what was just collected, once."""
+        cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
+        data = players_data(run.collect(parts.commander.step()))
+        if cfg.on_policy if self.on_policy is None else self.on_policy:
+            run.learn(data)
+            return
+        assert buffer is not None
+        buffer.push(data, cur_collector_envstep=parts.collector.envstep)
+        batch_size = learner.policy.get_attribute("batch_size")
+        if isinstance(batch_size, int) and buffer.count() < batch_size:
+            return  # as at every start: not worth a warning
+        for _ in range(cfg.learn.get("update_per_collect", 1)):
+            batch = buffer.sample(batch_size, learner.train_iter)
+            if batch is None:
+                # More has to be collected first. The buffer has logged why.
+                break
+            run.learn(batch)
+            if learner.policy.get_attribute("priority"):
+                buffer.update(priority_info(learner))
 
     def train(
         self,
@@ -229,11 +246,7 @@ class SerialPipeline:
 class OnPolicyPipeline(SerialPipeline):
     """Trains on what was just collected."""
 
-    mode = "serial_onpolicy"
-    on_policy = True
-
-    def round(self, parts: Components, run: SerialRun) -> None:
-        on_policy_round(parts, run)
+    mode, on_policy = "serial_onpolicy", True
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -242,31 +255,6 @@ def _limit(value: float | None, name: str) -> float:
     if not isinstance(value, Real) or value < 0:
         raise ConfigError(f"{name} must be a number >= 0, or None for no limit, got {value!r}")
     return value
-
-
-def off_policy_round(parts: Components, run: SerialRun) -> None:
-    """Collect into the buffer, then learn ``update_per_collect`` times (one by default) from it."""
-    cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
-    assert buffer is not None
-    data = run.collect(parts.commander.step())
-    buffer.push(players_data(data), cur_collector_envstep=parts.collector.envstep)
-    batch_size = learner.policy.get_attribute("batch_size")
-    if isinstance(batch_size, int) and buffer.count() < batch_size:
-        return  # as at every start: not worth a warning
-    for _ in range(cfg.learn.get("update_per_collect", 1)):
-        batch = buffer.sample(batch_size, learner.train_iter)
-        if batch is None:
-            # More has to be collected first. The buffer has logged why.
-            break
-        run.learn(batch)
-        if learner.policy.get_attribute("priority"):
-            buffer.update(priority_info(learner))
-
-
-def on_policy_round(parts: Components, run: SerialRun) -> None:
-    """Collect, then learn from all of it once."""
-    data = run.collect(parts.commander.step())
-    run.learn(players_data(data))
 
 
 def priority_info(learner: BaseLearner) -> State:

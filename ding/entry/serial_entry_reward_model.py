@@ -14,8 +14,6 @@ from ding.data.dataset import offline_data_save_type
 from ding.data.offline.trajectories import in_trajectories
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, bare, load_expert, read_transitions
-from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import off_policy_round, on_policy_round
 from ding.policy import Policy, create_policy
 from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
@@ -300,10 +298,6 @@ class RewardModelPipeline(ExpertPipeline):
                 for one, noise in players
             ]
         )
-
-    def round(self, parts: Components, run: SerialRun) -> None:
-        one_round = on_policy_round if self.cfg.policy.on_policy else off_policy_round
-        one_round(parts, run)
 
 
 class OnPolicyRewardModelPipeline(RewardModelPipeline):
