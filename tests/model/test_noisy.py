@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional as F
 
 from ding.model import DQN, model_wrap
 from ding.torch_utils.network import NoiseLinearLayer, set_noise_mode
@@ -34,6 +35,12 @@ def test_noise_mode_holds_in_both_modes(model):
     assert not is_noisy(model.eval())
     set_noise_mode(model, None)
     assert is_noisy(model.train())
+
+
+def test_without_noise_a_layer_is_linear():
+    layer = NoiseLinearLayer(4, 3).eval()
+    torch.testing.assert_close(layer(X), F.linear(X, layer.weight_mu, layer.bias_mu))
+    assert layer.weight_sigma.unique().item() == pytest.approx(0.4 / 2)
 
 
 def test_noise_mode_reaches_through_wrappers():

@@ -34,10 +34,11 @@ def test_every_parameter_is_trained():
     assert all(p.grad is not None for p in model.parameters())
 
 
+@pytest.mark.parametrize("noise", [True, False])
 @pytest.mark.parametrize("dueling", [True, False])
 @pytest.mark.parametrize("action_shape", [3, [2, 3]])
-def test_init_bias_is_where_the_values_start(action_shape, dueling):
-    model = DQN(4, action_shape, dueling=dueling, init_bias=50.0)
+def test_init_bias_is_where_the_values_start(action_shape, dueling, noise):
+    model = DQN(4, action_shape, dueling=dueling, init_bias=50.0, noise=noise).eval()
     logit = model(torch.zeros(5, 4))["logit"]
     for part in logit if isinstance(logit, list) else [logit]:
         torch.testing.assert_close(part, torch.full_like(part, 50.0), atol=2, rtol=0)
@@ -87,10 +88,3 @@ def test_survives_copy_and_training_step():
 def test_arguments_that_cannot_be_built_are_named(kwargs, message):
     with pytest.raises(ConfigError, match=message):
         DQN(**{"obs_shape": 4, "action_shape": 2, **kwargs})
-
-
-@pytest.mark.parametrize("dueling", [True, False])
-def test_init_bias_of_a_noisy_head(dueling):
-    model = DQN(4, 3, dueling=dueling, init_bias=50.0, noise=True).eval()
-    logit = model(torch.zeros(5, 4))["logit"]
-    torch.testing.assert_close(logit, torch.full_like(logit, 50.0), atol=2, rtol=0)

@@ -64,13 +64,6 @@ def test_the_critic_gives_the_actor_its_gradient():
     assert not any(id(p) in actor for p in model.critic.parameters())
 
 
-@pytest.mark.parametrize("share_encoder", [True, False])
-def test_the_state_holds_every_tensor_once(share_encoder):
-    model = DiscreteQAC(action_shape=2, **IMAGE, share_encoder=share_encoder)
-    state = model.state_dict()
-    assert len({t.data_ptr() for t in state.values()}) == len(state)
-
-
 @pytest.mark.parametrize("twin_critic", [True, False])
 def test_discrete(twin_critic):
     model = DiscreteQAC(4, 3, twin_critic=twin_critic)

@@ -5,7 +5,6 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns
 from ding.envs import BaseEnvManager, DingEnvWrapper
 from ding.model import BDQ
 from ding.policy import BDQPolicy
@@ -13,6 +12,7 @@ from ding.policy.fit import check_fit
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import collects
+from tests.policy.batches import steps
 from tests.policy.networks import Table
 
 # By state, branch and choice.
@@ -29,15 +29,9 @@ def build(network=None, seed=0, **overrides):
 
 def test_loss_by_hand():
     policy = build(Table(TABLE), discount_factor=0.5, nstep=2)
-    data = Columns(
-        {
-            "obs": torch.tensor([[0.0], [0.0]]),
-            "next_obs": torch.tensor([[1.0], [1.0]]),
-            "action": torch.tensor([[0, 1], [1, 0]]),
-            "reward": torch.tensor([[1.0, 2.0], [3.0, 0.0]]),
-            "done": np.array([False, True]),
-            "value_gamma": torch.tensor([0.25, 0.5]),
-        }
+    rewards, gamma = [[1.0, 2.0], [3.0, 0.0]], torch.tensor([0.25, 0.5])
+    data = steps(
+        *([0.0, 0.0], [1.0, 1.0], [[0, 1], [1, 0]], rewards, [False, True]), value_gamma=gamma
     )
     log = policy.learn_mode.forward(data)
     # The next state has (4 + 5) / 2. Targets: 1 + 0.5 * 2 + 0.25 * 4.5, and 3.

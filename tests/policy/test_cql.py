@@ -15,7 +15,7 @@ from ding.policy.sac import SACPolicy
 from ding.utils import deep_merge_dicts
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import evaluates
-from tests.policy.batches import make
+from tests.policy.batches import make, steps
 from tests.policy.networks import Linear, TableQuantiles
 
 STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, auto_alpha=False)
@@ -142,15 +142,7 @@ def test_mistakes():
 
 def test_discrete_cql_by_hand():
     table = [[[0.0, 2.0], [3.0, 5.0]]]
-    data = Columns(
-        {
-            "obs": torch.zeros(2, 1),
-            "next_obs": torch.zeros(2, 1),
-            "action": torch.tensor([0, 1]),
-            "reward": torch.tensor([[1.0], [0.0]]),
-            "done": np.array([True, True]),
-        }
-    )
+    data = steps([0.0, 0.0], [0.0, 0.0], [0, 1], [[1.0], [0.0]], [True, True])
     logs = []
     for cls, learn in ((QRDQNPolicy, {}), (DiscreteCQLPolicy, dict(min_q_weight=3.0))):
         policy = build(cls, TableQuantiles(table), learn=learn)
@@ -169,17 +161,8 @@ def test_discrete_cql_avoids_what_the_data_lack(learned):
         model=dict(obs_shape=1, action_shape=3, encoder_hidden_size_list=[16]),
         learn=dict(learning_rate=0.01),
     )
-    data = Columns(
-        {
-            "obs": torch.ones(32, 1),
-            "next_obs": torch.ones(32, 1),
-            "action": torch.arange(32) % 2,
-            "reward": torch.stack([torch.zeros(32), torch.ones(32)])[torch.arange(32) % 2, 0][
-                :, None
-            ],
-            "done": np.ones(32, bool),
-        }
-    )
+    ones = [1.0] * 32
+    data = steps(ones, ones, [0, 1] * 16, [[0.0], [1.0]] * 16, [True] * 32)
     for _ in range(150):
         policy.learn_mode.forward(data)
     q_value = evaluates(policy, torch.ones(1, 1))["logit"][0]

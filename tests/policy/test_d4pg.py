@@ -10,7 +10,7 @@ from ding.model import QACDIST
 from ding.policy import D4PGPolicy, DDPGPolicy, SACPolicy, TD3Policy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import model_of
-from tests.policy.batches import make
+from tests.policy.batches import make, random_steps, steps
 
 ATOMS = torch.tensor([-1.0, 0.0, 1.0])
 
@@ -49,16 +49,10 @@ def test_d4pg_by_hand():
         model=dict(v_min=-1, v_max=1, n_atom=3),
         priority_IS_weight=False,
     )
-    data = Columns(
-        {
-            "obs": torch.tensor([[0.0], [0.0]]),
-            "next_obs": torch.tensor([[1.0], [1.0]]),
-            "action": torch.tensor([[0.3], [0.3]]),
-            # Two steps, and one after which the episode ended.
-            "reward": torch.tensor([[0.25, 0.5], [0.25, 0.0]]),
-            "done": np.array([False, True]),
-            "value_gamma": torch.tensor([0.25, 0.5]),
-        }
+    # Two steps, and one after which the episode ended.
+    rewards, gamma = [[0.25, 0.5], [0.25, 0.0]], torch.tensor([0.25, 0.5])
+    data = steps(
+        *([0.0, 0.0], [1.0, 1.0], [[0.3], [0.3]], rewards, [False, True]), value_gamma=gamma
     )
     log = policy.learn_mode.forward(data)
     # The atoms move to 0.5 - 0.25, 0.5 and 0.5 + 0.25; or all mass is at 0.25.
@@ -111,21 +105,10 @@ def test_nstep_targets(cls):
 
 
 class TestD4PG:
-    def samples(self, policy, n=32):
-        rng = np.random.default_rng(0)
-        columns = {
-            "obs": rng.normal(size=(n, 3)).astype(np.float32),
-            "next_obs": rng.normal(size=(n, 3)).astype(np.float32),
-            "action": rng.uniform(-1, 1, (n, 2)).astype(np.float32),
-            "reward": rng.normal(size=n).astype(np.float32),
-            "done": rng.random(n) < 0.2,
-        }
-        made = policy.collect_mode.batched.get_train_columns(columns, np.array([n]))
-        return Columns({**made, "IS": torch.ones(n)})
-
     def test_the_critic_learns(self, learned):
         policy = build(D4PGPolicy, seed=learned.seed, learn=dict(discount_factor=0.0))
-        data = self.samples(policy)
+        ones = torch.ones(32)
+        data = random_steps(32, 2, nstep=3, IS=ones, value_gamma=0 * ones)
         losses = [policy.learn_mode.forward(data)["critic_loss"] for _ in range(100)]
         learned.at_most(losses[-1] / losses[0], 0.8)
 

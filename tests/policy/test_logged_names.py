@@ -1,11 +1,8 @@
 """Names under which policies log, which dashboards and scripts of users look for."""
 
 import pytest
-from easydict import EasyDict
 
-from ding.policy import get_policy_cls
-from tests.policy import batches
-from tests.policy.batches import CASES
+from tests.policy.batches import build
 
 #: By policy type.
 NAMES = {
@@ -81,73 +78,23 @@ LEFT_OUT = {
     "r2d2": {"priority"},
     "r2d3": {"priority"},
 }
-VECTOR = {"obs_shape": 4, "action_shape": 2}
-TEAM = {
-    "agent_num": 2,
-    "obs_shape": 6,
-    "global_obs_shape": 8,
-    "action_shape": 5,
-    "hidden_size_list": [8, 8],
-}
-MODELS = {
-    "bdq": {"obs_shape": 4, "num_branches": 2, "action_bins_per_branch": 3},
-    "pdqn": {"obs_shape": 4, "action_shape": {"action_type_shape": 3, "action_args_shape": 2}},
-    **dict.fromkeys(("qmix", "wqmix", "madqn"), TEAM),
-    "qtran": {**TEAM, "embedding_size": 8},
-    "collaq": {**TEAM, "alone_obs_shape": 4},
-    "coma": {
-        "agent_num": 2,
-        "action_shape": 5,
-        "actor_hidden_size_list": [8],
-        "obs_shape": {"agent_state": 6, "global_state": 8},
-    },
-    "happo": {
-        "agent_num": 2,
-        "agent_obs_shape": 6,
-        "global_obs_shape": 8,
-        "action_shape": 2,
-    },
-}
-
-
-def build(kind, **overrides):
-    cls = get_policy_cls(EasyDict(type=kind))
-    cfg = cls.default_config()
-    cfg.update(overrides)
-    cfg.cuda = False
-    cfg.model = EasyDict({**cfg.get("model", {}), **MODELS.get(kind, VECTOR)})
-    return cls(cfg, enable_field=["learn"])
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_names_are_those_that_dashboards_know(kind):
-    space = {"action_space": "discrete"} if kind in ("ppo", "ppo_offpolicy") else {}
-    names = build(kind, **space).learn_mode.monitor_vars()
+    names = build(kind).learn_mode.monitor_vars()
     assert len(names) == len(set(names))
     assert set(NAMES[kind].split()) - set(names) == LEFT_OUT.get(kind, set())
 
 
 @pytest.mark.parametrize("kind", ["ppo", "ppo_offpolicy"])
 def test_continuous_actions_have_more(kind):
-    names = build(kind, action_space="continuous").learn_mode.monitor_vars()
+    names = build(kind, "continuous").learn_mode.monitor_vars()
     assert {"mu_mean", "sigma_mean", "act"} <= set(names)
 
 
 def test_agents_of_happo_have_names_of_their_own():
-    names = build("happo", action_space="discrete").learn_mode.monitor_vars()
+    names = build("happo", "agents").learn_mode.monitor_vars()
     for i in range(2):
         assert {f"agent{i}_policy_loss", f"agent{i}_approx_kl"} <= set(names)
     assert all(name.startswith("agent") for name in names)
-
-
-@pytest.mark.parametrize("kind", [name for name in NAMES if (name, "") in CASES])
-def test_what_a_policy_returns_has_these_names(kind):
-    learn = {"aux_freq": 1} if kind.startswith("ppg") else {}
-    policy = batches.build(kind, learn=learn)
-    data = batches.samples(policy, kind)
-    logs = [policy.learn_mode.forward(dict(data)) for _ in range(2)]
-    log = {
-        name for one in logs for part in (one if isinstance(one, list) else [one]) for name in part
-    }
-    named = set(NAMES[kind].split()) - LEFT_OUT.get(kind, set())
-    assert named - ({"critic_twin_loss", "q_value_twin"} if kind == "ddpg" else set()) <= log

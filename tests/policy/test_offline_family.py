@@ -8,13 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from ding.data import Columns
 from ding.policy.cql import CQLPolicy, EDACPolicy
 from ding.policy.ddpg import TD3BCPolicy
 from ding.policy.offline_actor_critic import BCQPolicy, IQLPolicy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import evaluates, model_of, target_of
-from tests.policy.batches import make, random_steps
+from tests.policy.batches import make, random_steps, steps
 from tests.policy.networks import TWO_CRITICS, Linear
 
 SMALL = dict(actor_head_hidden_size=16, critic_head_hidden_size=16)
@@ -112,15 +111,8 @@ def test_edac_takes_the_least_of_its_critics():
 def test_iql_by_hand():
     network = Linear(0.4, TWO_CRITICS, sigma=0.5, value=0.5)
     policy = build(IQLPolicy, network, learn=dict(STILL, tau=0.8, beta=2.0))
-    data = Columns(
-        {
-            "obs": torch.tensor([[1.0], [1.0]]),
-            "next_obs": torch.tensor([[4.0], [4.0]]),
-            "action": torch.tensor([[0.3], [-1.0]]),
-            "reward": torch.tensor([[1.0], [1.0]]),
-            "done": np.array([False, True]),
-        }
-    )
+    ones = [1.0, 1.0]
+    data = steps(ones, [4.0, 4.0], [[0.3], [-1.0]], [[1.0], [1.0]], [False, True])
     log = policy.learn_mode.forward(data)
     # V(s') = 2, targets 1 + 0.5 * 2 and 1. Q = 1.6, 1.3 and -1, 0.
     errors = np.array([[1.6 - 2, -1 - 1], [1.3 - 2, 0 - 1]])
@@ -154,16 +146,8 @@ def test_iql_value_is_an_expectile(learned):
             model=dict(obs_shape=1, action_shape=1),
             learn=dict(tau=tau, learning_rate_q=0.01, target_theta=0.05),
         )
-        action = torch.tensor([[-1.0], [1.0]]).repeat(16, 1)
-        data = Columns(
-            {
-                "obs": torch.ones(32, 1),
-                "next_obs": torch.ones(32, 1),
-                "action": action,
-                "reward": action.clone(),
-                "done": np.ones(32, bool),
-            }
-        )
+        ones, action = [1.0] * 32, [[-1.0], [1.0]] * 16
+        data = steps(ones, ones, action, action, [True] * 32)
         for _ in range(400):
             policy.learn_mode.forward(data)
         with torch.no_grad():
@@ -208,16 +192,7 @@ def test_bcq_by_hand():
     with torch.no_grad():
         network.actor.bias.fill_(0.1)
         target_of(policy).actor.bias.fill_(-0.1)
-    data = Columns(
-        {
-            "obs": torch.tensor([[1.0]]),
-            "next_obs": torch.tensor([[2.0]]),
-            "action": torch.tensor([[0.5]]),
-            "reward": torch.tensor([[1.0]]),
-            "done": np.array([False]),
-        }
-    )
-    log = policy.learn_mode.forward(data)
+    log = policy.learn_mode.forward(steps([1.0], [2.0], [[0.5]], [[1.0]], [False]))
     # Reconstruction 0.3 of 0.5; KL of N(0.5, 2) from N(0, 1).
     divergence = 0.5 * (0.25 + 4 - math.log(4) - 1)
     assert log["vae_loss"] == pytest.approx(0.2**2 + 0.5 * divergence, rel=1e-5)
@@ -243,9 +218,8 @@ def test_bcq_takes_the_best_of_ten():
     policy = build(BCQPolicy, Drawing())
     with torch.no_grad():
         target_of(policy).actor.bias.fill_(0.0)
-    obs = torch.tensor([[0.0], [1.0]])
-    rows = dict(obs=obs, next_obs=obs, action=torch.zeros(2, 1), reward=torch.zeros(2, 1))
-    log = policy.learn_mode.forward(Columns({**rows, "done": np.zeros(2, bool)}))
+    obs, zeros = [0.0, 1.0], [[0.0], [0.0]]
+    log = policy.learn_mode.forward(steps(obs, obs, zeros, zeros, [False, False]))
     # The best is 0.9, of which the critics say 1.8 and 0.9.
     best = 0.75 * 0.9 + 0.25 * 1.8
     assert log["target_q_value"] == pytest.approx(best + 0.5)
@@ -254,15 +228,8 @@ def test_bcq_takes_the_best_of_ten():
 def test_bcq_stays_near_the_data(learned):
     model, learn = dict(obs_shape=1, action_shape=1), dict(learning_rate_vae=0.01)
     policy = build(BCQPolicy, seed=learned.seed, model=model, learn=learn)
-    data = Columns(
-        {
-            "obs": torch.randn(64, 1),
-            "next_obs": torch.randn(64, 1),
-            "action": torch.full((64, 1), 0.6),
-            "reward": -torch.ones(64, 1),
-            "done": np.ones(64, bool),
-        }
-    )
+    obs, next_obs = torch.randn(2, 64).tolist()
+    data = steps(obs, next_obs, [[0.6]] * 64, [[-1.0]] * 64, [True] * 64)
     for _ in range(200):
         policy.learn_mode.forward(data)
     action = evaluates(policy, torch.randn(20, 1))["action"]

@@ -8,13 +8,12 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.data import Columns
 from ding.entry import serial_pipeline
 from ding.model import PDQN, ContinuousQAC
 from ding.policy import D4PGPolicy, DDPGPolicy, PDQNPolicy, TD3Policy
 from ding.utils.errors import ConfigError
 from tests.policy.attributes import collects, evaluates
-from tests.policy.batches import make, random_steps
+from tests.policy.batches import make, random_steps, steps
 
 SHAPE = dict(action_type_shape=3, action_args_shape=2)
 
@@ -50,18 +49,10 @@ class Line(nn.Module):
 
 
 def line_samples(reward, **more):
-    return Columns(
-        {
-            "obs": torch.tensor([[1.0], [1.0]]),
-            "next_obs": torch.tensor([[2.0], [2.0]]),
-            "action": {
-                "action_type": torch.tensor([0, 1]),
-                "action_args": torch.tensor([[0.3], [0.3]]),
-            },
-            "reward": torch.tensor(reward),
-            "done": np.array([False, True]),
-            **more,
-        }
+    data = steps([1.0, 1.0], [2.0, 2.0], [0, 1], reward, [False, True], **more)
+    arguments = torch.tensor([[0.3], [0.3]])
+    return data.with_columns(
+        action={"action_type": data.column("action"), "action_args": arguments}
     )
 
 

@@ -8,7 +8,7 @@ from easydict import EasyDict
 from ding.policy import R2D3Policy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from tests.policy.attributes import target_of
-from tests.policy.test_r2d2 import SumQ, as_samples, errors_by_hand, trajectory
+from tests.policy.test_r2d2 import SumQ, as_samples, errors_by_hand, joined, trajectory
 
 ONLINE, TARGET = np.array([1.0, -0.5]), np.array([-0.25, 0.75])
 NONE = dict(lambda_one_step_td=0.0, lambda1=0.0, lambda2=0.0, lambda3=0.0)
@@ -24,13 +24,8 @@ def losses(**weights):
     target_of(policy).update(SumQ(TARGET.tolist()), direct=True)
     rng = np.random.default_rng(0)
     parts = [trajectory(rng, 4, True), trajectory(rng, 4, False)]
-    columns = {
-        name: {"sum": np.concatenate([p[name]["sum"] for p in parts])}
-        if name == "prev_state"
-        else np.concatenate([p[name] for p in parts])
-        for name in parts[0]
-    }
-    data = as_samples(policy.collect_mode.batched.get_train_columns(columns, np.array([4, 4])))
+    lengths = np.array([4, 4])
+    data = as_samples(policy.collect_mode.batched.get_train_columns(joined(parts), lengths))
     data = data.with_columns(is_expert=torch.tensor([1.0, 0.0]), IS=torch.tensor([1.0, 0.5]))
     return policy, policy.learn_mode.forward(data), parts
 

@@ -1,7 +1,5 @@
 """Rows to training samples."""
 
-from collections import deque
-
 import pytest
 import torch
 
@@ -21,16 +19,6 @@ def transitions(count: int, end: bool = True) -> list[dict]:
     ]
 
 
-def test_nstep_rows_by_hand() -> None:
-    rows = transitions(4)
-    got = get_nstep_return_data(deque(rows), 3, gamma=0.5)
-    assert [row["reward"].tolist() for row in got] == [[1, 2, 3], [2, 3, 4], [3, 4, 0], [4, 0, 0]]
-    assert [row["next_obs"].item() for row in got] == [3, 4, 4, 4]
-    assert [row["done"] for row in got] == [False, True, True, True]
-    assert [row["value_gamma"] for row in got] == [0.125, 0.125, 0.25, 0.5]
-    assert [row["obs"].item() for row in got] == [0, 1, 2, 3]
-
-
 def test_nstep_leaves_the_given_rows_alone() -> None:
     rows = transitions(3)
     got = get_nstep_return_data(rows, 2)
@@ -42,11 +30,6 @@ def test_nstep_leaves_the_given_rows_alone() -> None:
 def test_a_cut_trajectory_is_not_done() -> None:
     got = get_nstep_return_data(transitions(3, end=False), 2)
     assert [row["done"] for row in got] == [False] * 3
-
-
-def test_cumulative_reward() -> None:
-    got = get_nstep_return_data(transitions(3), 2, cum_reward=True, gamma=0.5)
-    assert [row["reward"].tolist() for row in got] == [[2.0], [3.5], [3.0]]
 
 
 def test_uncorrected_gamma_is_that_of_a_full_window() -> None:

@@ -235,14 +235,8 @@ class TestAdders:
             *([0, 1, 2], [1, 2, 3], [2, 3, 0], [3, 0, 0], [4, 5, 0], [5, 0, 0]),
         ]
         summed = rl.get_nstep_return_data(self.rows(container, kind), 3, True, True, 0.5)
-        assert [np.asarray(row["reward"]).item() for row in summed] == [
-            1.0,
-            2.75,
-            3.5,
-            3.0,
-            6.5,
-            5.0,
-        ]
+        sums = [1.0, 2.75, 3.5, 3.0, 6.5, 5.0]
+        assert [np.asarray(row["reward"]).item() for row in summed] == sums
 
     def test_unrolls_keep_recurrent_states_whole(self, container, kind):
         rows = self.rows(container, kind)

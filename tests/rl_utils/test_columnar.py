@@ -102,15 +102,6 @@ def test_gae_columns_equal_a_loop(lambda_: float) -> None:
         np.testing.assert_array_equal(data[name], before[name])
 
 
-def test_gae_of_a_cut_trajectory_bootstraps_and_of_a_terminated_one_does_not() -> None:
-    ones = np.ones(2, dtype=np.float32)
-    lengths = np.array([2])
-    cut = gae_columns(ones, 2 * ones, ones, np.array([False, False]), lengths, 0.5, 1.0)
-    assert cut.tolist() == [1.5, 1.0]  # delta = 1 + 0.5 * 2 - 1 = 1
-    ended = gae_columns(ones, 2 * ones, ones, np.array([False, True]), lengths, 0.5, 1.0)
-    assert ended.tolist() == [1.0, 0.0]
-
-
 @pytest.mark.parametrize("shape", [(), (1,)])
 def test_row_gae_equals_columns(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(2)

@@ -34,13 +34,6 @@ def test_by_hand() -> None:
     assert gae(data._replace(done=torch.tensor([0, 1])), 0.5, 0.5).tolist() == [0.75, -1.0]
 
 
-def test_cut_stops_the_recursion_but_bootstraps() -> None:
-    data = gae_data(
-        torch.zeros(2), torch.ones(2), torch.zeros(2), torch.zeros(2), torch.tensor([1.0, 1.0])
-    )
-    assert gae(data, 0.5, 1.0).tolist() == [0.5, 0.5]
-
-
 def test_one_team_reward_for_values_per_agent() -> None:
     torch.manual_seed(0)
     value, next_value = torch.randn(2, 6, 2, 3)

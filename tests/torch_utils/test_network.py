@@ -20,7 +20,6 @@ from ding.torch_utils import (
     noise_block,
 )
 from ding.torch_utils.model_helper import set_training
-from ding.torch_utils.network import set_noise_mode
 
 
 @pytest.mark.parametrize("norm_type", [None, "BN", "LN"])
@@ -61,29 +60,6 @@ def test_mlp() -> None:
     assert isinstance(noisy[0], NoiseLinearLayer)
     with pytest.raises(ValueError, match="layer_num=0"):
         MLP(3, 8, 2, 0)
-
-
-def test_noise_is_resampled_in_training_only() -> None:
-    torch.manual_seed(0)
-    layer = NoiseLinearLayer(4, 3)
-    x = torch.randn(2, 4)
-    assert not torch.equal(layer(x), layer(x))
-    layer.eval()
-    torch.testing.assert_close(layer(x), nn.functional.linear(x, layer.weight_mu, layer.bias_mu))
-    assert layer.weight_sigma.unique().item() == pytest.approx(0.4 / 2)
-
-
-def test_noise_can_be_switched() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(noise_block(4, 3), nn.Linear(3, 2)).eval()
-    x = torch.randn(2, 4)
-    set_noise_mode(model, True)
-    assert not torch.equal(model(x), model(x))
-    model.train()
-    set_noise_mode(model, False)
-    assert torch.equal(model(x), model(x))
-    set_noise_mode(model, None)
-    assert not torch.equal(model(x), model(x))
 
 
 def test_noise_is_factorised() -> None:
