@@ -1,5 +1,6 @@
 """Settings that are kept twice or do not fit: read where one reading is sensible, else refused."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,6 +9,7 @@ from easydict import EasyDict
 from ding.config.check import Notes, Problems, check_ranges, is_int, is_number
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.schema import OLD_NAMES, TWINS
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.settings import at, has, put
 from ding.utils.types import Config, Settings
 
@@ -119,6 +121,19 @@ def _adapt_collection(cfg: EasyDict, notes: Notes) -> None:
             f"policy.collect.{other}={collect[other]}"
         )
         del collect[other]
+    nstep, envs = at(cfg, "policy.nstep"), at(cfg, "env.collector_env_num")
+    whole_episodes = at(cfg, "policy.traj_len_inf") or collect.get("traj_len_inf")
+    # Collectors of parallel runs choose how long trajectories are.
+    is_free = kind in PARALLEL_COLLECTOR_REGISTRY or counted != "n_sample" or whole_episodes
+    if is_free or not _are_sizes(nstep, envs, n_sample):
+        return
+    length = max(collect.get("unroll_len") or 1, math.ceil(n_sample / envs))
+    if nstep > length:
+        notes.adapt(
+            f"policy.collect.n_sample={n_sample} over env.collector_env_num={envs} environments "
+            f"gives trajectories of {length} steps, and policy.nstep={nstep} needs {nstep}: they "
+            f"have {nstep} steps, so that about {nstep * envs} samples are collected at a time"
+        )
 
 
 def _counts_of(kind: str) -> tuple[str, str]:

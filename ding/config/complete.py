@@ -109,6 +109,12 @@ def complete(draft: Draft, request: Request) -> Draft:
 def read(main: object, create: object, request: Request) -> Draft:
     """Copies of what the user wrote, if these are dicts with known sections."""
     cfg, named = copied(main, "main_config"), copied(create, "create_config")
+    types, settings = at(cfg, "policy.type"), at(named, "policy") or {}
+    if types and "type" not in settings and _SETTINGS.intersection(settings):
+        raise ConfigError(
+            "main_config and create_config are swapped: the settings of the policy are in "
+            "create_config, its type is in main_config"
+        )
     if request.env_setting is not None:
         named.pop("env", None)
     component = {"type": "", "import_names": None}
@@ -311,3 +317,7 @@ def _changes(before: Draft, after: Draft) -> dict[str, tuple[object, object]]:
     changed = {path: (old.get(path), new.get(path)) for path in {**old, **new}}
     # By their texts: arrays do not compare to one truth value, and 1 is not True.
     return {path: pair for path, pair in changed.items() if repr(pair[0]) != repr(pair[1])}
+
+
+#: Sections of ``policy`` in a main config.
+_SETTINGS = {"model", "learn", "collect", "eval", "other"}

@@ -26,8 +26,9 @@ from ding.policy.fit import (
     shown,
     space_fault,
 )
+from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.settings import EnvSetting, at, put
 from ding.utils.types import Config, Settings
 from ding.worker import BaseSerialCommander
@@ -203,6 +204,12 @@ def settle_model(
         _fill(cfg, user, parts, network, seen, notes)
     if problems is None:
         return
+    for name, value in (cfg.policy.get("model") or {}).items():
+        if name.endswith("activation") and isinstance(value, str) and is_ours(network):
+            try:
+                build_activation(value)
+            except UnknownTypeError as error:
+                problems.add(f"policy.model.{name}: {error}")
     for name in missing:
         space = {"obs_shape": "observation_space", "action_shape": "action_space"}.get(name)
         if seen and space and at(cfg, f"policy.model.{name}") is None:

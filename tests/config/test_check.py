@@ -259,6 +259,7 @@ def test_values_that_cannot_be(main, create, settings, words):
 @pytest.mark.parametrize(
     ("settings", "notices", "becomes"),
     [
+        ({"policy.nstep": 3}, ["policy.nstep=3", "policy.collect.n_sample=8", "3 steps"], {}),
         (
             {"policy.collect.n_episode": 8},
             ["n_sample=8 counts"],
@@ -295,6 +296,11 @@ def test_what_does_not_fit_is_adapted(main, create, settings, notices, becomes):
     assert {path: at(cfg, path) for path in becomes} == becomes
 
 
+def test_nstep_may_be_longer_than_an_unroll(main, create):
+    main["policy"].update(nstep=4, collect=dict(n_sample=64, unroll_len=4))
+    assert noted(main, create)[1].text == ""
+
+
 def test_counting_in_episodes_takes_the_collector_that_does(main, create):
     main["policy"]["collect"] = dict(n_episode=8)
     cfg, notes = noted(main, create)
@@ -318,6 +324,11 @@ def test_priority_needs_a_buffer_with_priorities(main, create, kind, becomes, pr
     (line,) = notes.adapted
     assert "policy.priority=True" in line
     assert kind in line
+
+
+def test_the_same_window_fits_with_more_samples(main, create):
+    main["policy"].update(nstep=3, collect=dict(n_sample=24))
+    compile_run_config(main, create)
 
 
 def test_pipeline_that_does_not_suit(main, create):

@@ -47,6 +47,11 @@ def test_completes_with_all_defaults(main, create):
     assert cfg.policy.eval.evaluator.type == "interaction"
 
 
+def test_swapped_configs_are_refused(main, create):
+    with pytest.raises(ConfigError, match="main_config and create_config are swapped"):
+        compiled(create, main)
+
+
 def test_missing_env_manager_collector_and_buffer(main, create):
     del create["env_manager"]
     cfg = compiled(main, create)

@@ -130,7 +130,7 @@ def test_id_is_made_again_with_rendering(tmp_path):
 
 
 def test_missing_library_names_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "moviepy", None)
+    monkeypatch.setitem(sys.modules, "moviepy.video.io.ffmpeg_writer", None)
     env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path)})
     env.reset()
     with pytest.raises(DingError, match=r"ding\[video\]"):
