@@ -9,6 +9,8 @@ import re
 import secrets
 import signal
 import socket
+import stat
+import sys
 import sysconfig
 import tempfile
 import threading
@@ -21,6 +23,7 @@ from typing import Any
 from ding.utils import durations
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
+from ding.utils.file_helper import write_secret
 from ding.utils.log_file import leave_process
 from ding.utils.processes import end_processes, process_identity
 from ding.utils.system_helper import ReportingThread
@@ -43,8 +46,6 @@ _CLIENT = "ray://"
 #: Ray's own setting: after this many seconds without the head, Ray ends a process.
 _RAYS_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RAYS_PATIENCE_DEFAULT = 60.0
-#: Where Ray looks for a token before it makes one.
-_TOKEN = frozenset({"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"})
 #: What `ray.init` starts on a head and a run does not use, a quarter of the start's processor time:
 #: the autoscaler, the dashboard's process (also without a dashboard) and the log monitor.
 _UNUSED_SERVICES = ("start_monitor", "start_api_server", "start_log_monitor")
@@ -63,7 +64,7 @@ class RayCluster:
 
     def __init__(self, cfg: Mapping[str, Any], namespace: str) -> None:
         self._cfg, self._namespace = cfg, namespace
-        self._joined = self._has_token = False
+        self._joined = False
         self._head: tuple[str, int] | None = None
         self._processes: set[int] = set()
         self._left = threading.Event()
@@ -122,10 +123,10 @@ class RayCluster:
             "runtime_env": _runtime_env(self._cfg, given is not None),
         }
         if given is None:
-            # Ray asks for a token, which it would write to a file that others can read.
-            if not _TOKEN.intersection(os.environ):
-                self._has_token = True
-                os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+            # What listens is behind Ray's token, where this Ray has one.
+            if "ray._raylet" not in sys.modules:
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
+            secure_token()
             arguments.update(address="local", include_dashboard=False)
             if self._cfg["object_store_memory"]:
                 arguments["object_store_memory"] = int(self._cfg["object_store_memory"])
@@ -196,8 +197,6 @@ class RayCluster:
         if not self._joined:
             return True
         self._joined = False
-        if self._has_token:
-            os.environ.pop("RAY_AUTH_TOKEN", None)  # another cluster has another one
         # Workers of a killed node daemon outlive Ray's shutdown for a moment, or longer.
         started = [process_identity(pid) for pid in _with_descendants(self._processes)]
         # Without a head, Ray waits for it far longer than a run may take for its end.
@@ -256,6 +255,36 @@ def _listens(place: tuple[str, int]) -> bool:
         socket.create_connection(place, durations.RAY_PROBE).close()
         return True
     return False
+
+
+def secure_token() -> None:
+    """Make the file of Ray's token readable by its owner alone.
+
+    Ray itself leaves it readable by all, and the token allows to run code in clusters that use it.
+    """
+    has_tokens = importlib.util.find_spec("ray._private.authentication") is not None
+    is_elsewhere = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    is_off = os.environ.get("RAY_AUTH_MODE", "token") != "token"
+    if not has_tokens or is_elsewhere or is_off:
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if write_secret(path, secrets.token_hex(32)):
+            return
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(mode & 0o700)
+            _logger.warning(
+                "others could read Ray's token %s (mode %04o), and do not any more; remove the "
+                "file for a new one if they may have",
+                *(path, mode),
+            )
+    except OSError as error:
+        raise ConfigError(
+            f"cannot keep Ray's token to yourself in {str(path)!r}: {error.strerror or error}; set "
+            "RAY_AUTH_TOKEN_PATH to a file of your account"
+        ) from error
 
 
 def _children(pids: Iterable[int]) -> set[int]:
