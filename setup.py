@@ -55,6 +55,7 @@ setup(
         "pyyaml>=6.0",
         "lz4>=4.3",
         "lazy_loader>=0.4",
+        "threadpoolctl>=3.5",
     ],
     extras_require={
         "test": [

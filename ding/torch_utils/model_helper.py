@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 
 #: Below this many parameters a fully connected network's update is over before threads have met.
 _SMALL = 2_000_000
@@ -47,25 +48,34 @@ class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
 
 @contextmanager
 def threads_that_fit(model: torch.nn.Module) -> Iterator[None]:
-    """Run small networks on one thread; others, and wherever the user chose, as before.
+    """Run small networks on one thread, in torch and numpy; others, and where the user chose, as
+    before.
 
     On batches of some 64 rows a second thread saves nothing, and waits in a spin for a core that
-    another process holds: measured 10 times slower on a busy machine of two cores.
+    another process holds: measured 5 to 10 times slower on a busy machine of two cores.
     """
-    before = torch.get_num_threads()
-    fit_threads(model)
-    try:
+    if not _wants_one_thread(model):
         yield
-    finally:
-        if torch.get_num_threads() != before:
+        return
+    before = torch.get_num_threads()
+    with threadpool_limits(1, "blas"):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
             torch.set_num_threads(before)
 
 
 def fit_threads(model: torch.nn.Module) -> None:
     """`threads_that_fit` from here on, for a process that does nothing else."""
+    if _wants_one_thread(model):
+        torch.set_num_threads(1)
+        threadpool_limits(1, "blas")
+
+
+def _wants_one_thread(model: torch.nn.Module) -> bool:
     chosen = any(name in os.environ for name in _CHOSEN_BY_USER)
     parameters = list(model.parameters())
     convolves = any(parameter.ndim > 2 for parameter in parameters)
     small = sum(parameter.numel() for parameter in parameters) < _SMALL
-    if small and not chosen and not convolves and torch.get_num_threads() > 1:
-        torch.set_num_threads(1)
+    return small and not chosen and not convolves
