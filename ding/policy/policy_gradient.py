@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ding.data import tree_take
+from ding.data import tree_map
 from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout, Samples
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import floats
@@ -32,6 +32,9 @@ BEST = {
     "continuous": "deterministic_sample",
     "hybrid": "hybrid_deterministic_argmax_sample",
 }
+#: Elements of a sample above which its column is not copied whole for a pass, as images would be.
+#: Smaller ones are: taking rows costs more calls than the rest of a small network's update.
+_LARGE_ROW = 1024
 
 
 class PolicyGradient(ActingPolicy):
@@ -82,8 +85,17 @@ class PolicyGradient(ActingPolicy):
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
         columns = {name: column for name, column in batch.items() if column is not None}
         used = {name: columns[name] for name in self._minibatch_columns if name in columns}
-        for index in self._shuffled_parts(len(batch["adv"])):
-            yield tree_take(used, index)
+        places = self._shuffled_parts(len(batch["adv"]))
+        order = torch.cat(places)
+
+        def parts(column: Tensor) -> Iterator[Tensor]:
+            if column[0].numel() > _LARGE_ROW:
+                return (column[index] for index in places)
+            return iter(column[order].split([len(index) for index in places]))
+
+        columns = tree_map(parts, used)
+        for _ in places:
+            yield tree_map(next, columns)
 
     def _shuffled_parts(self, count: int) -> tuple[Tensor, ...]:
         """Shuffled indices below ``count`` in as many parts as all other learners make."""
