@@ -15,7 +15,7 @@ from ding.interaction.exception import (
     SlaveTaskRefused,
 )
 from ding.interaction.master.connection import SlaveConnectionProxy
-from ding.interaction.master.task import TaskStatus
+from ding.interaction.master.task import Task, TaskResultType, TaskStatus
 from ding.utils.errors import InteractionError
 from tests.interaction.peers import MASTER, DoingSlave, eventually, pair, works
 
@@ -80,6 +80,17 @@ def test_callbacks_come_in_order_and_before_join_returns():
         assert calls == [("a", {"x": 1}, {"echo": {"x": 1}}), "b"]
         task.on_complete(lambda *_: calls.append("late"))
         assert calls[-1] == "late"
+
+
+def test_callbacks_are_called_where_no_thread_can_be_started_for_them():
+    def submit(_):
+        raise RuntimeError("can't start new thread")
+
+    calls = []
+    task = Task(None, {"x": 1}, submit=submit).on_complete(lambda *given: calls.append(given))
+    task.end(TaskResultType.COMPLETED, "result")
+    task.join(1)
+    assert calls == [({"x": 1}, "result")]
 
 
 def test_callback_may_give_the_next_task():

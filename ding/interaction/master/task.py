@@ -159,10 +159,14 @@ class Task:
                 return
             self._status, self._result, self._cause = status, result, cause
             callbacks = [callback for when, callback in self._callbacks if when is status]
-        if callbacks:
-            self._submit(lambda: self._finish(callbacks))
-        else:
+        if not callbacks:
             self._ended.set()
+            return
+        try:
+            self._submit(lambda: self._finish(callbacks))
+        except RuntimeError as error:  # no thread can be started
+            _logger.warning("callbacks of task %s run where it ended: %s", self._id, error)
+            self._finish(callbacks)
 
     def _on(self, status: TaskStatus, callback: _CALLBACK_TYPE) -> "Task":
         with self._lock:
