@@ -15,7 +15,7 @@ from easydict import EasyDict
 from ding.config.adapt import without_copies
 from ding.config.parts import PARALLEL_COMPONENTS, entry_point, search_path
 from ding.config.system import user_part
-from ding.utils import ENGINE_REGISTRY
+from ding.utils import ENGINE_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
@@ -99,8 +99,11 @@ def save_config_formatted(config_: Config, path: str = "formatted_total_config.p
             source.lose(f"the engine type {engine!r} is registered by a script")
         parts["system_config"] = user_part(config_["system"], main["exp_name"])
     else:
-        on_policy = bool(main.get("policy", {}).get("on_policy", False))
-        pipeline = "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
+        mode, type_ = "", at(create, "policy.type")
+        if type_ in POLICY_REGISTRY:
+            mode = getattr(POLICY_REGISTRY[type_], "pipeline", "")
+        mode = mode or ("serial_onpolicy" if at(main, "policy.on_policy") else "serial")
+        pipeline = mode.replace("serial", "serial_pipeline")
     sections = [f"{name} = EasyDict({source.of(part, name)})\n" for name, part in parts.items()]
     body = "\n".join(sections)
     _save_text(

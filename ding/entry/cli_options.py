@@ -84,7 +84,7 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
             "--mode",
             type=click.Choice(MODES),
             metavar="MODE",
-            help=f"{', '.join(MODES)}; without it, train as the policy wants.",
+            help=f"{', '.join(MODES)}; without it, what the config trains with.",
         ),
         click.option(
             "--env-manager",

@@ -184,14 +184,21 @@ def rename(configs: _Configs, exp_name: str) -> None:
 
 
 def _suiting_mode(main: Settings, create: Settings) -> str:
-    """The mode that the policy wants."""
+    """The mode that the policy wants, and what its config says that it learns from."""
+    if main.get("bco"):
+        return ObservationPipeline.mode
     # Copies: types that are missing are filled in.
     parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), {"env": None})
-    if (pipeline := getattr(parts.policy, "pipeline", "")) in _PIPELINES:
-        return pipeline
     on_policy = at(main, "policy.on_policy")
     if on_policy is None:
         on_policy = default_config(parts.policy).get("on_policy", False)
+    if rewards := at(main, "reward_model.type"):
+        fitting = (one for one in _IMITATIONS if rewards in one.types)
+        return next(fitting, RewardModelPipeline).mode + "_onpolicy" * bool(on_policy)
+    if (pipeline := getattr(parts.policy, "pipeline", "")) in _PIPELINES:
+        return pipeline
+    if at(main, "policy.expert_random_collect_size"):
+        return SQILPipeline.mode
     return "serial_onpolicy" if on_policy else "serial"
 
 

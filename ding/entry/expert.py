@@ -160,6 +160,8 @@ def load_expert(
     if expert_cfg is None:
         of_run = os.path.join(os.path.dirname(os.path.dirname(path or "")), CONFIG_FILE)
         expert_cfg = of_run if os.path.isfile(of_run) else usual_cfg
+        if expert_cfg is None and path and not os.path.exists(path):
+            raise ConfigError(f"{key}={path!r} does not exist: train the expert first")
         if expert_cfg is None:
             raise ConfigError(
                 f"{key}={path!r} is no checkpoint in the folder of a run, so that the expert's "

@@ -120,10 +120,7 @@ def source_of(policy: str) -> str:
 
 def pipeline_of(policy: str) -> str:
     """Mode of the command line that trains a policy; empty where the policy implies it."""
-    cls = POLICY_REGISTRY.get(policy)
-    if "expert_replay_buffer_size" in default_config(cls).get("learn", {}):
-        return "serial_dqfd"
-    return str(getattr(cls, "pipeline", ""))
+    return str(getattr(POLICY_REGISTRY.get(policy), "pipeline", ""))
 
 
 def quick_config(

@@ -87,7 +87,7 @@ class Policy(Learning, Cores, ModeStates):
 
     #: Where the algorithm comes from.
     paper: str = ""
-    #: How it is trained if `on_policy` does not determine it: `serial_offline` or `serial_bc`.
+    #: How it is trained if `on_policy` does not determine it: `serial_offline`, say.
     pipeline: str = ""
 
     #: Keys, below ``policy``, that must not be set for it, with what to do instead.

@@ -26,6 +26,7 @@ class DemonstrationPolicy(Policy):
     ``margin_function``, and ``lambda3`` times the squared weights.
     """
 
+    pipeline = "serial_dqfd"
     config = dict(
         learn=dict(
             lambda_one_step_td=1.0,
