@@ -5,13 +5,17 @@ A run's return at a step is the mean of its evaluations in the tenth of the step
 
 import json
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 PEER_HEADER = """\
 | config | at env step | ours: interquartile mean [min .. max] of seeds | SB3: the same | \
 not below SB3's interval |
 |---|---|---|---|---|"""
+GOAL_HEADER = """\
+| config | goal | ours: median of env steps [min .. max] of seeds | SB3: the same | ratio | \
+at most 1 |
+|---|---|---|---|---|---|"""
 PUBLISHED_HEADER = """\
 | config | at env step | ours: interquartile mean [min .. max] of seeds | published: the same | \
 ratio | at least 0.9 |
@@ -21,20 +25,54 @@ PUBLISHED = json.loads(Path(__file__).with_name("published_returns.json").read_t
 
 
 def peer_table(results: list[dict[str, Any]]) -> str:
-    """A row for each config that a peer trained, too, at the last step that all runs reached."""
-    peers = {result["config"]: result["runs"] for result in results if result.get("peer")}
+    """A row for each config that a peer trained, too, at the last step that all runs reached.
+
+    Configs whose every run reaches the goal are those of `goal_table`.
+    """
     rows = []
-    for result in results:
-        config = result["config"]
-        if result.get("peer") or config not in peers:
+    for result, peer in _with_peer(results):
+        if _all_converge(result):
             continue
-        step = min(_last_step(run) for run in [*result["runs"], *peers[config]])
-        ours, theirs = _returns_at(step, result["runs"]), _returns_at(step, peers[config])
+        step = min(_last_step(run) for run in [*result["runs"], *peer["runs"]])
+        ours, theirs = _returns_at(step, result["runs"]), _returns_at(step, peer["runs"])
         reached = "yes" if interquartile_mean(ours) >= theirs[0] else "**no**"
-        settings = sorted({setting for run in peers[config] for setting in run["settings"]})
+        settings = sorted({setting for run in peer["runs"] for setting in run["settings"]})
         cells = [f"{step:,}", _words(ours), "; ".join([_words(theirs), *settings]), reached]
-        rows.append(_row(config, cells))
+        rows.append(_row(result["config"], cells))
     return "\n".join([PEER_HEADER, *rows])
+
+
+def goal_table(results: list[dict[str, Any]]) -> str:
+    """Env steps to the goal of each config that a peer trained, too, and that always reaches it."""
+    rows = []
+    for result, peer in _with_peer(results):
+        if not _all_converge(result):
+            continue
+        sides = [[run["env_steps"] for run in one["runs"]] for one in (result, peer)]
+        ratio = median(sides[0]) / median(sides[1])
+        cells = [
+            f"{median(steps):,.0f} [{min(steps):,} .. {max(steps):,}], {len(steps)}"
+            for steps in sides
+        ]
+        if not _all_converge(peer):
+            reached = sum(run["status"] == "converged" for run in peer["runs"])
+            cells[1] += f", {reached} of them at the goal"
+        verdict = "yes" if ratio <= 1 else "**no**"
+        rows.append(
+            _row(result["config"], [f"{result['goal']:g}", *cells, f"{ratio:.2f}", verdict])
+        )
+    return "\n".join([GOAL_HEADER, *rows])
+
+
+def _with_peer(results: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Our results and a peer's of the same config."""
+    peers = {result["config"]: result for result in results if result.get("peer")}
+    ours = (result for result in results if not result.get("peer"))
+    return [(one, peers[one["config"]]) for one in ours if one["config"] in peers]
+
+
+def _all_converge(result: dict[str, Any]) -> bool:
+    return all(run["status"] == "converged" for run in result["runs"])
 
 
 def published_table(results: list[dict[str, Any]]) -> str:

@@ -38,6 +38,7 @@ def main() -> None:
     watch = Watch(job, test)
     model.learn(job["env_step"], callback=watch)
     result = {
+        "status": "converged" if watch.reached else "finished",
         "env_steps": model.num_timesteps,
         "updates": model._n_updates,
         "seconds": round(time.perf_counter() - began, 1),
@@ -78,22 +79,28 @@ def make_envs(job: dict[str, Any]) -> tuple[VecEnv, VecEnv]:
 
 
 class Watch(BaseCallback):
-    """Evaluates after each ``eval_every`` env steps."""
+    """Evaluates after each ``eval_every`` env steps, and ends training at the goal."""
 
     def __init__(self, job: dict[str, Any], env: VecEnv) -> None:
         super().__init__()
         self._every, self._episodes, self._env = job["eval_every"], job["episodes"], env
-        self._next = 0
+        self._goal, self._next = job["goal"], 0
         self.evaluations: dict[str, list[float]] = {"env_step": [], "update": [], "return": []}
 
     def _on_step(self) -> bool:
         if self.num_timesteps >= self._next:
             self._next += self._every
             self.evaluate()
-        return True
+        return not self.reached
 
     def _on_training_end(self) -> None:
-        self.evaluate()
+        if not self.reached:
+            self.evaluate()
+
+    @property
+    def reached(self) -> bool:
+        returns = self.evaluations["return"]
+        return self._goal is not None and bool(returns) and returns[-1] >= self._goal
 
     def evaluate(self) -> None:
         if isinstance(self._env, VecNormalize):
@@ -145,7 +152,8 @@ def off_policy(job: dict[str, Any]) -> dict[str, Any]:
         "batch_size": learn["batch_size"],
         "tau": learn["target_theta"],
         "gamma": learn["discount_factor"],
-        "train_freq": job["collect"]["n_sample"],
+        # Counted in steps of all environments.
+        "train_freq": max(1, job["collect"]["n_sample"] // job["env"]["collector_env_num"]),
         "gradient_steps": learn["update_per_collect"],
         "policy_kwargs": {"net_arch": job["hidden"]},
         "seed": job["seed"],

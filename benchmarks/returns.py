@@ -143,7 +143,11 @@ def _run_sb3(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     evaluator = cfg.policy.eval.evaluator
     # Evaluations are counted in updates there, in env steps here.
     on_policy = "epoch_per_collect" in learn
-    updates = learn.epoch_per_collect / learn.batch_size if on_policy else learn.update_per_collect
+    updates = (
+        learn.epoch_per_collect / learn.batch_size
+        if on_policy
+        else learn.update_per_collect / collect.n_sample
+    )
     sizes = model.get("encoder_hidden_size_list") or [model.actor_head_hidden_size]
     job = {
         "policy": create_config.policy.type,
@@ -157,6 +161,7 @@ def _run_sb3(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
         "buffer_size": cfg.policy.other.get("replay_buffer", {}).get("replay_buffer_size"),
         "eval_every": round(evaluator.eval_freq / updates),
         "episodes": cfg.env.n_evaluator_episode,
+        "goal": cfg.env.get("stop_value"),
         "env_step": args.env_step,
     }
     command = [peer_python("peers"), str(ROOT / "benchmarks" / "_sb3_returns.py")]
@@ -172,7 +177,7 @@ def _run_sb3(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     result = json.loads(done.stdout.splitlines()[-1])
     returns = result["evaluations"]["return"]
     facts = {"best_return": max(returns), "last_return": returns[-1]}
-    return {"seed": seed, "status": "finished", "settings": [], "commit": None, **facts, **result}
+    return {"seed": seed, "settings": [], "commit": None, **facts, **result}
 
 
 def _read_run(exp: Path, seed: int, settings: list[str]) -> dict[str, Any]:
@@ -317,6 +322,9 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "run's return is the mean of its evaluations in the tenth of the steps before the one that "
         "is named; after the interval is the number of seeds.",
         _compared_returns.peer_table(results),
+        "Where all seeds of ours reach the goal, the env steps to it are compared: those of a run "
+        "that misses it are the whole run's.",
+        _compared_returns.goal_table(results),
         "## Next to published returns",
         "Published at the same number of steps, and read in the same way: "
         f"[{published['source']}]({published['url']}). Hyperparameters differ, most in SAC: rates "

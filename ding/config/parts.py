@@ -226,6 +226,12 @@ def default_config(cls: object) -> EasyDict:
     return cls.default_config() if hasattr(cls, "default_config") else EasyDict()
 
 
+def policy_mode(policy: object, on_policy: bool) -> str:
+    """The mode of the command line that trains a policy, as its class says."""
+    usual = "serial_onpolicy" if on_policy else "serial"
+    return str(getattr(policy, "pipeline", "") or usual)
+
+
 def _settle_type(
     name: str, place: str, create: EasyDict, user: EasyDict, problems: Problems
 ) -> None:

@@ -13,7 +13,7 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.adapt import without_copies
-from ding.config.parts import PARALLEL_COMPONENTS, entry_point, search_path
+from ding.config.parts import PARALLEL_COMPONENTS, entry_point, policy_mode, search_path
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -21,6 +21,14 @@ from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
 from ding.utils.settings import at
 from ding.utils.types import Config
+
+#: Functions of modes whose name does not say it.
+_PIPELINES = {
+    "serial_reward_model": "serial_pipeline_reward_model_offpolicy",
+    "serial_gail_onpolicy": "serial_pipeline_gail",
+    "serial_trex_onpolicy": "serial_pipeline_trex",
+    "serial_guided_cost_onpolicy": "serial_pipeline_guided_cost",
+}
 
 
 def save_config(
@@ -72,10 +80,15 @@ def save_config_py(config_: Config, path: str) -> None:
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
 
-def save_config_formatted(config_: Config, path: str = "formatted_total_config.py") -> None:
+def save_config_formatted(
+    config_: Config, path: str = "formatted_total_config.py", mode: str | None = None
+) -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
     The script is a config file like any other, and starts a new run when it is executed.
+
+    Args:
+        mode: What trains with it, as on the command line; by default what its policy wants.
     """
     is_parallel = {"main", "system"} <= set(config_)
     main: Config = config_["main"] if is_parallel else config_
@@ -99,11 +112,11 @@ def save_config_formatted(config_: Config, path: str = "formatted_total_config.p
             source.lose(f"the engine type {engine!r} is registered by a script")
         parts["system_config"] = user_part(config_["system"], main["exp_name"])
     else:
-        mode, type_ = "", at(create, "policy.type")
-        if type_ in POLICY_REGISTRY:
-            mode = getattr(POLICY_REGISTRY[type_], "pipeline", "")
-        mode = mode or ("serial_onpolicy" if at(main, "policy.on_policy") else "serial")
-        pipeline = mode.replace("serial", "serial_pipeline")
+        policy, type_ = None, at(create, "policy.type")
+        if not mode and type_ in POLICY_REGISTRY:
+            policy = POLICY_REGISTRY[type_]
+        mode = mode or policy_mode(policy, bool(at(main, "policy.on_policy")))
+        pipeline = _PIPELINES.get(mode, mode.replace("serial", "serial_pipeline"))
     sections = [f"{name} = EasyDict({source.of(part, name)})\n" for name, part in parts.items()]
     body = "\n".join(sections)
     _save_text(
@@ -119,8 +132,13 @@ if __name__ == "__main__":
     )
 
 
-def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
+def save_run_config(
+    config: EasyDict, name: str = "total_config.py", mode: str | None = None
+) -> str:
     """Save a compiled config and its script into the run's folder, which is made.
+
+    Args:
+        mode: See `save_config_formatted`.
 
     Returns:
         The file's path.
@@ -132,7 +150,8 @@ def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
     path = os.path.join(folder, name)
     try:
         os.makedirs(folder, exist_ok=True)
-        save_config(config, path, save_formatted=True)
+        save_config_py(config, path)
+        save_config_formatted(config, os.path.join(folder, f"formatted_{name}"), mode)
     except OSError as error:
         raise ConfigError(
             f"cannot write into the run's folder {os.path.abspath(folder)!r}: "

@@ -18,7 +18,7 @@ from ding.config.adapt import twins_of
 from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.complete import DEFAULT_EXP_NAME, Strict
-from ding.config.parts import default_config, find_parts
+from ding.config.parts import default_config, find_parts, policy_mode
 from ding.config.read import main_and_create, parse_yaml
 from ding.config.save import plain, save_config_formatted
 from ding.entry import dist_entry
@@ -195,11 +195,14 @@ def _suiting_mode(main: Settings, create: Settings) -> str:
     if rewards := at(main, "reward_model.type"):
         fitting = (one for one in _IMITATIONS if rewards in one.types)
         return next(fitting, RewardModelPipeline).mode + "_onpolicy" * bool(on_policy)
-    if (pipeline := getattr(parts.policy, "pipeline", "")) in _PIPELINES:
-        return pipeline
-    if at(main, "policy.expert_random_collect_size"):
+    mode = policy_mode(parts.policy, bool(on_policy))
+    if mode not in _PIPELINES:
+        known = ", ".join(sorted(_PIPELINES))
+        name = getattr(parts.policy, "__name__", parts.policy)
+        raise ConfigError(f"{name}.pipeline is {mode!r}; expected one of {known}")
+    if mode == SerialPipeline.mode and at(main, "policy.expert_random_collect_size"):
         return SQILPipeline.mode
-    return "serial_onpolicy" if on_policy else "serial"
+    return mode
 
 
 def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:
@@ -230,7 +233,7 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
     cfg, notes = _completed(mode, configs, seed, strict)
     with tempfile.TemporaryDirectory(prefix="ding-") as folder:
         path = os.path.join(folder, "config.py")
-        save_config_formatted(cfg, path)
+        save_config_formatted(cfg, path, mode)
         with open(path, encoding="utf-8") as file:
             click.echo(file.read().rstrip())
     print_notes(notes)

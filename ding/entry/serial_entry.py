@@ -210,7 +210,7 @@ class SerialPipeline:
         mode = "quiet" if get_rank() else "auto"
         env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
         with (
-            serial_folder(cfg) as begin,
+            serial_folder(cfg, self.mode) as begin,
             RunLog(
                 cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, mode=self.mode, **notes.facts
             ) as log,

@@ -312,13 +312,16 @@ def test_without_a_mode_what_the_config_learns_from_decides(name, mode):
 @pytest.mark.parametrize(
     ("name", "pipeline"),
     [
+        ("bitflip_her_dqn", "serial_pipeline_reward_model_offpolicy"),
         ("cartpole_bc", "serial_pipeline_bc"),
         ("cartpole_dqfd", "serial_pipeline_dqfd"),
         ("cartpole_dqn", "serial_pipeline"),
+        ("cartpole_gail", "serial_pipeline_gail"),
+        ("cartpole_sqil", "serial_pipeline_sqil"),
         ("pendulum_cql", "serial_pipeline_offline"),
     ],
 )
-def test_saved_scripts_call_the_pipeline_of_their_policy(name, pipeline):
+def test_saved_scripts_call_the_pipeline_of_their_run(name, pipeline):
     path = ROOT / "configs" / name.partition("_")[0] / f"{name}_config.py"
     status, out, err = run("-c", path, "--dry-run")
     assert status == 0, err

@@ -163,6 +163,18 @@ def test_hybrid_ddpg_learns_which_choice_is_better():
     assert int(action["action_type"]) == 1
 
 
+def test_hybrid_ddpg_leaves_a_choice_that_it_was_sure_of():
+    shape = dict(action_type_shape=2, action_args_shape=1)
+    learn = dict(learning_rate_actor=0.1, learning_rate_critic=0.0)
+    network = Choice()
+    network.logit.data = torch.tensor([20.0, -20.0])  # the softmax has no gradient there
+    policy = build(DDPGPolicy, network, learn=learn, model=dict(action_shape=shape))
+    for _ in range(400):
+        policy.learn_mode.forward(line_samples([[1.0], [1.0]]))
+    action = policy.eval_mode.forward({0: torch.zeros(1)})[0]["action"]
+    assert int(action["action_type"]) == 1
+
+
 @pytest.mark.parametrize("cls", [PDQNPolicy, DDPGPolicy, TD3Policy])
 class TestFamily:
     @pytest.mark.slow

@@ -82,7 +82,7 @@ def naming_errors(what: str, hint: str = "") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
+def serial_folder(cfg: EasyDict, mode: str) -> Iterator[Callable[[], None]]:
     """Take a serial run's folder; ``cfg.exp_name`` is its name from then on.
 
     Where there is one already, a new run's name gets the time appended.
@@ -113,7 +113,7 @@ def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
 
     def save() -> None:
         if not get_rank():
-            save_run_config(cfg)
+            save_run_config(cfg, mode=mode)
 
     with contextlib.nullcontext() if get_rank() else taken_folder(cfg.exp_name):
         if cfg.exp_name != name and not get_rank():

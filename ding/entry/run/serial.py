@@ -191,7 +191,7 @@ class SerialRun:
         changed = self._resume(checkpoint) if resumes else []
         self._begin()
         if note_first_action(parts.cfg, parts.collector_env) and not get_rank():
-            save_run_config(parts.cfg)
+            save_run_config(parts.cfg, mode=parts.mode)
         self._log.begin()
         self._note_inexact()
         if changed:
