@@ -24,6 +24,7 @@ from ding.config.defaults import (
     share_buffer_keys,
 )
 from ding.config.parts import (
+    SOURCES,
     Part,
     Parts,
     add_origins,
@@ -224,10 +225,10 @@ def check(draft: Draft, request: Request) -> Draft:
     problems = Problems([*draft.problems])
     find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
     mode = getattr(draft.parts.policy, "pipeline", "")
-    if request.parallel and mode in ("serial_offline", "serial_bc", "serial_dt"):
+    if request.parallel and (source := SOURCES.get(mode)):
         name = draft.cfg.policy.type.removesuffix("_command")
         problems.add(
-            f"policy {name!r} learns from a data set, and parallel mode collects with "
+            f"policy {name!r} learns from {source}, and parallel mode collects with "
             f"environments: train it with `ding -m {mode}`"
         )
     problems.raise_if_any()

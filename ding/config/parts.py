@@ -47,6 +47,11 @@ class Component(NamedTuple):
     usual: str = ""
 
 
+#: Modes of policies that do not learn by acting alone, and what they learn from.
+SOURCES = {
+    **dict.fromkeys(("serial_offline", "serial_bc", "serial_dt"), "a data set"),
+    **dict.fromkeys(("serial_dqfd", "serial_sqil"), "an expert's steps"),
+}
 COMPONENTS = {
     "env": Component(ENV_REGISTRY, "env"),
     "env_manager": Component(ENV_MANAGER_REGISTRY, "env.manager", "base"),

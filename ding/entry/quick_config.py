@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.spaces import Space
 
 import ding
-from ding.config.parts import default_config
+from ding.config.parts import SOURCES, default_config
 from ding.config.read import read_config_directly
 from ding.config.save import plain
 from ding.envs import GymnasiumEnv
@@ -39,11 +39,6 @@ from ding.utils.types import Config
 _PACKAGE = Path(ding.__file__).resolve().parent
 #: Wheels have the configs inside of the package, the repository next to it.
 _FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
-#: Pipelines of policies that do not learn by acting alone, and what they learn from.
-_SOURCES = {
-    **dict.fromkeys(("serial_offline", "serial_bc", "serial_dt"), "a data set"),
-    **dict.fromkeys(("serial_dqfd", "serial_sqil"), "an expert's steps"),
-}
 _DISCOUNTS = ("discount_factor", "learn.discount_factor", "collect.discount_factor")
 _COUNTS = ("collector_env_num", "evaluator_env_num", "n_evaluator_episode")
 #: Keys of a shipped config's environments that do not change the task.
@@ -115,7 +110,7 @@ def trainable(kind: str | None = None) -> list[str]:
 
 def source_of(policy: str) -> str:
     """What a policy learns from that an environment does not have; empty if nothing."""
-    return _SOURCES.get(pipeline_of(policy), "")
+    return SOURCES.get(pipeline_of(policy), "")
 
 
 def pipeline_of(policy: str) -> str:

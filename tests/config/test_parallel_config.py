@@ -284,6 +284,10 @@ def test_unknown_types(configs, spoil, words):
             lambda m, c, s: c.update(policy=dict(type="discrete_cql")),
             r"learns from a data set.*`ding -m serial_offline`",
         ),
+        (
+            lambda m, c, s: c.update(policy=dict(type="dqfd")),
+            r"learns from an expert's steps.*`ding -m serial_dqfd`",
+        ),
         (lambda m, c, s: s.update(max_restart=-1), "system_config.max_restart must be 0 or more"),
         (
             lambda m, c, s: s.update(coordinator=dict(samples_per_insert="as_serial")),
