@@ -51,6 +51,23 @@ def test_impala_encoder_takes_bytes_and_scales_them():
     torch.testing.assert_close(out, encoder(image.float()))
 
 
+@pytest.mark.parametrize("make", [ConvEncoder, IMPALAConvEncoder])
+def test_features_and_gradients_do_not_depend_on_the_memory_layout(make):
+    torch.manual_seed(0)
+    encoder, images = make((3, 44, 44)).double(), torch.rand(4, 3, 44, 44).double()
+    with torch.no_grad():
+        features = encoder(images)  # as they come
+    learned = encoder(images)  # channels last
+    torch.testing.assert_close(learned, features)
+    learned.square().sum().backward()
+    bias = encoder.mid.bias if make is ConvEncoder else encoder.dense.bias
+    before, step = bias.grad.clone(), 1e-6
+    with torch.no_grad():
+        bias[0] += step
+        change = (encoder(images).square().sum() - features.square().sum()) / step
+    assert before[0].item() == pytest.approx(change.item(), rel=1e-3, abs=1e-4)
+
+
 def test_impala_parts():
     block = IMPALACnnResidualBlock(4, batch_norm=True)
     assert block(torch.randn(2, 4, 5, 5)).shape == (2, 4, 5, 5)

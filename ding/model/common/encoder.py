@@ -12,6 +12,7 @@ from ding.model.common.impala_encoder import (
     IMPALACnnResidualBlock,
     IMPALAConvEncoder,
 )
+from ding.torch_utils.model_helper import quick_layout
 from ding.torch_utils.network import ResBlock, ResFCBlock, conv2d_block
 from ding.torch_utils.network.activation import Activation, activation_or_identity
 from ding.utils.default_helper import sizes_of
@@ -186,7 +187,7 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         try:
-            return self.act(self.norm(self.mid(self.main(x))))
+            return self.act(self.norm(self.mid(self.main(quick_layout(x)))))
         except RuntimeError as err:
             _explain(self, x, err)
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ding.torch_utils.model_helper import quick_layout
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError
 
@@ -141,6 +142,6 @@ class IMPALAConvEncoder(nn.Module):
         self.final_relu = final_relu
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stacks(x.to(self.dense.weight.dtype) / self.scale_ob)
+        x = self.stacks(quick_layout(x.to(self.dense.weight.dtype) / self.scale_ob))
         x = self.dense(F.relu(x.flatten(1)))
         return F.relu(x) if self.final_relu else x
