@@ -1,7 +1,7 @@
 """R2D3 (Paine et al. 2019) on CartPole without its velocities, from an expert's episodes.
 
 The expert is what `cartpole_masked_r2d2_config.py` has trained: run that first. Measured with
-an expert that works its velocities out: a best return of 463 within 20,000 env steps (seed 0).
+that of seed 0: three seeds reach 475 after 6,680 to 33,520 env steps.
 """
 
 import os
