@@ -322,7 +322,7 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "run's return is the mean of its evaluations in the tenth of the steps before the one that "
         "is named; after the interval is the number of seeds.",
         _compared_returns.peer_table(results),
-        "Where all seeds of ours reach the goal, the env steps to it are compared: those of a run "
+        "Where all our seeds reach the goal, the env steps to it are compared: those of a run "
         "that misses it are the whole run's.",
         _compared_returns.goal_table(results),
         "## Next to published returns",
