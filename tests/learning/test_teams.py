@@ -51,7 +51,7 @@ def test_independent_learners_do_not(tmp_path, learned):
     learned.is_true(got == 7, f"return {got}")
 
 
-@pytest.mark.parametrize(("policy", "updates"), [("wqmix", 400), ("qtran", 800)])
+@pytest.mark.parametrize(("policy", "updates"), [("wqmix", 400), ("qtran", 1600)])
 def test_the_best_pair_beside_the_worst(policy, updates, tmp_path, learned):
     got = play(policy, learned, tmp_path, "nonmonotonic", policy, updates)
     learned.is_true(got == 8, f"return {got}")
