@@ -32,6 +32,7 @@ from ding.config.parts import (
     find_parts,
     is_ours,
     name_parts,
+    policy_mode,
 )
 from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
@@ -224,7 +225,7 @@ def check(draft: Draft, request: Request) -> Draft:
     """Refuse values that cannot be, all in one error."""
     problems = Problems([*draft.problems])
     find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
-    mode = getattr(draft.parts.policy, "pipeline", "")
+    mode = policy_mode(draft.parts.policy, on_policy=False)
     if request.parallel and (source := SOURCES.get(mode)):
         name = draft.cfg.policy.type.removesuffix("_command")
         problems.add(

@@ -288,40 +288,23 @@ def test_without_a_config_file(env_id, policy):
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        ("cartpole_dqn", "serial"),
-        ("cartpole_ppo", "serial_onpolicy"),
-        ("cartpole_bco", "serial_bco"),
-        ("cartpole_dqfd", "serial_dqfd"),
-        ("cartpole_masked_r2d3", "serial_dqfd"),
-        ("cartpole_sqil", "serial_sqil"),
-        ("cartpole_gail", "serial_gail_onpolicy"),
-        ("cartpole_drex", "serial_trex_onpolicy"),
-        ("cartpole_pwil", "serial_reward_model_onpolicy"),
-        ("bitflip_her_dqn", "serial_reward_model"),
-    ],
-)
-def test_without_a_mode_what_the_config_learns_from_decides(name, mode):
-    path = ROOT / "configs" / name.partition("_")[0] / f"{name}_config.py"
-    _, out, err = run("-c", path, "--train-iter", 1, "--exp-name", "run")
-    # Experts of other runs are not there.
-    assert record("run")["mode"] == mode, (out, err)
-
-
-@pytest.mark.parametrize(
     ("name", "pipeline"),
     [
         ("bitflip_her_dqn", "serial_pipeline_reward_model_offpolicy"),
         ("cartpole_bc", "serial_pipeline_bc"),
+        ("cartpole_bco", "serial_pipeline_bco"),
         ("cartpole_dqfd", "serial_pipeline_dqfd"),
         ("cartpole_dqn", "serial_pipeline"),
+        ("cartpole_drex", "serial_pipeline_trex"),
         ("cartpole_gail", "serial_pipeline_gail"),
+        ("cartpole_masked_r2d3", "serial_pipeline_dqfd"),
+        ("cartpole_ppo", "serial_pipeline_onpolicy"),
+        ("cartpole_pwil", "serial_pipeline_reward_model_onpolicy"),
         ("cartpole_sqil", "serial_pipeline_sqil"),
         ("pendulum_cql", "serial_pipeline_offline"),
     ],
 )
-def test_saved_scripts_call_the_pipeline_of_their_run(name, pipeline):
+def test_without_a_mode_what_the_config_learns_from_decides(name, pipeline):
     path = ROOT / "configs" / name.partition("_")[0] / f"{name}_config.py"
     status, out, err = run("-c", path, "--dry-run")
     assert status == 0, err

@@ -120,8 +120,7 @@ def test_env_that_keeps_the_interpreter_ends_the_run_with_a_traceback(number):
         os.kill(run.process.pid, number)
     code, output = run.end(within=40)
     assert code == 1, output
-    # That of making both environments, where the watch has not looked since.
-    assert re.search(r"Timeout \(0:00:(05|10)", output), output
+    assert "Timeout (0:00:05" in output, output
     assert re.search(r'hanging.py", line \d+ in hang', output), output
     assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] >= 20
 

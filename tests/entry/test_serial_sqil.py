@@ -99,6 +99,8 @@ def test_an_expert_of_the_zoo_brings_its_config(tmp_path, batches):
     main, _ = configs(tmp_path / "run", collect=dict(model_path="zoo:cartpole_ppo"))
     serial_pipeline_sqil(main, max_train_iter=2)
     assert len(batches) == 2
+    script = (tmp_path / "run" / "formatted_total_config.py").read_text()
+    assert "serial_pipeline_sqil([main_config" in script  # runs the same again
     checkpoint = tmp_path / "a.pth.tar"
     main, _ = configs(tmp_path / "other", collect=dict(model_path=str(checkpoint)))
     with pytest.raises(ConfigError, match="does not exist: train the expert first"):

@@ -149,7 +149,10 @@ class RunWatch:
         """Neither; nothing may be left in the middle."""
         self._stop.busy = False
         self._update_since = None
+        launched = self._steps.launches
         self._steps.rest()
+        if launched and self._stop.is_master:
+            self._held.arm(self._longest)  # as short as for steps from now on
 
     def enter(self, phase: str, report: str = "") -> None:
         """Begin a phase: ``train``, ``save`` or ``close``.
