@@ -120,6 +120,7 @@ class Coordinator(RunEvents, Configurable):
                 "learner": float(self._cfg.learner_task_timeout),
             },
         )
+        self._last_state: State | None = None  # of before the tasks were asked to end
         save_second = float(self._cfg.save_state_second)
         self._state = CoordinatorState(exp_name, self._main, save_second, warn)
         self._comm = CommCoordinator(
@@ -214,17 +215,27 @@ class Coordinator(RunEvents, Configurable):
 
     def _close_tasks(self) -> None:
         """End the tasks, and save the state to resume from."""
-        if self._at_goal:
+        state = self._ask_to_end()
+        if state is None:
             self.files.remove(self._state.path, self._state.remove)
             self._comm.close_tasks(durations.LOOP_CLOSE)
             return
-        # Tasks are open in it, to be handed out again. Without buffers: the end removes the files
-        # that they refer to.
-        state = {**self.state_dict(), "buffers": {}}
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have reported more since then, which a learner's own state contains.
         self._state.save(lambda: {**state, "facts": self.facts.state_dict()})
+
+    @in_turn
+    def _ask_to_end(self) -> State | None:
+        """Ask all tasks to end; returns the state to resume from, of the moment before: tasks are
+        open in it, to be handed out again. ``None`` if there is nothing to continue."""
+        try:
+            if self._last_state is None and not self._at_goal:
+                # Without buffers: the end removes the files that they refer to.
+                self._last_state = {**self.state_dict(), "buffers": {}}
+        finally:
+            self._comm.close_tasks(0.0)
+        return self._last_state
 
     def __del__(self) -> None:
         # Only ask the run to end; `close` releases workers and joins threads.
@@ -270,7 +281,7 @@ class Coordinator(RunEvents, Configurable):
         except BaseException as err:  # whatever it was: nothing else hands out tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
-        self._comm.close_tasks(0.0)
+        self._ask_to_end()
 
     def _log_usage(self) -> None:
         """Log what the run's processes use of the machine, if it is time to."""

@@ -633,6 +633,18 @@ def test_the_state_at_the_end_has_what_workers_report_last():
     assert saved["facts"]["train_iter"] == train_iter
 
 
+def test_the_state_at_the_end_has_the_tasks_that_the_end_has_closed():
+    learner = FakeLearner(iterations=1e9)
+    with Run({"c": endless(), "l": learner}, commander={"type": "solo"}) as run:
+        eventually(lambda: run.status()["train_iter"] > 3)
+        run.coordinator.stop("Ctrl-C")
+        eventually(lambda: not run.coordinator.table.live())  # whoever closes it may take a while
+    saved = read_file("exp/ckpt/coordinator_state.pth.tar")["state"]
+    [trainee] = saved["commander"]["trainees"]
+    assert trainee["policy_id"] == learner.info["policy_id"]
+    assert trainee["learner_step"] > 3
+
+
 @pytest.mark.parametrize(("resume", "goes_on"), [(None, True), (True, True), (False, False)])
 def test_state_is_gone_on_from_if_wanted(resume, goes_on):
     with Run({"c": FakeCollector(chunks=1)}) as run:
