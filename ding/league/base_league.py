@@ -3,6 +3,7 @@
 import os
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from easydict import EasyDict
@@ -40,6 +41,10 @@ class BaseLeague(Configurable, ABC):
         cfg: Merged over `default_config`; ``active_players`` and ``branch_probs`` replace the
             defaults as a whole.
 
+    Attributes:
+        keep_checkpoint: Copies a player's checkpoint for `judge_snapshot`: `save_checkpoint`, if
+            these are not elsewhere than in files.
+
     Raises:
         ConfigError: A value that cannot work; the message names the key.
     """
@@ -61,6 +66,7 @@ class BaseLeague(Configurable, ABC):
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = self._merged(cfg)
         self._turn = 0
+        self.keep_checkpoint: Callable[[str, str], object] = self.save_checkpoint
         self.path_policy: str = self._cfg.get("path_policy", "policy")
         try:
             os.makedirs(self.path_policy, exist_ok=True)
@@ -101,7 +107,7 @@ class BaseLeague(Configurable, ABC):
         frozen = player.snapshot(self.metric_env)
         if frozen.player_id in self._historical:
             return False
-        self.save_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
+        self.keep_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
         player.start_phase()
         self._add_historical(frozen)
         self._mutate_player(player)

@@ -122,8 +122,11 @@ GRAPH = (
     Arrow(
         "Coordinator",
         "WeightStore",
-        (WeightStore.newest, WeightStore.remove, WeightStore.clear),
+        (
+            *(WeightStore.newest, WeightStore.publish, WeightStore.version),
+            *(WeightStore.remove, WeightStore.clear),
+        ),
     ),
     Arrow("BaseCommLearner", "Artifacts", (Artifacts.save, Artifacts.load)),
-    Arrow("Coordinator", "Artifacts", (Artifacts.save,)),
+    Arrow("Coordinator", "Artifacts", (Artifacts.save, Artifacts.load)),
 )

@@ -47,9 +47,12 @@ class BaseCommander(Configurable, ABC):
         tb_logger: Where scalars go, if anywhere.
         converged_reason: Why training may stop because its goal is reached.
         finished_reason: Why it stops without.
+        keep_weights: Keeps the newest published weights of a name under another one, also for a run
+            that is resumed; a `CheckpointError` if that fails. ``None`` without a coordinator.
     """
 
     tb_logger: ScalarWriter | None = None
+    keep_weights: Callable[[str, str], object] | None = None
     converged_reason: str | None = None
     finished_reason: str | None = None
 

@@ -104,7 +104,7 @@ class Coordinator(RunEvents, Configurable):
             callbacks or Callbacks(),
             run_log,
             turn=turn,
-            files=RunFiles(engine, warn),
+            files=RunFiles(engine, exp_name, warn),
             make_buffer=partial(
                 ChunkBuffer,
                 store=engine.samples,
@@ -356,6 +356,7 @@ class Coordinator(RunEvents, Configurable):
         self.table.load_state_dict(state_dict["tasks"])
         self.facts.load_state_dict(state_dict["facts"])
         self.files.note("weights", state_dict["policy_ids"])
+        self.files.restore_weights(self.commander.weights_files())
         self.files.note("buffers", state_dict["buffers"])
         for name, saved in state_dict["buffers"].items():
             gone = self.open_buffer(name, saved["cfg"]).load_state_dict(saved["state"])

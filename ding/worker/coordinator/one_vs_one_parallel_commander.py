@@ -129,6 +129,10 @@ class OneVsOneCommander(PolicyCommander):
 
     def _tell_league(self, trainee: Trainee) -> None:
         player_id = str(trainee.player_id)
+        if self.keep_weights is not None and (
+            type(self._league).save_checkpoint is BaseLeague.save_checkpoint
+        ):
+            self._league.keep_checkpoint = self._keep_weights
         self._league.update_active_player(
             {"player_id": player_id, "train_iteration": trainee.learner_step}
         )
@@ -136,8 +140,13 @@ class OneVsOneCommander(PolicyCommander):
             self._league.judge_snapshot(player_id)
         except CheckpointNotFoundError:
             return  # its learner has not published weights yet: the next report is soon
-        except CheckpointError as error:
+        except (CheckpointError, OSError) as error:
             _logger.warning("no snapshot of %s was kept: %s", player_id, error)
+
+    def _keep_weights(self, path: str, as_path: str) -> None:
+        """Copy a player's weights where the run has them."""
+        assert self.keep_weights is not None
+        self.keep_weights(os.path.basename(path), os.path.basename(as_path))
 
     def _make_league(self) -> BaseLeague:
         own = self._own.get("league") or section(self._cfg, "policy", "other").get("league") or {}

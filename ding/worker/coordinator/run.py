@@ -62,6 +62,7 @@ class Run:
         task_limits: Mapping[Kind, float],
     ) -> None:
         self.exp_name, self.commander, self.view = exp_name, commander, view
+        commander.keep_weights = files.keep_weights
         self.callbacks, self.log, self.turn, self.files = callbacks, log, turn, files
         if log is not None:
             commander.tb_logger = log.writer

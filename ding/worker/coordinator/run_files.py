@@ -11,7 +11,7 @@ from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DingError
 from ding.utils.state_saver import StateSaver
 from ding.utils.types import SavedState, Settings, State
-from ding.worker.seams import Engine
+from ding.worker.seams import Engine, Weights
 from ding.worker.tasks import CollectorReport
 
 from .run_facts import as_count
@@ -31,13 +31,15 @@ class RunFiles:
     Args:
         engine: Has the samples, the weights, the artifacts, to which the checkpoint goes, and the
             marks of folders.
+        exp_name: The run's folder.
 
     Attributes:
         noted: What the run has written or will, by kind: names of ``buffers`` and ``weights``, and
-            paths of learners' ``states``.
+            paths of ``states`` of learners, and of weights that were kept.
     """
 
-    def __init__(self, engine: Engine, warn: Callable[[str], object]) -> None:
+    def __init__(self, engine: Engine, exp_name: str, warn: Callable[[str], object]) -> None:
+        self._exp = exp_name
         self._samples, self._weights = engine.samples, engine.weights
         self._artifacts, self._marks, self._warn = engine.artifacts, engine.marks, warn
         self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set(), "states": set()}
@@ -58,6 +60,32 @@ class RunFiles:
             self._warn(f"{BEST_NAME} was not saved: {err}")
             return False
         return is_best
+
+    def keep_weights(self, name: str, as_name: str) -> None:
+        """Keep the newest weights of a name under another one. No learner publishes these again, so
+        they are also in the run's folder, as long as it may be resumed.
+
+        Raises:
+            CheckpointError: There are none, they cannot be read, or not be written.
+        """
+        found, path = self._weights.newest(name), _kept_path(as_name)
+        self._artifacts.save(path, {"state": found.state, "facts": dict(found.facts)})
+        self._weights.publish(as_name, found)
+        self.note("states", [os.path.join(self._exp, path)])
+
+    def restore_weights(self, names: Iterable[str]) -> None:
+        """Publish again what was kept under these names, and is gone with the end of the run.
+
+        Raises:
+            CheckpointError: It cannot be read, or not be written.
+        """
+        for name in names:
+            kept = self._artifacts.load(_kept_path(name))
+            if kept is None:
+                continue
+            self.note("states", [os.path.join(self._exp, _kept_path(name))])
+            if self._weights.version(name) is None:
+                self._weights.publish(name, Weights(kept["state"], kept["facts"]))
 
     def note(self, kind: str, names: Iterable[str]) -> None:
         """Remember what to remove at the end; a mark remembers it if this process dies."""
@@ -89,6 +117,10 @@ class RunFiles:
             how()
         except Exception as err:  # the end must not fail for a file that is left
             self._warn(f"{what} was not removed: {err}")
+
+
+def _kept_path(name: str) -> str:
+    return f"ckpt/kept_{name.replace(os.sep, '_')}.pth.tar"
 
 
 def _checkpoint(state: SavedState, info: Mapping[str, object]) -> SavedState:

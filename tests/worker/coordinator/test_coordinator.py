@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 import requests
+import torch
 from easydict import EasyDict
 
 from ding.interaction.slave import TaskRefuse
+from ding.torch_utils.weights_file import read_weights, write_weights
 from ding.utils import durations, read_file
 from ding.utils.errors import PortTakenError
 from ding.utils.run_log import RunLog
+from ding.utils.shared_folder import SharedFolder
 from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
@@ -643,6 +646,38 @@ def test_the_state_at_the_end_has_the_tasks_that_the_end_has_closed():
     [trainee] = saved["commander"]["trainees"]
     assert trainee["policy_id"] == learner.info["policy_id"]
     assert trainee["learner_step"] > 3
+
+
+def test_a_resumed_league_has_the_weights_of_its_old_players():
+    player = dict(one_phase_step=1, branch_probs=dict(pfsp=1.0), strong_win_rate=0.7)
+    own = {"type": "one_vs_one", "league": {"path_policy": "policy", "naive_sp_player": player}}
+    weights, learner = SharedFolder("policy"), FakeLearner(iterations=1e9)
+
+    def start(task):
+        state = {"model": {"w": torch.full((2,), 7.0)}}
+        write_weights(weights, learner.info["policy_id"], state, {"policy_iter": 1})
+        return {"message": "started"}
+
+    def old_players(run):
+        return [
+            os.path.basename(old.checkpoint_path) for old in run.commander.league.historical_players
+        ]
+
+    learner.on["start"] = start
+    with Run({"c": endless(), "l": learner}, commander=own) as run:
+        eventually(lambda: old_players(run))
+        run.coordinator.stop("Ctrl-C")
+        eventually(lambda: not run.coordinator.table.live())
+    assert left_files() == []
+    with Run(commander=own, resume=True) as resumed:
+        names = old_players(resumed)
+        assert names
+        for name in names:
+            state, facts = read_weights(weights, name)
+            assert (state["model"]["w"].tolist(), facts["policy_iter"]) == ([7.0, 7.0], 1)
+        resumed.coordinator.stop("enough", "finished")
+    assert left_files() == []
+    assert not {f"kept_{name}.pth.tar" for name in names} & {*os.listdir("exp/ckpt")}
 
 
 @pytest.mark.parametrize(("resume", "goes_on"), [(None, True), (True, True), (False, False)])

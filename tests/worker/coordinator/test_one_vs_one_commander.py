@@ -4,8 +4,9 @@ import os
 import pytest
 from easydict import EasyDict
 
+from ding.league import OneVsOneLeague
 from ding.policy import DQNPolicy
-from ding.utils import deep_merge_dicts
+from ding.utils import LEAGUE_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
 from ding.worker import create_parallel_commander
 from ding.worker.coordinator.one_vs_one_parallel_commander import OneVsOneCommander
@@ -109,6 +110,31 @@ def test_snapshots_are_opponents_that_do_not_learn(tmp_path):
     own = commander.get_collector_task()["collector_cfg"]
     assert own["policy_update_path"] == [learner_task["policy_id"], name]
     assert own["policy_update_flag"] == [True, False]
+
+
+def test_snapshots_are_kept_where_the_run_has_its_weights(tmp_path):
+    commander, kept = made(tmp_path), []
+    commander.keep_weights = lambda name, as_name: kept.append((name, as_name))
+    learner_task = commander.get_learner_task()
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": 20})
+    assert len(commander.league.historical_players) == 1
+    assert kept == [tuple(commander.weights_files())]
+
+
+def test_a_league_that_copies_checkpoints_itself_does_so(tmp_path, monkeypatch):
+    copies = []
+
+    @LEAGUE_REGISTRY.register("copying", force_overwrite=True)
+    class Copying(OneVsOneLeague):
+        @staticmethod
+        def save_checkpoint(src_checkpoint, dst_checkpoint):
+            copies.append((src_checkpoint, dst_checkpoint))
+
+    commander = made(tmp_path, {**league(), "league_type": "copying"})
+    commander.keep_weights = lambda name, as_name: None
+    learner_task = commander.get_learner_task()
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": 20})
+    assert [list(map(os.path.basename, copy)) for copy in copies] == [commander.weights_files()]
 
 
 def test_games_count_in_the_league(tmp_path):
