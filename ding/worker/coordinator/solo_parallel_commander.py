@@ -50,7 +50,8 @@ class PolicyCommander(BaseCommander):
     over (``learn.learner.train_iterations``, or ``max_env_step`` steps of all collectors), one last
     time. Where a goal ends the run, and that
     takes less than ``eval_share`` of the collectors' time, evaluations come sooner: in between, a
-    policy can have reached the goal and lost it again.
+    policy can have reached the goal and lost it again. A single collector evaluates at most half of
+    its time.
 
     Collectors of ``greedy_share`` of the env steps explore from the beginning as little as all do
     at the end: the others act at random and do not try what the policy takes for good, so that it
@@ -269,7 +270,10 @@ class PolicyCommander(BaseCommander):
             return False
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:
-            self._next_eval = min(self._next_eval, self.clock() + self._rest(job))
+            now = self.clock()
+            self._next_eval = min(self._next_eval, now + self._rest(job))
+            if not self._collectors.opened:  # the only collector has to collect, too
+                self._next_eval = max(self._next_eval, now + (now - job.since))
         # Foreign collectors do not report how old the weights were.
         is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):

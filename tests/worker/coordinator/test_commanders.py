@@ -377,6 +377,23 @@ def test_others_come_at_their_interval(took, share, goal):
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
+@pytest.mark.parametrize("interval", [0, INTERVAL])
+def test_a_single_collector_collects_as_long_as_it_evaluates(interval):
+    commander = made(commander=dict(collector_task_space=1, eval_interval=interval))
+    commander.get_learner_task()
+    for _ in range(2):
+        task = evaluation(commander)
+        commander.clock.now += 3 * INTERVAL
+        commander.finish_collector_task(task["task_id"], {"reward_mean": 9.0, "policy_iter": 1})
+        task = commander.get_collector_task()
+        assert not task["collector_cfg"]["eval_flag"]
+        commander.clock.now += 3 * INTERVAL - 1
+        assert not commander.judge_collector_finish(task["task_id"], {})
+        commander.clock.now += 2
+        assert commander.judge_collector_finish(task["task_id"], {})
+        commander.finish_collector_task(task["task_id"], {"step_count": 10})
+
+
 def test_exploration_follows_the_steps_that_were_collected(commander):
     commander.get_learner_task()
     task = commander.get_collector_task()
