@@ -45,6 +45,15 @@ def test_results_are_any_json(do, result):
         assert (task.status, task.result) == (TaskStatus.COMPLETED, result)
 
 
+def test_a_result_that_is_too_large_fails_its_task_with_the_cause():
+    with pair(master={"max_body": 5000}) as (slave, _, connection):
+        task = connection.new_task({"do": "echo", "text": "x" * 4990}).start().join(10)
+        assert task.status is TaskStatus.FAILED
+        assert "The body may have 5000 bytes" in task.cause
+        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
+        assert slave.lost == []
+
+
 def test_connection_is_a_context():
     with pair(connect=False) as (slave, _, connection):
         for _ in range(2):

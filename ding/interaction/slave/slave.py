@@ -36,6 +36,7 @@ from ding.interaction.config import (
     SMALL_BODY,
 )
 from ding.interaction.exception.master import (
+    MasterResponseException,
     MasterSystemShuttingDown,
     MasterTaskDataInvalid,
     get_master_exception_by_error,
@@ -108,6 +109,7 @@ class _MasterSession:
 
         Raises:
             NotJsonError: The result cannot be written as JSON.
+            MasterResponseException: It is larger than the master takes.
         """
         hasty: dict[str, Any] = dict(retries=0, timeout=durations.LAST_REQUEST) if last else {}
         try:
@@ -118,6 +120,8 @@ class _MasterSession:
         except (MasterTaskDataInvalid, MasterSystemShuttingDown) as err:
             _logger.info("the answer to task %s is not taken: %s", message.id, err)
         except Exception as err:
+            if getattr(err, "status_code", None) == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                raise
             self._lose(err)
 
     def _beat(self) -> None:
@@ -360,7 +364,7 @@ class Slave(HttpService):
             if answer is not None and self._claim(task):
                 try:
                     task.session.answer(kind, answer)
-                except NotJsonError as err:
+                except (NotJsonError, MasterResponseException) as err:
                     task.session.answer("fail", _failure(task.message.id, err))
 
     def _claim(self, task: _Assignment) -> bool:
