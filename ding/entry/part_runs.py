@@ -109,9 +109,9 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
     spec = worker_spec(config, name)
     spec.settle_process()
     worker = make_service(spec.kind, entry)
-    handle.on_stop(lambda status, reason: worker.close())
     try:
-        worker.start()
+        worker.start()  # before it may be closed, by an end that was asked for while it was built
+        handle.on_stop(lambda status, reason: worker.close())
         handle.send(Up())
         worker.join()
     finally:

@@ -209,6 +209,15 @@ def test_a_coordinator_ends_the_parts_that_it_was_given():
     assert run.exitcode == 0, Path("output.txt").read_text()
 
 
+def test_a_part_that_is_asked_to_end_before_it_is_up_ends():
+    process, _, closing = launch_collector(0, compile_config_parallel(*small_configs()))
+    closing.set()
+    process.join(20)
+    status = process.exitcode
+    process.kill()
+    assert status == 0
+
+
 def test_parts_that_the_config_does_not_have():
     config = compile_config_parallel(*small_configs())
     with pytest.raises(ConfigError, match="no collector named 'collector7'; it has collector0"):
