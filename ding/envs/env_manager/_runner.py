@@ -102,7 +102,7 @@ class EnvRunner:
 
     @property
     def in_flight(self) -> Sequence[int]:
-        """Environments whose step is under way."""
+        """Environments that a step without actions goes on with."""
         return ()
 
     def attach(self, layout: Layout) -> None:

@@ -100,6 +100,11 @@ class VectorRunner(EnvRunner):
     def ready(self) -> list[int]:
         return [env_id for env_id in super().ready() if not self._begins[env_id]]
 
+    @property
+    def in_flight(self) -> Sequence[int]:
+        """Members that the next step only resets."""
+        return [env_id for env_id in super().ready() if self._begins[env_id]]
+
     # ---- resets and steps ------------------------------------------------------------------------
 
     def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:

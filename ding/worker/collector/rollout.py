@@ -128,6 +128,8 @@ class Rollout:
         if active is not None and not active[env_ids].all():
             acts = active[env_ids]
             env_ids, obs = env_ids[acts], tree_take(obs, acts)
+        if not len(env_ids):  # those that act begin an episode in this step
+            return self._envs.step_columns(np.zeros(0), env_ids), []
         actions, kept = [], []
         for player, own in zip(self.players, self._of_players(obs)):
             batched, kwargs = player.mode.batched, player.kwargs

@@ -10,7 +10,7 @@ from ding.data import Columns, tree_map, tree_take
 from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
 from ding.policy.common_utils import flatten_numbers
 from ding.torch_utils import to_ndarray, to_tensor
-from ding.utils.errors import DataError
+from ding.utils.errors import DataError, EnvError
 from ding.utils.types import Settings, Tree
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
 from ding.worker.collector.step_log import Ended, StepLog
@@ -64,6 +64,7 @@ class RowSteps:
         obs: ByEnv = self._envs.ready_obs
         if not isinstance(obs, Mapping) or isinstance(next(iter(obs), 0), str):
             obs = {env_id: tree_take(obs, i) for i, env_id in enumerate(self._envs.ready_obs_id)}
+        none_is_ready = not obs
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
         if self._copies:
@@ -73,6 +74,8 @@ class RowSteps:
         timesteps = self._envs.step(self._actions(obs))
         if not isinstance(timesteps, Mapping):
             timesteps = {timestep.env_id: timestep for timestep in timesteps}
+        if none_is_ready and not timesteps and not self._acted:
+            raise EnvError("no environment waits for an action: all are done, or need a reset()")
         env_ids = np.fromiter(timesteps, np.int64)
         done, abnormal = np.zeros((2, len(env_ids)), bool)
         rows = np.empty((len(self._players), len(env_ids)), object)

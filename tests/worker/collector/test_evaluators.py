@@ -1,11 +1,13 @@
 import contextlib
+import sys
 
 import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
 
-from ding.utils.errors import ConfigError, DataError
+from ding.envs import PoolEnvManager
+from ding.utils.errors import ConfigError, DataError, EnvError
 from ding.worker import (
     BattleInteractionSerialEvaluator,
     IMetric,
@@ -16,6 +18,7 @@ from ding.worker import (
 )
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.steps import Player, Tally
+from tests.envs.env_manager import fake_envpool
 from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, Writer, line_manager
 
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
@@ -124,6 +127,23 @@ class TestInteraction:
     def test_episodes_given_for_one_call(self, make):
         evaluator = make()
         assert len(evaluator.eval(n_episode=6)[1]["eval_episode_return"]) == 6
+
+    @POLICIES
+    def test_more_episodes_than_members_that_reset_in_a_step(self, policy_cls, make, monkeypatch):
+        # The last member with episodes left begins one while the other, which has none, is ready.
+        monkeypatch.setitem(sys.modules, "envpool", fake_envpool.module())
+        pool = PoolEnvManager(EasyDict(env_id="Count-v0", env_num=2))
+        evaluator = make(policy=policy_cls().eval_mode, env=pool)
+        for n_episode in (3, 5):
+            returns = evaluator.eval(n_episode=n_episode)[1]["eval_episode_return"]
+            assert returns == [3.0] * (n_episode // 2 + 1) + [6.0] * (n_episode // 2)
+
+    @POLICIES
+    def test_environments_that_are_done_for_good(self, policy_cls, make):
+        env = line_manager()
+        env = type(env)(env._env_fn, EasyDict(episode_num=1))
+        with pytest.raises(EnvError, match="all are done"):
+            make(policy=policy_cls().eval_mode, env=env).eval()
 
     def test_render_logs_a_video(self, make):
         class Drawn(LineEnv):
