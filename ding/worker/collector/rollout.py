@@ -186,7 +186,6 @@ class Rollout:
             tally.envsteps -= len(failed)
             self._lengths[:, failed] -= 1  # the steps that failed are not lost: they never counted
             self._drop(failed, tally)
-            self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
             self._complete(ids, tree_take(step.obs, complete))
@@ -220,12 +219,13 @@ class Rollout:
             self._resets = self._envs.reset_counts
 
     def _drop(self, env_ids: np.ndarray, tally: Tally) -> None:
-        """Forget the running trajectories, and episodes, of environments."""
+        """Forget the running trajectories, episodes and memories of environments."""
         wanted = sum(player.wanted for player in self.players)
         tally.dropped += int(self._traj_lengths[env_ids].sum()) * wanted
         if self._log is not None:
             self._log.forget(env_ids)
         self._lengths[:, env_ids] = 0
+        self._reset_policies(env_ids.tolist())
 
     def cut(self, tally: Tally) -> None:
         """Complete all running trajectories here, although their episodes go on.

@@ -240,6 +240,15 @@ class TestSample:
         collector.collect(10)
         assert policy.resets == [[0], [1]]
 
+    def test_stateful_policies_are_reset_with_their_environment(self, make):
+        env, policy = line_manager(2, length=50), RowPolicy()
+        collector = make(SampleSerialCollector, policy.collect_mode, env)
+        collector.collect(3)
+        policy.resets.clear()
+        env.reset({1: None})
+        collector.collect(8)
+        assert policy.resets == [[1]]
+
     def test_default_and_bad_n_sample(self, make):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
         assert len(collector.collect()) == 4
