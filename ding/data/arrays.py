@@ -1,6 +1,7 @@
 """What a column may be, and how it is stored: as a numpy array, and the form that readers get."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -142,23 +143,41 @@ Stored: TypeAlias = dict[Key, tuple[StoredLeaf, Form]]
 MoreColumns: TypeAlias = Callable[[], Mapping[str, np.ndarray | IdColumn]]
 
 
-def stored_columns(columns: Mapping[str, Tree]) -> Stored | None:
-    """Columns as arrays, with which they share memory; None if one of them cannot be stored so."""
+def stored_columns(
+    columns: Mapping[str, Tree], plain: Container[str] | None = None
+) -> Stored | None:
+    """Columns as arrays, with which they share memory; None if one of them cannot be stored so.
+
+    Args:
+        plain: Names of columns whose arrays readers get as such; those of others as tensors. None:
+            all of them.
+
+    Raises:
+        DataError: An array that readers are to get as a tensor holds texts or times.
+    """
     found: Stored = {}
     for path, leaf in tree_paths(columns):
         # A name that is a tuple itself is left in one, not to be taken for a path.
         key: Key = path if len(path) > 1 or isinstance(path[0], tuple) else path[0]
         source = leaf.source if type(leaf) is IndexedColumn else leaf
+        array = source if type(source) is np.ndarray else as_array(source)
+        if array is None or array.dtype.hasobject:
+            return None
         form: Form = None
         if isinstance(source, torch.Tensor):
             form = source.dtype
         elif isinstance(source, IdColumn):
             form = source.prefix
-        array = source if type(source) is np.ndarray else as_array(source)
-        if array is None or array.dtype.hasobject:
-            return None
+        elif plain is not None and path[0] not in plain:
+            form = _tensor_form(array.dtype)
         found[key] = (array if source is leaf else IndexedColumn(array, leaf.index)), form
     return found
+
+
+@functools.cache
+def _tensor_form(dtype: np.dtype) -> torch.dtype:
+    """The dtype of tensors of such arrays."""
+    return as_tensors(np.empty(0, dtype)).dtype
 
 
 def shown_columns(stored: Stored) -> dict[str, Tree]:
@@ -180,7 +199,7 @@ def joined_columns(parts: Sequence[Stored]) -> Stored | None:
         if len(set(forms)) > 1:
             if not all(isinstance(one, torch.dtype) and one != torch.bfloat16 for one in forms):
                 return None
-            form = torch.from_numpy(np.empty(0, np.result_type(*(x.dtype for x in given)))).dtype
+            form = _tensor_form(np.result_type(*(x.dtype for x in given)))
         sources = [leaf.source for leaf in given if isinstance(leaf, IndexedColumn)]
         if len(sources) == len(given):
             memory = ((one.__array_interface__["data"], one.shape, one.dtype) for one in sources)

@@ -20,7 +20,6 @@ from ding.data.arrays import (
     nested,
     path_of,
     shown,
-    shown_columns,
 )
 from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
@@ -177,8 +176,7 @@ class ColumnStore:
         leaves: dict[Key, StoredLeaf] = {k: a.take(slots, 0) for k, a in self._arrays.items()}
         for pair, key, later in self._pairs:
             leaves[key], leaves[later] = pair.indexed(slots)
-        stored = {key: (leaves[key], form) for key, form in self._forms.items()}
-        return Columns(shown_columns(stored))
+        return Columns.of_stored({key: (leaves[key], form) for key, form in self._forms.items()})
 
 
 def _following(columns: Stored) -> dict[Key, Key]:

@@ -48,9 +48,10 @@ class _Block:
         columns: By name, with the same length; None for rows.
         more: Makes further columns, which come at the end.
         is_gathered: Whether none of the columns is an index.
+        stored: All columns as arrays, if that is known.
     """
 
-    __slots__ = ("_columns", "_is_gathered", "_lock", "_more", "length", "rows")
+    __slots__ = ("_columns", "_is_gathered", "_lock", "_more", "_stored", "length", "rows")
 
     def __init__(
         self,
@@ -58,10 +59,12 @@ class _Block:
         length: int,
         more: MoreColumns | None = None,
         is_gathered: bool = False,
+        stored: Stored | None = None,
     ) -> None:
         self._columns = columns
         self._is_gathered = is_gathered
         self._more = more
+        self._stored = stored
         self.length = length
         self.rows: list[Row] | None = None
         # A thread may come twice: what it allocates may have garbage collected that reads this.
@@ -75,6 +78,13 @@ class _Block:
                     self._columns, self._more = {**self._columns, **more()}, None
         return self._columns
 
+    def stored(self) -> Stored | None:
+        """The columns as arrays; None once they are rows, or if they hold no numbers."""
+        with self._lock:
+            if self._stored is None and (columns := self.raw_columns()) is not None:
+                self._stored = stored_columns(columns)
+            return self._stored
+
     def columns(self) -> dict[str, Column] | None:
         """What readers get, and may write into; None once they are rows."""
         columns = self.raw_columns()
@@ -82,7 +92,7 @@ class _Block:
             with self._lock:
                 if self._columns is not None and not self._is_gathered:
                     if any(type(leaf) is IndexedColumn for leaf in tree_leaves(self._columns)):
-                        self._columns = tree_map(gathered, self._columns)
+                        self._columns, self._stored = tree_map(gathered, self._columns), None
                     self._is_gathered = True
                 columns = self._columns
         return columns
@@ -92,14 +102,15 @@ class _Block:
         with self._lock:
             if self.rows is not None:
                 raise _handed_out()
-            return _Block(self._columns, self.length, self._more, self._is_gathered)
+            own = self._columns, self.length, self._more, self._is_gathered, self._stored
+            return _Block(*own)
 
     def to_rows(self) -> list[Row]:
         with self._lock:
             if self.rows is None:
                 rows = _rows_of(self.columns() or {}, self.length)
                 self.rows = rows if self.rows is None else self.rows
-                self._columns = self._more = None
+                self._columns = self._more = self._stored = None
             return self.rows
 
 
@@ -171,6 +182,20 @@ class Columns(list[Row]):
         return cls._of(_Block(columns, length, more, is_gathered=True), range(length))
 
     @classmethod
+    def of_stored(cls, stored: Stored) -> "Columns":
+        """A container of columns as `stored` has them; they are made when a reader asks for them.
+
+        Raises:
+            DataError: Columns of different lengths, or none at all.
+        """
+        lengths = {len(leaf) for leaf, _ in stored.values()}
+        if len(lengths) != 1:
+            return cls(shown_columns(stored))  # which raises
+        length = lengths.pop()
+        block = _Block({}, length, lambda: shown_columns(stored), stored=stored)
+        return cls._of(block, range(length))
+
+    @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Item]]) -> "Columns":
         """Stack uniform rows.
 
@@ -196,8 +221,7 @@ class Columns(list[Row]):
         joined = joined_columns([part for part in parts if part is not None])
         if joined is None or None in parts:
             return cls([row for batch in batches for row in batch.copied_rows()])
-        length = sum(map(len, batches))
-        return cls._of(_Block(shown_columns(joined), length), range(length))
+        return cls.of_stored(joined)
 
     # ------------------------------------------------------------------ columns
 
@@ -215,20 +239,28 @@ class Columns(list[Row]):
         return None if self._block is None else self._part(self._block.raw_columns())
 
     def _part(self, columns: dict[str, Tree] | None) -> dict[str, Tree] | None:
-        span = self._span
-        if columns is None or (span.step == 1 and len(span) == cast("_Block", self._block).length):
+        rows = self._rows
+        if columns is None or rows is None:
             return columns
-        # Views, unless it runs backwards.
-        rows = slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
         return {
             name: tree_take(col, rows) if isinstance(col, Mapping) else col[rows]
             for name, col in columns.items()
         }
 
+    @property
+    def _rows(self) -> slice | np.ndarray | None:
+        """The block's rows that are here, views unless they run backwards; None for all."""
+        span = self._span
+        if span.step == 1 and len(span) == cast("_Block", self._block).length:
+            return None
+        return slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
+
     def stored(self) -> Stored | None:
         """The columns as arrays to copy; None if they have become rows, or are no numbers."""
-        columns = self.raw_columns()
-        return None if columns is None else stored_columns(columns)
+        stored = None if self._block is None else self._block.stored()
+        if stored is None or (rows := self._rows) is None:
+            return stored
+        return {key: (leaf[rows], form) for key, (leaf, form) in stored.items()}
 
     @property
     def columns(self) -> dict[str, Column]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import Columns, as_columns, tree_map, tree_take
-from ding.data.arrays import as_tensors
+from ding.data.arrays import as_tensors, stored_columns
 from ding.policy._types import Arrays, Obs, Samples
 from ding.rl_utils import nstep_columns
 from ding.torch_utils.network import set_noise_mode as _set_noise_mode
@@ -203,11 +203,12 @@ def sample_columns(columns: Arrays) -> Columns:
         return col[:, None] if getattr(col, "ndim", 0) == 1 and col.dtype != object else col
 
     own = {name: tree_map(vectors, columns[name]) for name in columns.keys() & _VECTOR_COLUMNS}
+    columns = {**columns, **own}
+    if (stored := stored_columns(columns, plain=_SCALAR_COLUMNS)) is not None:
+        return Columns.of_stored(stored)
+    # Of a GPU's tensors, for example.
     return Columns(
-        {
-            name: column if name in _SCALAR_COLUMNS else as_tensors(column)
-            for name, column in {**columns, **own}.items()
-        }
+        {n: col if n in _SCALAR_COLUMNS else as_tensors(col) for n, col in columns.items()}
     )
 
 

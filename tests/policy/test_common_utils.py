@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from ding.data import Columns, IdColumn
-from ding.policy import default_preprocess_learn, set_noise_mode, single_env_forward_wrapper
+from ding.policy import (
+    default_preprocess_learn,
+    sample_columns,
+    set_noise_mode,
+    single_env_forward_wrapper,
+)
 from ding.utils.errors import ConfigError, DataError
+from ding.worker import create_buffer
 from tests.policy.attributes import model_of
 
 
@@ -161,3 +167,26 @@ def test_set_noise_mode(make_dqn):
     assert differs()
     set_noise_mode(model, False)
     assert not differs()
+
+
+def test_samples_reach_a_buffer_without_being_made_tensors(monkeypatch):
+    obs = np.arange(6, dtype=np.float32).reshape(3, 2)
+    columns = {"obs": {"a": obs}, "action": np.arange(3), "done": np.zeros(3, bool)}
+    samples = sample_columns({**columns, "collect_iter": np.full(3, 4)})
+    buffer = create_buffer({"type": "advanced", "replay_buffer_size": 4})
+    with monkeypatch.context() as patch:
+        for owner, name in ((torch, "from_numpy"), (torch.Tensor, "numpy")):
+            patch.setattr(owner, name, lambda *_: pytest.fail("a column was converted"))
+        buffer.push(samples, 0)
+    samples.columns["obs"]["a"][0] = 7  # the buffer has a copy
+    for rows in (samples, sorted(buffer.sample(3, 6), key=lambda row: int(row["action"]))):
+        assert [type(rows[0]["obs"]["a"]), rows[0]["action"].shape] == [torch.Tensor, (1,)]
+        assert [rows[2]["obs"]["a"].tolist(), rows[2]["done"]] == [[4, 5], False]
+    assert (float(obs[0, 0]), rows[0]["obs"]["a"].tolist(), rows[0]["staleness"]) == (7, [0, 1], 2)
+    buffer.close()
+
+
+@pytest.mark.parametrize("column", [np.array([None, 1, 2]), np.array(["a", "b", "c"])])
+def test_samples_that_are_no_numbers_are_refused(column):
+    with pytest.raises(DataError, match="expected numbers"):
+        sample_columns({"obs": np.zeros((3, 2)), "name": column})

@@ -129,16 +129,21 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         batch = data if isinstance(data, Columns) else None
         if batch is None and self._ring.is_columnar:
             batch = as_columns(data)
-        columns = None if batch is None else batch.raw_columns()
-        if batch is None or columns is None:
+        stored = None if batch is None else batch.stored()
+        if batch is None or stored is None:
             self._push_rows(data.copied_rows() if isinstance(data, Columns) else data)
             return
-        iters = as_iters(gathered(columns.get("collect_iter", np.full(len(batch), -1))))
+        given = {
+            name: gathered(stored[name][0])
+            for name in ("collect_iter", "priority")
+            if name in stored
+        }
+        iters = as_iters(given.get("collect_iter", np.full(len(batch), -1)))
         priorities = None
-        if not _OWN.isdisjoint(columns):
-            if "priority" in columns:
-                priorities = checked_priorities(gathered(columns["priority"]), len(batch))
-            batch = Columns({name: col for name, col in columns.items() if name not in _OWN})
+        if not _OWN.isdisjoint(stored):
+            if "priority" in given:
+                priorities = checked_priorities(given["priority"], len(batch))
+            batch = Columns.of_stored({key: col for key, col in stored.items() if key not in _OWN})
         self._store(batch, priorities, iters)
 
     def _push_rows(self, rows: Sequence[Item]) -> None:
