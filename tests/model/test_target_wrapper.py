@@ -63,6 +63,26 @@ def test_momentum_moves_by_theta(source):
                 p.mul_(1.5)
 
 
+def test_a_layer_of_several_names_moves_once(source):
+    class SharesEncoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(3, 4)
+            self.actor = nn.Sequential(self.encoder, nn.Linear(4, 2))
+            self.critic = nn.Sequential(self.encoder, nn.Linear(4, 1))
+
+    online = SharesEncoder()
+    follows = {"update_type": "momentum", "update_kwargs": {"theta": 0.1}}
+    target = model_wrap(copy.deepcopy(online), "target", **follows)
+    with torch.no_grad():
+        for p in online.parameters():
+            p.add_(1)
+    expected = [torch.lerp(t, o, 0.1) for t, o in zip(params(target), params(online))]
+    target.update(source(online))
+    for got, want in zip(target.parameters(), expected):
+        torch.testing.assert_close(got.detach(), want)
+
+
 @pytest.mark.parametrize("update", [("assign", {"freq": 100}), ("momentum", {"theta": 0.01})])
 def test_direct_copies_at_once(update, source):
     online, target = pair(update[0], **update[1])

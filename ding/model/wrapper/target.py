@@ -108,6 +108,7 @@ def _paired(target: nn.Module, source: Mapping[str, torch.Tensor]) -> tuple[_Pai
         )
     parameters: _Pair = ([], [])
     buffers: _Pair = ([], [])
+    paired: set[int] = set()
     for name, tensor in own.items():
         if tensor.shape != source[name].shape:
             raise DataError(
@@ -115,8 +116,11 @@ def _paired(target: nn.Module, source: Mapping[str, torch.Tensor]) -> tuple[_Pai
                 f"expected {list(tensor.shape)}"
             )
         targets, sources = parameters if isinstance(tensor, nn.Parameter) else buffers
-        targets.append(tensor)
-        sources.append(source[name])
+        # A layer with several names, as an encoder that actor and critic share, moves once.
+        if id(tensor) not in paired:
+            paired.add(id(tensor))
+            targets.append(tensor)
+            sources.append(source[name])
     return parameters, buffers
 
 
