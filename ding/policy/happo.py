@@ -88,7 +88,7 @@ class HAPPOPolicy(PPOPolicy):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _learn(self, batch: Rollout) -> list[Log]:
+    def _passes(self, batch: Rollout) -> list[Log]:
         """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
         factor = torch.ones(len(batch["done"]), device=self._device)
         logs = []

@@ -179,14 +179,19 @@ class PPOPolicy(_ClippedActorCritic):
         self._init_returns()
 
     def _learn(self, batch: Rollout) -> list[Log]:
+        """All passes; returns one log for each minibatch."""
+        logs = self._passes(batch)
+        if self._lr_scheduler is not None:
+            self._lr_scheduler.step()
+        return logs
+
+    def _passes(self, batch: Rollout) -> list[Log]:
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
             if epoch == 0 or self._recompute_adv:
                 self._estimate_returns(batch, first=epoch == 0)
             logs += [self._update(part) for part in self._minibatches(batch)]
-        if self._lr_scheduler is not None:
-            self._lr_scheduler.step()
         return logs
 
 

@@ -136,6 +136,15 @@ def test_only_the_agent_whose_turn_it_is_moves(monkeypatch):
         assert moved == [number == agent for number in range(AGENTS)]
 
 
+def test_the_rates_of_all_agents_fall():
+    schedule = dict(epoch_num=2, min_lr_lambda=0.5)
+    learn = dict(lr_scheduler=schedule, learning_rate=1.0, epoch_per_collect=1)
+    policy = build(learn=learn)
+    logs = [policy.learn_mode.forward(trajectory(policy)) for _ in range(3)]
+    rates = [{value for log in one for k, value in log.items() if "cur_lr" in k} for one in logs]
+    assert rates == [{1.0}, {0.75}, {0.5}]
+
+
 def test_critics_have_a_rate_of_their_own():
     policy = build(learn=dict(learning_rate=0.0, critic_learning_rate=0.01))
     before = copy.deepcopy(model_of(policy))
