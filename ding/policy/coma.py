@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map, tree_take
+from ding.model.template.mavac import MASKED
 from ding.policy._types import Network, Obs, Output, Sequences, TeamLoss
 from ding.policy.recurrent import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
@@ -13,8 +14,6 @@ from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
-# Of a forbidden action: as good as impossible, and still a number.
-_MASKED = -1e8
 #: Joint actions of an agent's others of which means are exact.
 _MOST_OTHERS = 64
 
@@ -88,7 +87,7 @@ class COMAPolicy(TeamPolicy):
     def _masked_logit(self, batch: Sequences) -> Tensor:
         logit = self._unroll(self._model, batch)["logit"]
         mask = batch["obs"].get("action_mask")
-        return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
+        return logit if mask is None else logit.masked_fill(mask == 0, MASKED)
 
     def _policy(self, batch: Sequences, steps: slice, logit: Tensor) -> Tensor:
         """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them, in the

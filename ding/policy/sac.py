@@ -10,6 +10,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
+from ding.model.template.mavac import MASKED
 from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
@@ -222,8 +223,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         """Log-probabilities of the actions, ``[B, N]``."""
         logit = self._model(obs, mode="compute_actor")["logit"]
         if isinstance(obs, Mapping) and "action_mask" in obs:
-            # Not -inf: an entropy is made of it, and 0 times infinity is NaN.
-            logit = logit.masked_fill(obs["action_mask"] == 0, torch.finfo(logit.dtype).min)
+            logit = logit.masked_fill(obs["action_mask"] == 0, MASKED)
         return logit.log_softmax(-1)
 
     def _judge(self, model: Network, obs: Obs, action: Action = None) -> list[torch.Tensor]:

@@ -275,9 +275,11 @@ def test_several_agents(cls):
         }
 
 
-def test_masked_actions_have_no_probability():
+@pytest.mark.parametrize("alpha", [0.2, 3.0])
+def test_masked_actions_have_no_probability(alpha):
     model = dict(agent_obs_shape=4, global_obs_shape=6, action_shape=2, twin_critic=True)
-    cfg = deep_merge_dicts(DiscreteSACPolicy.default_config(), EasyDict(model=model))
+    given = EasyDict(model=model, learn=dict(alpha=alpha))
+    cfg = deep_merge_dicts(DiscreteSACPolicy.default_config(), given)
     policy = DiscreteSACPolicy(EasyDict(cfg, multi_agent=True))
     data = agents_samples(16, mask=torch.tensor([0.0, 1.0]))
     log = policy.learn_mode.forward(data)

@@ -16,8 +16,9 @@ from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-# As good as impossible, and still a number: entropies and ratios are made of it.
-_MASKED = -1e8
+#: Logit of a forbidden action. As good as impossible, and still a number: entropies, ratios and
+#: products with a temperature are made of it.
+MASKED = -1e8
 
 
 class AgentActorCritic(ValueActorCritic):
@@ -40,7 +41,7 @@ class AgentActorCritic(ValueActorCritic):
         if "logit" not in output:
             return output
         logit = output["logit"]
-        return logit.masked_fill(x["action_mask"] == 0, _MASKED) if "action_mask" in x else logit
+        return logit.masked_fill(x["action_mask"] == 0, MASKED) if "action_mask" in x else logit
 
 
 @MODEL_REGISTRY.register("mavac")
