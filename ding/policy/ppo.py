@@ -226,12 +226,14 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
     def _learn(self, batch: Rollout) -> Log:
-        """One update; the ``priority`` of a sample is its absolute advantage, if asked for."""
+        """One update; the ``priority`` of a sample is its absolute advantage, if asked for; of a team
+        the mean over agents."""
         new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
         self._set_returns(batch, new)
         log = self._update(batch)
         if self._priority:
-            log["priority"] = batch["adv"].abs()
+            error = batch["adv"].abs()
+            log["priority"] = error if error.dim() == 1 else error.mean(1)
         return log
 
 

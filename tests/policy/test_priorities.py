@@ -38,6 +38,14 @@ def test_the_priority_of_two_critics_is_a_mean():
     assert not torch.allclose(absolute.square(), squared)
 
 
+def test_a_teams_priority_is_a_mean_over_agents():
+    policy = build("ppo_offpolicy", "agents", priority=True)
+    data = samples(policy, "ppo_offpolicy", "agents")
+    assert data["adv"].shape == (11, 2)
+    priority = policy.learn_mode.forward(data)["priority"]
+    torch.testing.assert_close(priority, data["adv"].abs().mean(1))
+
+
 def test_an_unknown_form_is_refused():
     with pytest.raises(ConfigError, match=r"policy\.priority_form.*'absolute'"):
         build("dqn", priority_form="cubed")
