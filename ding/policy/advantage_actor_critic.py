@@ -245,6 +245,7 @@ class A2CPolicy(AdvantageActorCritic):
         collect=dict(discount_factor=0.9),
     )
 
+    _refused = {"priority": "remove the key"}
     _logs_grad_norm = True
     _silent_keys = ("learn.discount_factor", "learn.normalize_advantage")
 

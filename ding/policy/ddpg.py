@@ -266,6 +266,7 @@ class D4PGPolicy(DDPGPolicy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
+    _refused = {"multi_agent": "it is for one agent"}
     # Its critic has no squared errors.
     _log_names = {"td_error": None}
     _network = "qac_dist"

@@ -191,6 +191,7 @@ class MonteCarloPolicyGradient(PolicyGradient):
 
     #: Give n_episode, and collect with the collector 'episode'.
     config = dict(collect=dict(collector=dict(get_train_sample=True)))
+    _refused: Mapping[str, str] = {"priority": "remove the key"}
 
     _network = "pg"
 

@@ -260,7 +260,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
             grad_clip_value=0.5,
         ),
     )
-    _refused = {"multi_agent": "use ppo"}
+    _refused = {**MonteCarloPolicyGradient._refused, "multi_agent": "use ppo"}
     _action_spaces = MonteCarloPolicyGradient._action_spaces
 
     def _init_learn(self) -> None:
