@@ -8,8 +8,7 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
-from operator import getitem
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -26,6 +25,7 @@ from ding.utils import POLICY_REGISTRY, get_rank, import_module
 from ding.utils.default_helper import class_config
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import component
+from ding.utils.settings import at
 from ding.utils.types import Config
 
 _logger = logging.getLogger(__name__)
@@ -111,6 +111,7 @@ class Policy(Learning, Cores, ModeStates):
         self._cfg = cfg
         self._layouts = set()
         self._refuse_settings()
+        self._report_settings()
         self._on_policy = cfg.on_policy
         self._enable_field = self._check_fields(enable_field)
         self._joint = bool(cfg.get("multi_gpu", False))
@@ -139,12 +140,22 @@ class Policy(Learning, Cores, ModeStates):
 
     def _refuse_settings(self) -> None:
         for key, instead in self._refused.items():
-            *sections, name = key.split(".")
-            value = reduce(getitem, sections, self._cfg).get(name)
-            if value:
+            if value := at(self._cfg, key):
                 raise ConfigError(
                     f"policy.{key}={value!r}: {type(self).__name__} does not have it; {instead}"
                 )
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        """Keys, below ``policy``, that have no effect on it with its config, and what has one."""
+        return {}
+
+    def _report_settings(self) -> None:
+        idle = self._settings_without_effect()
+        defaults = self.default_config() if idle else {}
+        for key, instead in idle.items():
+            value = at(self._cfg, key)
+            if value != at(defaults, key):
+                _logger.warning("policy.%s=%r has no effect: %s", key, value, instead)
 
     def _check_fields(self, enable_field: Sequence[str] | None) -> frozenset[str]:
         if enable_field is None:

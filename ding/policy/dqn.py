@@ -6,6 +6,7 @@ Fortunato et al. 2018 (noisy layers, in the network), Bellemare et al. 2017 (C51
 returns).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,8 +32,10 @@ from ding.rl_utils import (
 )
 from ding.rl_utils.nstep import of_action, weighted_mean
 from ding.torch_utils import Adam
+from ding.torch_utils.network import NoiseLinearLayer
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.settings import at
 
 
 @updates_on_arrays
@@ -95,7 +98,19 @@ class DQNPolicy(NStepPolicy):
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.get("noisy_net", False) and model is None:
             cfg = EasyDict({**cfg, "model": {**(cfg.get("model") or {}), "noise": True}})
-        return super()._create_model(cfg, model)
+        built = super()._create_model(cfg, model)
+        if cfg.get("noisy_net", False) and not _may_be_noisy(built):
+            raise ConfigError(
+                f"policy.noisy_net=True: the network {type(built).__name__} has no noisy layers, "
+                "and exploration would be that of other.eps alone: remove the key, or use "
+                "'rainbow' or a policy with the network 'dqn'"
+            )
+        return built
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        copies = at(self._cfg, "learn.target_update_freq") is not None
+        instead = "the target network is a copy; set policy.learn.target_update_freq=None"
+        return {"learn.target_theta": instead} if copies else {}
 
     def _init_learn(self) -> None:
         cfg = self._cfg
@@ -239,6 +254,12 @@ def atoms_of(model: EasyDict) -> tuple[float, float, int]:
 def branches(output: Output) -> list[Output]:
     """The outputs of a network with several heads, head by head."""
     return [dict(zip(output, values)) for values in zip(*output.values())]
+
+
+def _may_be_noisy(network: torch.nn.Module) -> bool:
+    """Whether a network has noisy layers; a user's own network may have those of another kind."""
+    own = not type(network).__module__.startswith("ding.")
+    return own or any(isinstance(layer, NoiseLinearLayer) for layer in network.modules())
 
 
 def _mean(q_value: Tensor | list[Tensor]) -> Tensor:

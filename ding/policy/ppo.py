@@ -219,6 +219,9 @@ class PPOOffPolicy(_ClippedActorCritic):
     _learned = {**_ClippedActorCritic._learned, "value_norm_counted": "_counted"}
     _log_names = {"value_mean": "value"}
 
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        return {"nstep": "set policy.collect.gae_lambda, which weighs longer returns"}
+
     def _init_learn(self) -> None:
         self._use_priority()
         self._init_update()
@@ -226,8 +229,8 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
     def _learn(self, batch: Rollout) -> Log:
-        """One update; the ``priority`` of a sample is its absolute advantage, if asked for; of a team
-        the mean over agents."""
+        """One update; the ``priority`` of a sample is its absolute advantage, if asked for, or the
+        mean of those of a team's agents."""
         new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
         self._set_returns(batch, new)
         log = self._update(batch)

@@ -1,5 +1,7 @@
 """Distributional Q-learning on quantiles: QR-DQN, IQN (Dabney et al. 2018) and FQF."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -121,6 +123,10 @@ class FQFPolicy(QRDQNPolicy):
         "cur_lr_fraction": "cur_lr_fraction_loss",
         "q_value": "logit",
     }
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        instead = {"learn.learning_rate": "set policy.learn.learning_rate_quantile"}
+        return {**super()._settings_without_effect(), **instead}
 
     def _init_learn(self) -> None:
         super()._init_learn()

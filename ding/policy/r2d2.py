@@ -1,5 +1,6 @@
 """Recurrent replay: R2D2 (Kapturowski et al. 2019) and R2D3 (Paine et al. 2019)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError
+from ding.utils.settings import at
 
 #: Share of the largest TD error in a sequence's priority; the mean has the rest (section 2.3).
 _ETA = 0.9
@@ -117,6 +119,11 @@ class R2D2Policy(RecurrentPolicy):
     def _get_n_sample(self) -> int | None:
         collect = self._cfg.collect
         return collect.get("each_iter_n_sample") or collect.get("n_sample")
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        copies = at(self._cfg, "learn.target_update_freq") is not None
+        instead = "the target network is a copy; set policy.learn.target_update_freq=None"
+        return {"learn.target_update_theta": instead} if copies else {}
 
     def _init_learn(self) -> None:
         cfg = self._cfg

@@ -1,5 +1,6 @@
 """Soft Q-learning (Haarnoja et al. 2017), Munchausen DQN (Vieillard et al. 2020), and SQN."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -173,6 +174,10 @@ class SQNPolicy(SoftQPolicy):
     _acted_with = {"log_alpha": "_log_alpha"}
 
     _network = "sqn"
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        instead = {"learn.learning_rate": "set policy.learn.learning_rate_q"}
+        return {**super()._settings_without_effect(), **instead}
 
     def _init_learn(self) -> None:
         super()._init_learn()
