@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from ding.data import tree_map
 from ding.policy._types import Eps, Log, LoggedLoss, Obs, Output, Samples, Steps
 from ding.policy.acting import ActingPolicy
-from ding.policy.common_utils import as_batch, flatten_numbers
+from ding.policy.common_utils import as_batch, flatten_numbers, sample_weights
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, VECTOR, Call
 from ding.rl_utils import get_epsilon_greedy_fn
@@ -58,6 +58,9 @@ class BehaviourCloningPolicy(ActingPolicy):
     pipeline = "serial_bc"
     config = dict(
         type="bc",
+        # Draw samples by their losses, and weigh them for the bias which that brings.
+        priority=False,
+        priority_IS_weight=False,
         continuous=False,
         # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
         # or the likelihood.
@@ -127,7 +130,7 @@ class BehaviourCloningPolicy(ActingPolicy):
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         check_one_of("policy.loss_type", self._cfg.loss_type, (None, *_LOSSES))
-        self._priority_IS_weight = self._cfg.get("priority_IS_weight", False)
+        self._use_priority()
         self._optimizer = self._build_optimizer(cfg)
 
     def _build_optimizer(self, cfg: EasyDict) -> torch.optim.Optimizer:
@@ -157,7 +160,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             for group in self._optimizer.param_groups:
                 group["lr"] = self._learning_rate(self._epoch)
         losses, facts = self._losses(self._model(batch["obs"]), batch["action"])
-        weight = batch["IS"].float() if self._priority_IS_weight and "IS" in batch else None
+        weight = sample_weights(batch, self._priority, self._priority_IS_weight)
         loss = weighted_mean(losses, weight)
         loss_value = self._descend(loss, batch, self._optimizer)
         return {

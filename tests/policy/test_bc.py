@@ -87,6 +87,17 @@ class TestLosses:
         gradient = network.output["logit"].grad.tolist()
         assert gradient == pytest.approx([0.25 - 0.25, 0.75 - 0.75], abs=1e-6)
 
+    @pytest.mark.parametrize("name", ["IS", "priority_IS"])
+    def test_importance_weights(self, name):
+        weigh = dict(priority=True, priority_IS_weight=True)
+        policy = build(Fixed(logit=[0.0, math.log(3)]), **weigh, **KINDS["discrete"])
+        data = samples([1, 0])
+        log = policy.learn_mode.forward(data.with_columns(**{name: torch.tensor([0.5, 1.0])}))
+        expected = (-0.5 * math.log(0.75) - math.log(0.25)) / 2
+        assert log["total_loss"] == pytest.approx(expected)
+        with pytest.raises(DataError, match="no importance weights"):
+            policy.learn_mode.forward(data)
+
     def test_label_smoothing(self):
         network = Fixed(logit=[0.0, math.log(3)])
         policy = build(network, learn=dict(ce_label_smooth=True), **KINDS["discrete"])
