@@ -114,6 +114,8 @@ class EDAC(ByMode):
     ) -> None:
         if ensemble_num < 1:
             raise ConfigError(f"EDAC: ensemble_num is {ensemble_num}; expected at least 1")
+        if unknown := sorted(kwargs.keys() - {"twin_critic", "action_space"}):
+            raise ConfigError(f"EDAC takes no {', '.join(unknown)}: remove them from policy.model")
         if norm_type is not None:
             raise ConfigError(f"EDAC: norm_type is {norm_type!r}; its critics have no norm")
         super().__init__()
