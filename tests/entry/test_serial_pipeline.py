@@ -46,6 +46,13 @@ def test_run_folder_holds_all_that_happened(policy, manager):
     assert f"iteration_{record['train_iter']}.pth.tar" in ckpts
 
 
+def test_run_of_a_process_without_stderr(monkeypatch):
+    for name in ("stderr", "__stderr__"):
+        monkeypatch.setattr(f"sys.{name}", None)
+    train(limits=dict(max_train_iter=1))
+    assert run_json()["status"] == "finished"
+
+
 class TwoChoices(gym.Env):
     """Pays 1 for each of two choices that the observation names."""
 

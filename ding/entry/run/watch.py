@@ -2,6 +2,7 @@
 
 import contextlib
 import faulthandler
+import functools
 import multiprocessing
 import os
 import select
@@ -24,6 +25,19 @@ from ding.utils.types import Settings
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
 
+def _stderr() -> int:
+    """The descriptor to which errors go; that of no file in a process without one, as a daemon."""
+    for stream in (sys.__stderr__, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            return stream.fileno()  # type: ignore[union-attr]
+    return _no_file()
+
+
+@functools.cache
+def _no_file() -> int:
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
 class HeldInterpreter:
     """Ends the process with a traceback where the interpreter is held for too long.
 
@@ -44,9 +58,7 @@ class HeldInterpreter:
         """
         with self._lock:
             if not self._paused and limit < float("inf"):
-                faulthandler.dump_traceback_later(
-                    limit, exit=True, file=sys.__stderr__ or sys.stderr
-                )
+                faulthandler.dump_traceback_later(limit, exit=True, file=_stderr())
 
     def disarm(self) -> None:
         with self._lock:
