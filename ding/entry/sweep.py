@@ -8,6 +8,7 @@ import difflib
 import itertools
 import json
 import os
+import re
 import shlex
 import threading
 import time
@@ -43,6 +44,7 @@ from ding.utils.types import Json, Settings
 #: values to Optuna.
 Space: TypeAlias = dict[str, BaseDistribution]
 JOURNAL = "sweep.journal"
+_TRIAL = re.compile(r"trial\d")
 #: This number of failures without one success is attributed to the config.
 MAX_FAILURES = 3
 #: Trials are compared after each of these parts of their env steps.
@@ -167,17 +169,22 @@ def sweep(
 
 def _open(space: Space, plan: Plan, folder: str, sampler: str, pruner: str) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, JOURNAL)
     try:
+        os.makedirs(folder, exist_ok=True)
+        storage = JournalStorage(JournalFileBackend(path))
+        # One for each journal, whatever the folder is called from here.
+        names = optuna.get_all_study_names(storage) or ["sweep"]
         study = optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(path)),
-            study_name=os.path.normpath(folder),
-            direction="maximize",
-            load_if_exists=True,
+            storage=storage, study_name=names[0], direction="maximize", load_if_exists=True
         )
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"the study in {path} cannot be opened: {error}") from error
+    if not study.get_trials(deepcopy=False) and any(map(_TRIAL.match, os.listdir(folder))):
+        raise ConfigError(
+            f"{folder} holds trials that {JOURNAL} does not know: their results would be taken for "
+            "those of new trials, choose another --folder"
+        )
     facts = json.loads(json.dumps(asdict(plan)))
     known = study.user_attrs.get("plan", facts)
     if changed := [

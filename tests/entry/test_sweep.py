@@ -100,6 +100,28 @@ def test_sweep_goes_on_where_it_was_with_other_settings(fake, space):
     assert len({str(settings_in(command)) for command in fake.commands}) == 5
 
 
+def test_sweep_is_the_same_under_another_name_of_its_folder(fake, space, tmp_path):
+    sweep(space, PLAN, "sweep", 2)
+    sweep(space, PLAN, str(tmp_path / "sweep"), 3)
+    os.rename("sweep", "moved")
+    sweep(space, PLAN, "moved", 4)
+    numbers = [Path(one[one.index("--exp-name") + 1]).name for one in fake.commands]
+    assert numbers == ["trial0", "trial1", "trial2", "trial3"]
+
+
+def test_trials_of_a_lost_journal_are_not_taken_for_new_ones(fake, space):
+    sweep(space, PLAN, "sweep", 1)
+    os.remove("sweep/sweep.journal")
+    with pytest.raises(ConfigError, match="holds trials that sweep.journal does not know"):
+        sweep(space, PLAN, "sweep", 1)
+
+
+def test_a_folder_that_cannot_be_made(fake, space):
+    Path("file").touch()
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        sweep(space, PLAN, "file/sweep", 1)
+
+
 def test_a_trial_has_a_run_for_each_seed(fake, space, capsys):
     plan = Plan([], seeds=[1, 2, 3])
     report = sweep(space, plan, "sweep", 1)
