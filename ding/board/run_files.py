@@ -24,7 +24,9 @@ MAX_VALUE = 400
 _LOGS = (".txt", ".log", ".out", ".err")
 _VIDEOS = (".mp4", ".webm", ".gif")
 _FOLDERS_WITHOUT = {"ckpt", "data", "policy"}
-_SEED = re.compile(r"^[ \t]*'seed': .*$", re.MULTILINE)
+_TEXT = r"""(?:'[^'\n]*'|"[^"\n]*")"""
+#: What differs from one run to the next of the same config; `pprint` breaks long texts with blanks.
+_OWN = re.compile(rf"^[ \t]*'seed': .*$|'exp_name': {_TEXT}(?:\s+{_TEXT})*", re.MULTILINE)
 #: What addresses cannot hold of a file's name: bytes that are not UTF-8, as Python decodes them.
 _NOT_TEXT = re.compile("[%\udc80-\udcff]")
 
@@ -107,7 +109,9 @@ def config_text(folder: str, exp_name: str) -> str:
         text = _read_config(folder).decode(errors="replace")
     except (OSError, ValueError):
         return ""
-    return _SEED.sub("", text.replace(exp_name, "") if exp_name else text)
+    # Folders in that of the run; its name alone may be another word of the config as well.
+    inner = re.compile(rf"""(?<=['"]){re.escape(exp_name)}(?=/)""")
+    return _OWN.sub("", inner.sub("", text) if exp_name else text)
 
 
 def _flatten(path: str, node: ast.expr) -> Iterator[tuple[str, str]]:
