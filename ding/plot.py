@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ding.board.run_list import Run, RunList, best_group, returns_of
+from ding.board.run_list import Run, RunList, add_newest, best_group, returns_of
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError
 from ding.utils.pictures import (
@@ -218,17 +218,19 @@ def returns(
 def return_points(folder: str, x: Axis = "envstep") -> np.ndarray:
     """The evaluations of a run, ``[evaluations, 2]``: x and mean return, by x.
 
-    Of several with the same x it is the newest; without evaluations, the returns in training.
+    Those of a resumed run take the place of earlier ones from the same step on; without
+    evaluations, the returns in training.
     """
-    found: dict[str, dict[float, float]] = {}
+    found: dict[str, list[tuple[float, float, float]]] = {}
     start: float | None = None
     for group, step, now, value in returns_of(folder):
         start = now if start is None else start
         place = (now - start) / 60 if x == "time" else step
-        found.setdefault(group, {})[place] = value
+        add_newest(found.setdefault(group, []), (step, place, value))
     kind = "_iter" if x == "iter" else "_step"
     chosen = best_group([name for name in found if name.endswith(kind)] or list(found))
-    return np.empty((0, 2)) if chosen is None else np.array(sorted(found[chosen].items()))
+    points = [] if chosen is None else sorted(point[1:] for point in found[chosen])
+    return np.array(points).reshape(-1, 2)
 
 
 def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:

@@ -62,6 +62,14 @@ def test_resumed_run_counts_its_newest_rows(tmp_path):
     assert curve.mean[[0, 50, 100]].tolist() == [0, 7, 8]
 
 
+@pytest.mark.parametrize("axis", ["envstep", "iter", "time"])
+def test_resumed_run_does_not_end_with_what_was_lost(tmp_path, axis):
+    folder = make_run(tmp_path / "run", returns=[0.0, 1.0, 99.0, 99.0], status="finished")
+    add_rows(folder, [7.0], start=1)
+    (curve,) = returns(tmp_path, axis).curves
+    assert (curve.best.tolist(), curve.last.tolist()) == ([7.0], [3.5])
+
+
 def test_table_ranks_by_the_end_not_by_the_luckiest(tmp_path):
     make_run(tmp_path / "steady", returns=[20.0] * 9)
     make_run(tmp_path / "lucky", returns=[0.0] * 3 + [99.0] + [0.0] * 5, learning_rate=1)

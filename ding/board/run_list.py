@@ -10,7 +10,8 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableSequence
+from typing import TypeVar
 
 from ding.board.run_files import (
     CONFIG_FILE,
@@ -34,6 +35,7 @@ from ding.utils.types import JsonObject
 
 _logger = logging.getLogger(__name__)
 
+Point = TypeVar("Point", bound=tuple[float, ...])
 #: Seconds for which the folders found stay found.
 RESCAN = 1.0
 #: Seconds that one look may spend on curves; the others come with the next look.
@@ -88,6 +90,14 @@ def best_group(groups: Iterable[str]) -> str | None:
         key=lambda name: (not name.startswith("evaluator"), name.endswith("_iter"), name),
         default=None,
     )
+
+
+def add_newest(known: MutableSequence[Point], new: Point) -> None:
+    """Add a point, which begins with its step, in place of those from that step on: a run that was
+    resumed has come there again."""
+    while known and known[-1][0] >= new[0]:
+        known.pop()
+    known.append(new)
 
 
 class Curve:
@@ -160,10 +170,8 @@ class Curve:
             return
         last = self._last.setdefault(group, deque(maxlen=2 * LAST))
         points = self._points.setdefault(group, [])
-        for known in (last, points):
-            while known and known[-1][0] >= step:
-                known.pop()  # a run that was resumed says it again
-            known.append((step, value))
+        add_newest(last, (step, value))
+        add_newest(points, (step, value))
         if len(points) > 2 * MAX_POINTS:
             del points[1:-1:2]
 
