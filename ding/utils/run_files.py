@@ -15,6 +15,7 @@ from ding.utils import strict_json
 from ding.utils.errors import DataError
 from ding.utils.file_helper import load_facts, open_regular
 from ding.utils.json_fields import WHOLE, Rule, from_json
+from ding.utils.processes import still_runs
 from ding.utils.types import Json
 
 RECORD_FILE = "run.json"
@@ -69,6 +70,7 @@ class RunRecord:
     seconds: float | None = None
     seed: float | None = None
     pid: _Pid | None = None
+    process: Mapping[str, Json] | None = None
     host: str = ""
     platform: str = ""
     command: str = ""
@@ -85,6 +87,8 @@ class RunRecord:
     @property
     def may_live(self) -> bool:
         """Whether the run's process exists, as far as can be found out from this host."""
+        if self.process is not None:
+            return still_runs(self.process) is not False
         if self.host != platform.node() or self.pid is None:
             return True
         try:

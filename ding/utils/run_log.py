@@ -18,6 +18,7 @@ from ding.utils.errors import DataError
 from ding.utils.file_helper import write_facts
 from ding.utils.log_file import AppendFile
 from ding.utils.log_helper import LoggerFactory, TBLoggerFactory
+from ding.utils.processes import process_identity
 from ding.utils.pytorch_ddp_dist_helper import get_rank
 from ding.utils.run_files import RECORD_FILE, STATUSES, RunRecord, read_record
 from ding.utils.strict_json import plain
@@ -208,6 +209,7 @@ class RunLog:
             "command": shlex.join([sys.executable, *sys.argv]),
             "cwd": os.getcwd(),
             "pid": os.getpid(),
+            "process": process_identity(),
             "host": platform.node(),
             "platform": platform.platform(),
             "cpus": os.cpu_count(),

@@ -1,6 +1,7 @@
 """The runs below a folder."""
 
 import json
+import pprint
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import pytest
 
 from ding.board import run_list
 from ding.board.run_list import Curve, RunList
+from ding.utils.processes import process_identity
 
 from .run_folders import add_rows, make_run, write_record
 
@@ -59,6 +61,23 @@ def test_runs_that_differ_in_seed_and_folder_alone_are_one_group(tmp_path):
     assert groups["run_seed4"] != groups["run_seed0"]
 
 
+def test_a_folder_with_the_name_of_a_policy_does_not_split_a_group(tmp_path):
+    for name, seed in (("dqn", 0), ("dqn_260102_030405", 1)):
+        folder = make_run(tmp_path / name, seed=seed, exp_name=name)
+        long = f"{'a word ' * 15}{name}"
+        config = {
+            "exp_name": name,
+            "seed": seed,
+            "policy": {"type": "dqn", "learn": {"learner": {"exp_name": name, "a": "b" * 90}}},
+            "path_data": f"{name}/data",
+            "collector": {"exp_name": long, "other": "c" * 90},
+        }
+        text = pprint.pformat(config, width=100, sort_dicts=False)
+        (folder / "total_config.py").write_text(f"exp_config = {text}\n")
+    one, other = RunList(str(tmp_path)).summaries()
+    assert one["group"] == other["group"]
+
+
 def test_running_run_is_followed(tmp_path):
     folder = make_run(tmp_path / "run", status="running", best_return=None, envstep=None)
     runs = RunList(str(tmp_path))
@@ -86,8 +105,16 @@ def test_run_whose_process_is_gone_was_killed(tmp_path):
     process.wait()
     make_run(tmp_path / "run", status="running", pid=process.pid)
     make_run(tmp_path / "elsewhere", status="running", pid=process.pid, host="another")
+    later = {**process_identity(), "started": "before this one"}
+    make_run(tmp_path / "reused", status="running", process=later)
+    make_run(tmp_path / "this", status="running", process=process_identity())
     runs = {run["id"]: run["status"] for run in RunList(str(tmp_path)).summaries()}
-    assert runs == {"run": "killed", "elsewhere": "running"}
+    assert runs == {
+        "run": "killed",
+        "elsewhere": "running",
+        "reused": "killed",
+        "this": "running",
+    }
 
 
 def test_damaged_runs_are_listed_with_the_cause(tmp_path):
