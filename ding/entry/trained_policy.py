@@ -5,7 +5,7 @@ import difflib
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from torch import nn
 from ding.config.read import read_config_directly
 from ding.entry.components import load_config, load_weights
 from ding.entry.run.folder import CONFIG_FILE
+from ding.envs.env_wrappers.build import WrapperEntry, given_wrappers
 from ding.policy import Policy, create_policy
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils import read_file
@@ -26,7 +27,7 @@ from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.file_helper import put_in_place, temporary_name
 from ding.utils.run_files import why_no_run
 from ding.utils.settings import at
-from ding.utils.types import Config, Tree
+from ding.utils.types import Config, Settings, Tree
 from ding.worker.collector.steps import Mode
 
 #: Observations on which an exported policy has to act as this one does.
@@ -139,10 +140,10 @@ def load(
     """
     found = find_trained(run)
     cfg = load_config(found.config, 0, None, None, command=False, collects=False)
-    if at(cfg, "env.norm_obs.use_norm"):
+    if _normalises(cfg.env):
         raise ConfigError(
-            "its environments normalise observations (env.norm_obs), which act() cannot; evaluate "
-            "with ding eval"
+            "its environments normalise observations (env.norm_obs or env.env_wrapper), which act() "
+            "cannot; evaluate with ding eval"
         )
     cfg.policy.cuda = False
     path = found.weights if checkpoint is None else os.fspath(checkpoint)
@@ -152,6 +153,17 @@ def load(
     is_array = shape is not None and not isinstance(shape, Mapping)
     first_action = at(cfg, "env.first_action") or 0
     return TrainedPolicy(policy, (*sizes_of(shape),) if is_array else None, first_action)
+
+
+def _normalises(env: Settings) -> bool:
+    """Whether environments of a config normalise observations."""
+    if at(env, "norm_obs.use_norm") or at(env, "norm_obs.offline_stats.use_offline_stats"):
+        return True
+    wrappers: Sequence[WrapperEntry] = []
+    with contextlib.suppress(ConfigError):  # what a custom class has under this key
+        wrappers = given_wrappers(env, "evaluator")
+    types = [one.get("type") if isinstance(one, Mapping) else one for one in wrappers]
+    return any(type_ in types for type_ in ("obs_norm", "static_obs_norm"))
 
 
 class _Actor(nn.Module):

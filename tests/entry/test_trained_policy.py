@@ -13,10 +13,10 @@ from ding.entry.quick_config import quick_config
 from ding.utils.errors import CheckpointError, ConfigError
 
 
-def train(env_id, policy, folder="run"):
+def train(env_id, policy, folder="run", **env):
     main, create = quick_config(env_id, policy)
     main["exp_name"] = folder
-    main["env"].update(collector_env_num=2, evaluator_env_num=1, n_evaluator_episode=1)
+    main["env"].update(collector_env_num=2, evaluator_env_num=1, n_evaluator_episode=1, **env)
     pipeline = serial_pipeline_onpolicy if policy == "ppo" else serial_pipeline
     pipeline((main, create), seed=0, max_train_iter=1)
     return ding.load(folder)
@@ -53,6 +53,17 @@ def test_continuous_actions_are_arrays():
     action = policy.act(np.zeros(3, np.float32))
     assert action.shape == (1,)
     assert action.dtype == np.float32
+
+
+KNOWN = {"use_offline_stats": True, "mean": [0.0] * 4, "std": [2.0] * 4}
+
+
+@pytest.mark.parametrize(
+    "env", [{"env_wrapper": "mujoco_default"}, {"norm_obs": {"offline_stats": KNOWN}}]
+)
+def test_what_acts_on_normalised_observations_is_not_loaded(env):
+    with pytest.raises(ConfigError, match="its environments normalise observations"):
+        train("CartPole-v1", "dqn", **env)
 
 
 class CountsFromOne(gymnasium.Env):
