@@ -13,7 +13,7 @@ from ding.entry.components import build_components, load_config
 from ding.entry.run import state as run_state
 from ding.entry.run.state import load_run_state, take_run_state, write_run_state
 from ding.utils import durations, read_file, save_file
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import CheckpointError, ConfigError, EnvError
 from ding.utils.log_writer import DistributedWriter
 from ding.utils.progress import Progress
 from tests.children import start_python
@@ -189,6 +189,17 @@ def test_first_evaluation_does_not_replace_a_better_best():
     run(limit=120, resume=True)
     assert read_file("run/ckpt/ckpt_best.pth.tar")["eval_result"] == 100.0
     assert run_json()["best_return"] == 100.0
+
+
+def test_evaluation_that_failed_is_made_by_the_resumed_run():
+    envs = walk_envs(evaluator=dict(fault="raise", at=20))
+    with pytest.raises(EnvError):
+        serial_pipeline(walk_config(), env_setting=envs, max_train_iter=90)
+    failed = run_json()["train_iter"]
+    assert 0 < failed < 60
+    run(limit=90, resume=True)
+    evaluated = [row["step"] for row in metrics() if "evaluator_iter/reward_mean" in row]
+    assert failed in evaluated
 
 
 def resume_from(checkpoint, limit):

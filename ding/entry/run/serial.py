@@ -350,8 +350,8 @@ class SerialRun:
             converged, info = parts.evaluator.eval(
                 self._keeper.save_best, train_iter, parts.collector.envstep
             )
-        except (Stopping, Interrupt):
-            parts.evaluator.put_off()
+        except BaseException:
+            parts.evaluator.put_off()  # a resumed run makes it
             raise
         finally:
             self._watch.rest()
