@@ -150,9 +150,10 @@ class SerialPipeline:
         """Change the parts when they have been built."""
 
     def prepare(self, parts: Components) -> None:
-        """Called before the first round of a run that has taken no environment step."""
-        cfg = self.cfg.policy
-        if cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
+        """Called before the first round of a run that has taken no environment step, or has its
+        policy alone, from a checkpoint."""
+        cfg, is_new = self.cfg.policy, parts.collector.envstep == 0
+        if is_new and cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
             random_collect(
                 *(cfg, parts.policy, parts.collector, parts.collector_env),
                 *(parts.commander, parts.replay_buffer),

@@ -101,6 +101,16 @@ def test_a_resumed_run_keeps_them(tmp_path, batches):
     assert batches[:7] == batches[7:]
 
 
+def test_a_run_that_continues_from_its_checkpoint_has_them_played_again(tmp_path, batches):
+    end = run(tmp_path / "run", 7)
+    hook = dict(load_ckpt_before_run=str(tmp_path / "run" / "ckpt" / "iteration_7.pth.tar"))
+    learn = dict(resume_training=True, learner=dict(hook=hook))
+    main, expert = configs(tmp_path / "run", learn=learn)
+    limit = end["envstep"] + 16
+    serial_pipeline_dqfd(main, expert, expert_model=Leaning(), max_env_step=limit)
+    assert batches[7:] == [(4, 40, 8)] * 2 + [(4, 40, 16)] * 2
+
+
 def test_what_does_not_fit_is_named(tmp_path):
     main, expert = configs(tmp_path / "run")
     with pytest.raises(ConfigError, match=r"policy\.collect\.model_path is missing"):

@@ -85,7 +85,7 @@ class SerialRun:
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
         self._keeper = SerialStateKeeper(parts, self.warn)
-        self._converged = False
+        self._converged = self._has_state = False
         self._usage = UsageMeter()
         self._signal_shown = False
         self._folder = FolderWatch(parts.cfg.exp_name)
@@ -111,7 +111,7 @@ class SerialRun:
         """Evaluate when due, collect and learn, until there is a reason to stop.
 
         Args:
-            prepare: What comes before the first round, if the run is a new one.
+            prepare: What comes before the first round, unless a state of later was loaded.
             one_round: One round of collecting and learning.
 
         Raises:
@@ -122,7 +122,7 @@ class SerialRun:
         try:
             self._watch.enter("train")
             self._start()
-            if parts.collector.envstep == 0:
+            if parts.collector.envstep == 0 or not self._has_state:
                 prepare(parts)
             while self._goes_on():
                 if parts.evaluator.should_eval(parts.learner.train_iter):
@@ -266,6 +266,7 @@ class SerialRun:
             parts.collector.envstep = parts.learner.collector_envstep
         else:
             changed = load_run_state(parts, self._keeper.journal, self.warn)
+            self._has_state = True
             other_seed = next((change for change in changed if change.startswith("seed: ")), None)
             if other_seed is not None:
                 raise ConfigError(
