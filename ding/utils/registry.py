@@ -14,7 +14,7 @@ Maker: TypeAlias = Callable[..., Any]
 Registered = TypeVar("Registered", bound=Maker)
 
 
-class _Origin(NamedTuple):
+class Origin(NamedTuple):
     """The place in the source from which a name was registered."""
 
     module: str
@@ -59,8 +59,9 @@ class Registry(dict[str, Maker]):
         self.gives_way = False
         self._lazy: dict[str, str] = {}
         self._replaced: set[str] = set()
-        self._origins: dict[str, _Origin] = {}
+        self._origins: dict[str, Origin] = {}
         self._deriver: tuple[str, str, str] | None = None
+        self._derived: set[str] = set()
 
     @overload
     def register(
@@ -122,6 +123,12 @@ class Registry(dict[str, Maker]):
         """Call the object registered as `obj_type` with the other arguments."""
         return self[obj_type](*obj_args, **obj_kwargs)
 
+    def origin(self, module_name: str) -> Origin | None:
+        """Where a name, or the one that it is derived from, was registered; ``None`` if unknown."""
+        if module_name in self._derived and self._deriver is not None:
+            module_name = module_name.removesuffix(self._deriver[0])
+        return self._origins.get(module_name)
+
     def query(self) -> list[str]:
         """Every known name, those not yet imported included."""
         return list(dict.fromkeys([*self.keys(), *self._lazy]))
@@ -152,6 +159,7 @@ class Registry(dict[str, Maker]):
             suffix, path, function = self._deriver
             source = self[str(name).removesuffix(suffix)]
             self[name] = getattr(importlib.import_module(path), function)(source)
+            self._derived.add(name)
         return super().__getitem__(name)
 
     def _add(self, name: str | None, obj: Maker, force_overwrite: bool) -> Maker:
@@ -163,6 +171,7 @@ class Registry(dict[str, Maker]):
         elif (
             name in self
             and not force_overwrite
+            and name not in self._derived
             and not (self.gives_way and name in self._lazy and name not in self._replaced)
             and not self._is_same(name, obj, origin)
         ):
@@ -175,9 +184,23 @@ class Registry(dict[str, Maker]):
             self._replaced.add(name)
         self[name] = obj
         self._origins[name] = origin
+        self._derived.discard(name)
+        if self._deriver is not None:
+            self._derive_again(name, f"{name}{self._deriver[0]}")
         return obj
 
-    def _is_same(self, name: str, obj: Maker, origin: _Origin) -> bool:
+    def _derive_again(self, name: str, derived: str) -> None:
+        """Forget what a name was derived from before, unless the user has registered it."""
+        if derived in self._lazy:
+            if name not in self._replaced or derived in self._replaced:
+                return
+            del self._lazy[derived]
+        elif derived not in self._derived:
+            return
+        self._derived.discard(derived)
+        self.pop(derived, None)
+
+    def _is_same(self, name: str, obj: Maker, origin: Origin) -> bool:
         if not super().__contains__(name):
             return False
         known = super().__getitem__(name)
@@ -213,8 +236,8 @@ class Registry(dict[str, Maker]):
         )
 
 
-def _calling_place() -> _Origin:
+def _calling_place() -> Origin:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
-    return _Origin(frame.f_globals.get("__name__", ""), frame.f_code.co_filename, frame.f_lineno)
+    return Origin(frame.f_globals.get("__name__", ""), frame.f_code.co_filename, frame.f_lineno)

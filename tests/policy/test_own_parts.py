@@ -145,6 +145,14 @@ class TestDerivedCommandModes:
         assert setting == {"eps": pytest.approx(0.95)}
         assert policy.collect_mode.forward({0: torch.zeros(3)}, **setting)[0]["action"] in (0, 1)
 
+    def test_of_a_class_that_is_defined_again(self, register):
+        """As in a notebook, whose cells are executed again after a change."""
+        text = "@register('own_one')\nclass Mine(base):\n    config = {'type': 'own_one'}\n"
+        for file in ("<cell 1>", "<cell 2>"):
+            names = {"register": POLICY_REGISTRY.register, "base": DQNPolicy, "__name__": "cells"}
+            exec(compile(text, file, "exec"), names)
+            assert issubclass(POLICY_REGISTRY.get("own_one_command"), names["Mine"])
+
     def test_the_error_names_what_was_written(self):
         with pytest.raises(UnknownTypeError, match="no policy type 'dpn' is registered"):
             POLICY_REGISTRY.get("dpn_command")

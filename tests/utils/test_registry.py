@@ -78,6 +78,26 @@ def test_unknown_name_error_has_registry_neighbours_and_fix(registry):
         registry["nothing"]
 
 
+def test_derived_names_follow_what_they_are_derived_from(registry):
+    registry.derive("_text", "builtins", "repr")
+    registry.register("x", int)
+    assert registry["x_text"] == repr(int)
+    registry.register("x", float, force_overwrite=True)
+    assert registry["x_text"] == repr(float)
+    assert registry.origin("x_text") == registry.origin("x")
+    registry.register("x_text", bool)
+    registry.register("x", str, force_overwrite=True)
+    assert registry["x_text"] is bool
+
+
+def test_a_type_in_place_of_a_built_in_one_is_derived_from(registry):
+    registry.derive("_text", "builtins", "repr")
+    registry.register_lazy("x", "ding.nowhere")
+    registry.register_lazy("x_text", "ding.nowhere")
+    registry.register("x", int, force_overwrite=True)
+    assert registry["x_text"] == repr(int)
+
+
 def test_query_and_details(registry):
     registry.register("a", int)
     registry.register("b", float)
