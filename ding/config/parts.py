@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,7 +26,7 @@ from ding.utils import (
     import_module,
 )
 from ding.utils.errors import ConfigError, UnknownTypeError
-from ding.utils.import_helper import CONFIG_MODULE
+from ding.utils.import_helper import registrant, registrant_of_env
 from ding.utils.registry import Registry
 from ding.utils.settings import at
 from ding.utils.types import Settings
@@ -326,50 +325,26 @@ def add_origins(create: EasyDict, user: EasyDict, parts: Parts) -> None:
         user: The main config.
         parts: The classes of the types.
     """
-    found = [(create[name], origin(parts.get(name))) for name in parts.components if name in create]
+    found = [
+        (section, registrant(component.registry.origin(section.get("type"))))
+        for name, component in parts.components.items()
+        if isinstance(section := create.get(name), Mapping)
+    ]
     env_id = at(user, "env.env_id")
     if at(create, "env.type") == "gymnasium" and isinstance(env_id, str):
-        found.append((create.env, _registrant(env_id)))
+        found.append((create.env, registrant_of_env(env_id, entry_point(env_id))))
     model = at(user, "policy.model")
-    if isinstance(model, Mapping) and model.get("type") in MODEL_REGISTRY:
-        found.append((user.policy.model, origin(MODEL_REGISTRY[model["type"]])))
+    if isinstance(model, Mapping):
+        found.append((user.policy.model, registrant(MODEL_REGISTRY.origin(model.get("type")))))
     for section, module in found:
         if module is not None and not section.get("import_names"):
             section.import_names = [module]
-
-
-def origin(part: object) -> str | None:
-    """What to import for a class or function: a module, or a config file.
-
-    ``None`` if nothing has to be imported, or a script is running that cannot be.
-    """
-    module = getattr(part, "__module__", None)
-    if module is None or module.split(".")[0] == "ding":
-        return None
-    if module != CONFIG_MODULE:
-        return module if module in sys.modules and module != "__main__" else None
-    # The file of a function, or of a class's first method.
-    for member in [part, *vars(part).values()] if isinstance(part, type) else [part]:
-        function = getattr(member, "__func__", member)
-        if isinstance(function, types.FunctionType) and function.__module__ == CONFIG_MODULE:
-            return os.path.abspath(function.__code__.co_filename)
-    return None
 
 
 def entry_point(env_id: object) -> str | Callable[..., object] | None:
     """What makes environments of an id that gymnasium knows: text, or the class or function."""
     spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(env_id)
     return getattr(spec, "entry_point", None)
-
-
-def _registrant(env_id: str) -> str | None:
-    """The module whose import makes an id of gymnasium known; ``None`` if that is not needed."""
-    entry = entry_point(env_id)
-    if isinstance(entry, str):
-        module = entry.partition(":")[0]
-        is_known = module.split(".")[0] == "gymnasium" or module not in sys.modules
-        return None if is_known else module
-    return None if entry is None else origin(entry)
 
 
 def search_path(create: Settings) -> list[str]:

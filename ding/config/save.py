@@ -13,9 +13,15 @@ import yaml
 from easydict import EasyDict
 
 from ding.config.adapt import without_copies
-from ding.config.parts import PARALLEL_COMPONENTS, entry_point, policy_mode, search_path
+from ding.config.parts import (
+    COMPONENTS,
+    PARALLEL_COMPONENTS,
+    entry_point,
+    policy_mode,
+    search_path,
+)
 from ding.config.system import user_part
-from ding.utils import ENGINE_REGISTRY, POLICY_REGISTRY
+from ding.utils import ENGINE_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
 from ding.utils.run_log import git_state
@@ -94,12 +100,17 @@ def save_config_formatted(
     main: Config = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
     source = Source(search_path(create))
-    for name, (registry, *_) in PARALLEL_COMPONENTS.items():
-        type_ = at(create, f"{name}.type")
-        if type_ in registry and _is_of_a_script(registry[type_]):
+    components = PARALLEL_COMPONENTS if is_parallel else COMPONENTS
+    registries = {name: component.registry for name, component in components.items()}
+    types = {name: at(create, f"{name}.type") for name in registries}
+    registries |= {"model": MODEL_REGISTRY, "engine": ENGINE_REGISTRY}
+    types |= {"model": at(main, "policy.model.type"), "engine": at(config_, "system.engine.type")}
+    for name, type_ in types.items():
+        origin = registries[name].origin(type_)
+        if origin is not None and origin.module == "__main__":
             source.lose(f"the {name} type {type_!r} is registered by a script")
     env_id = at(main, "env.env_id")
-    if _is_of_a_script(entry_point(env_id)):
+    if getattr(entry_point(env_id), "__module__", None) == "__main__":
         source.lose(f"the environment {env_id!r} is registered by a script")
     own = {key: value for key, value in plain(main).items() if key != "create_config"}
     if at(own, "policy.learn.resume_training"):
@@ -107,9 +118,6 @@ def save_config_formatted(
     parts = {"main_config": without_copies(own), "create_config": create}
     if is_parallel:
         pipeline = "parallel_pipeline"
-        engine = at(config_, "system.engine.type")
-        if engine in ENGINE_REGISTRY and _is_of_a_script(ENGINE_REGISTRY[engine]):
-            source.lose(f"the engine type {engine!r} is registered by a script")
         parts["system_config"] = user_part(config_["system"], main["exp_name"])
     else:
         policy, type_ = None, at(create, "policy.type")
@@ -283,8 +291,3 @@ def _importable(value: type | types.FunctionType | types.BuiltinFunctionType) ->
 def _named(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _is_of_a_script(part: object) -> bool:
-    """Whether no other process can import a class or function: it is of the script that runs."""
-    return getattr(part, "__module__", None) == "__main__"

@@ -4,18 +4,21 @@ import importlib
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import MissingModuleError, MissingNameError
+from ding.utils.registry import Origin
 
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
 CONFIG_MODULE = "ding_config"
 #: Config files that have been run, so that their classes are registered.
 _run_files: set[str] = set()
+#: Config files by the ids of environments that gymnasium knows since they were run.
+_files_of_env_ids: dict[str, str] = {}
 
 
 def import_module(modules: str | Iterable[str]) -> None:
@@ -70,6 +73,7 @@ def run_config_file(path: str) -> dict[str, object]:
     """Run a Python file as a config and return what it defines; it may import its neighbours."""
     path = os.path.abspath(os.path.expanduser(path))
     folder = os.path.dirname(path)
+    known = set(_env_ids())
     sys.path.insert(0, folder)
     try:
         names = runpy.run_path(path, run_name=CONFIG_MODULE)
@@ -77,7 +81,41 @@ def run_config_file(path: str) -> dict[str, object]:
         if folder in sys.path:
             sys.path.remove(folder)
     _run_files.add(path)
+    _files_of_env_ids.update(dict.fromkeys(_env_ids() - known, path))
     return names
+
+
+def _env_ids() -> Set[str]:
+    registry: Mapping[str, object] = getattr(sys.modules.get("gymnasium"), "registry", {})
+    return registry.keys()
+
+
+def registrant(origin: Origin | None) -> str | None:
+    """What to import so that a type is registered: a module, or a config file.
+
+    ``None`` if nothing has to be imported, or a script is running that cannot be.
+    """
+    if origin is None:
+        return None
+    if origin.module == CONFIG_MODULE:
+        return os.path.abspath(origin.file)
+    is_importable = origin.module in sys.modules and origin.module != "__main__"
+    return origin.module if is_importable and origin.module.split(".")[0] != "ding" else None
+
+
+def registrant_of_env(env_id: str, entry_point: str | Callable[..., object] | None) -> str | None:
+    """`registrant` of an id of gymnasium: where its entry point is defined, whose packages mostly
+    register it, or the config file that has made it known.
+    """
+    if isinstance(entry_point, str):
+        module = entry_point.partition(":")[0]
+    else:
+        module = getattr(entry_point, "__module__", None) or ""
+    while module and module not in sys.modules:
+        module = module.rpartition(".")[0]
+    if not module:
+        return _files_of_env_ids.get(env_id)
+    return None if module.split(".")[0] in ("__main__", "ding", "gymnasium") else module
 
 
 def _explained(name: str, error: ImportError) -> ImportError:

@@ -17,7 +17,7 @@ from ding.config import (
 from ding.entry.cli_runs import apply_overrides
 from ding.envs import BaseEnvManager, DingEnvWrapper
 from ding.policy import DQNPolicy, PPGOffPolicy, PPOPolicy
-from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
+from ding.utils import BUFFER_REGISTRY, ENV_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.settings import at
 from ding.worker import (
@@ -310,6 +310,74 @@ def test_own_classes_may_have_keys_of_their_own(main, create):
         compiled(main, create)
     main["policy"]["learn"]["batch_size"] = 32  # next to it, it is a separate key
     assert compiled(main, create).policy.learn.batchsize == 64
+
+
+OWN_TYPES = """
+from ding.model import DQN
+from ding.policy import DQNPolicy
+from ding.utils import BUFFER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
+from ding.worker import AdvancedReplayBuffer
+
+
+@POLICY_REGISTRY.register("of_file")
+class Own(DQNPolicy):
+    config = dict(type="of_file")
+
+
+BUFFER_REGISTRY.register("of_file", AdvancedReplayBuffer)
+MODEL_REGISTRY.register("of_file")(type("Own", (DQN,), {}))
+main_config, create_config = {}, {}
+"""
+
+
+def test_types_of_a_config_file_are_found_in_it(main, create, tmp_path):
+    file = tmp_path / "my config.py"
+    file.write_text(OWN_TYPES)
+    create.update(policy=dict(type="of_file_command"), replay_buffer=dict(type="of_file"))
+    main["policy"]["model"]["type"] = "of_file"
+    read_config(str(file))
+    try:
+        cfg = compiled(main, create)
+    finally:
+        for registry in (POLICY_REGISTRY, BUFFER_REGISTRY, MODEL_REGISTRY):
+            for name in ("of_file", "of_file_command"):
+                registry.pop(name, None)
+    sections = cfg.create_config.policy, cfg.create_config.replay_buffer, cfg.policy.model
+    assert [section.import_names for section in sections] == [[str(file)]] * 3
+    assert "import_names" not in cfg.create_config.collector
+
+
+WALL = """
+import gymnasium
+import numpy as np
+
+
+class Wall(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+"""
+REGISTER = "import gymnasium\n\ngymnasium.register('{}', '{}:Wall')\n"
+CONFIG = "main_config, create_config = {}, {}\n"
+
+
+def test_ids_of_environments_are_found_where_they_are_registered(
+    main, create, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "wall_package"
+    package.mkdir()
+    (package / "envs.py").write_text(WALL)
+    (tmp_path / "wall_module.py").write_text(WALL)
+    (package / "__init__.py").write_text(REGISTER.format("Wall-v0", "wall_package.envs"))
+    own = tmp_path / "own.py"
+    own.write_text(REGISTER.format("Wall-v1", "wall_module") + CONFIG)
+    importing = tmp_path / "importing.py"
+    importing.write_text("import wall_package\n" + CONFIG)
+    for file, env_id, found in [(importing, "Wall-v0", "wall_package"), (own, "Wall-v1", str(own))]:
+        read_config(str(file))
+        main["env"]["env_id"] = env_id
+        cfg = compiled(main, create)
+        assert cfg.create_config.env.import_names == [found]
 
 
 def test_model_of_another_type(main, create):
