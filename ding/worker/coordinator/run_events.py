@@ -247,7 +247,8 @@ class RunEvents(Run):
         if self.verdict is None:
             self._show_failure(failure)
             group = "evaluation" if state.is_eval else state.kind
-            reason = self.retries.failed(group, failure, self.facts.clock())
+            now, created = self.facts.clock(), state.created
+            reason = self.retries.failed(group, failure, now, created)
             if reason is not None:
                 self.stop(self.facts.with_root(reason), "failed")
         self.give_back(state.kind, state.task, failure.cause)

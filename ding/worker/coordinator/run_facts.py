@@ -273,11 +273,12 @@ class RunFacts:
 
 class RetryLimit:
     """Counts failures for each group of tasks; ``max_retry`` in a row without progress are tried
-    again."""
+    again. Workers that are lost together, as those of one host, are one failure."""
 
     def __init__(self, max_retry: int) -> None:
         self._max = max_retry
         self._in_a_row: Counter[str] = Counter()
+        self._lost_at: dict[str, float] = {}  # when a loss was counted last
         # For each group, the times and causes of failures that workers reported.
         self._reported: defaultdict[str, deque[tuple[float, str]]]
         self._reported = defaultdict(lambda: deque(maxlen=SAME_CAUSE_LIMIT))
@@ -293,8 +294,15 @@ class RetryLimit:
         if step > self._step_mark:
             self.progress("learner")
 
-    def failed(self, group: str, failure: TaskFailure, now: float) -> str | None:
-        """Note a failure; returns why the run shall end, if it shall."""
+    def failed(
+        self, group: str, failure: TaskFailure, now: float, created: float = math.inf
+    ) -> str | None:
+        """Note a failure of a task that was ``created`` then; returns why the run shall end, if it
+        shall."""
+        if failure.lost:
+            if created < self._lost_at.get(group, -math.inf):
+                return None
+            self._lost_at[group] = now
         self._in_a_row[group] += 1
         count, reported = self._in_a_row[group], self._reported[group]
         if group == "learner":

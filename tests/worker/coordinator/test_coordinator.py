@@ -293,6 +293,21 @@ def test_nonsense_from_a_learner_fails_its_task_and_keeps_the_buffer(step, answe
         assert len({info["state_path"] for info in learner.infos}) == 1
 
 
+def test_workers_that_are_lost_together_do_not_end_the_run():
+    collectors = {f"c{n}": FakeCollector() for n in range(6)}
+    for collector in collectors.values():
+        collector.on["data"] = lambda task, one=collector: {**one.ids(), "cur_step": 0}
+    with Run(collectors, commander={"collectors": 6}) as run:
+        eventually(lambda: run.status()["tasks"]["running"] == 6)
+        ends = [threading.Thread(target=collector.die) for collector in collectors.values()]
+        for end in ends:
+            end.start()
+        eventually(lambda: run.status()["tasks"]["failed"] == 6)
+        for end in ends:
+            end.join()
+        assert run.coordinator.verdict is None
+
+
 def test_worker_that_refuses_tasks():
     class Refusing(FakeCollector):
         def _before_task(self, task):

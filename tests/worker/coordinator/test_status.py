@@ -184,6 +184,12 @@ def test_failures_in_a_row_end_the_run():
     assert "3 times in a row" in limit.failed("collector", failure("disk full"), 0.0)
 
 
+def test_workers_that_are_lost_together_are_one_failure():
+    limit, lost = RetryLimit(1), TaskFailure("w", "no heartbeat", "t", lost=True)
+    assert [limit.failed("collector", lost, 10.0 + n, created=5.0) for n in range(8)] == [None] * 8
+    assert "2 times in a row" in limit.failed("collector", lost, 20.0, created=12.0)
+
+
 def test_training_the_same_steps_again_is_no_progress():
     limit = RetryLimit(1)
     limit.trained(10)
