@@ -17,6 +17,9 @@ from ding.utils.types import Config, Settings
 _SPACES = (None, "discrete", "continuous", "hybrid")
 #: Replay buffers without priorities.
 UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
+#: Collectors of a parallel run, and collectors' tasks at the same time.
+COLLECTOR_NUM = "policy.collect.collector.collector_num"
+TASK_SPACE = "policy.other.commander.collector_task_space"
 # Twins that are written even where the config had no value.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
@@ -84,6 +87,12 @@ def adapt(cfg: EasyDict, notes: Notes) -> None:
         )
     _adapt_replay(cfg.get("policy", {}), notes)
     _adapt_collection(cfg, notes)
+    collectors, tasks = at(cfg, COLLECTOR_NUM), at(cfg, TASK_SPACE)
+    if _are_sizes(collectors, tasks) and collectors > tasks:
+        notes.adapt(
+            f"{TASK_SPACE}={tasks} is less than {COLLECTOR_NUM}={collectors}: "
+            f"{collectors - tasks} collectors wait until others are lost"
+        )
 
 
 def _adapt_replay(policy: EasyDict, notes: Notes) -> None:

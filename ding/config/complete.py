@@ -13,8 +13,15 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.adapt import adapt, find_contradictions, settle_copies, take_old_names
-from ding.config.check import KeyChecker, Notes, Problems, require
+from ding.config.adapt import (
+    COLLECTOR_NUM,
+    TASK_SPACE,
+    adapt,
+    find_contradictions,
+    settle_copies,
+    take_old_names,
+)
+from ding.config.check import KeyChecker, Notes, Problems, is_int, require
 from ding.config.defaults import (
     defaults_of,
     known_keys,
@@ -187,6 +194,9 @@ def fill_defaults(draft: Draft, request: Request) -> Draft:
         env.stop_value = float("inf")
     if env.get("n_evaluator_episode") is None and env.get("evaluator_env_num") is not None:
         env.n_evaluator_episode = env.evaluator_env_num
+    collectors, tasks = at(cfg, COLLECTOR_NUM), at(cfg, TASK_SPACE)
+    if is_int(collectors) and is_int(tasks) and at(written, TASK_SPACE) is None:
+        put(cfg, TASK_SPACE, max(collectors, tasks))
     return replace(draft, cfg=cfg)
 
 

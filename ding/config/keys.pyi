@@ -949,7 +949,8 @@ class CommanderConfig(TypedDict, total=False):
     import_names: Sequence[str]
     """Modules to import, which register the type."""
     collector_task_space: int
-    """Collection tasks at the same time. 0 or more. Unit: tasks."""
+    """Collection tasks at the same time; one for each collector if it is not given. 0 or more.
+    Unit: tasks."""
     learner_task_space: int
     """Learner tasks at the same time. At least 1. Unit: tasks."""
     eval_interval: float
@@ -957,7 +958,8 @@ class CommanderConfig(TypedDict, total=False):
     eval_share: float
     """Largest share of the collectors' time that evaluations take. Between 0 and 1."""
     greedy_share: float
-    """Share of the evaluation tasks that act greedily. Between 0 and 1."""
+    """Share of the env steps that are collected with as little exploration as at the end. Between
+    0 and 1."""
     max_env_step: float
     """Environment steps after which a parallel run ends. Greater than 0. Unit: steps."""
     league: Mapping[str, Any]

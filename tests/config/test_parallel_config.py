@@ -215,6 +215,18 @@ def test_a_slip_at_a_wrong_place_is_reported_with_the_right_one(configs):
     assert "policy.eval.evaluator.eval_freq" in notes.unknown["policy.learn.eval_frq"]
 
 
+def test_each_collector_has_work_unless_the_config_says_otherwise(configs):
+    main, _, _ = configs
+    main.policy.collect.collector.collector_num = 5
+    main.policy.other.pop("commander")
+    assert complete_parallel(*configs).main.policy.other.commander.collector_task_space == 5
+    main.policy.other.commander = dict(collector_task_space=2)
+    notes = Notes()
+    cfg = complete_parallel(*configs, notes=notes)
+    assert cfg.main.policy.other.commander.collector_task_space == 2
+    assert "3 collectors wait until others are lost" in notes.text
+
+
 def test_no_space_for_collectors_and_a_list_of_goals(configs):
     main, _, _ = configs
     main.policy.other.commander = dict(collector_task_space=0)
