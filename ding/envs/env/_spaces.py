@@ -51,10 +51,11 @@ def observation_adapter(space: Space, env_name: str) -> tuple[Space, Callable[[O
             given = array = np.empty((0, 0))
         if array.shape != shape and (array.size != 1 or shape != (1,)):
             raise EnvError(obs_fault(obs, space, env_name))
-        if dtype.kind in "iu" and given.dtype.kind == "f" and not (array == given).all():
+        if dtype.kind in "iu" and not (array == given).all():
             raise EnvError(
-                f"the observation of env {env_name!r} has fractions, {brief(given)}, but the "
-                f"observation space is {space}: declare Box(low, high, {shape}, np.float32)"
+                f"the observation of env {env_name!r}, {brief(given)}, has numbers that are no "
+                f"{dtype}, but the observation space is {space}: declare Box(low, high, {shape}, "
+                "np.float32)"
             )
         return array.reshape(shape)
 

@@ -192,8 +192,8 @@ class DingEnvWrapper(Configurable, BaseEnv):
 
         Env managers take it in place of `step`, unless a subclass overrides that alone. They
         add up the rewards, as the environment gave them, and ask for `final_info`. With a
-        Discrete action space and a Box of observations it is the inner environment's own ``step``:
-        callers check actions, which are ints, and cast observations to the space's dtype.
+        Discrete action space and a Box of float32 observations it is the inner environment's own
+        ``step``: callers check actions, which are ints, and cast observations to float32.
         """
         self.build()
         return self._step_env if self._is_plain else self._fitted_step
@@ -385,6 +385,8 @@ class DingEnvWrapper(Configurable, BaseEnv):
             and actions.start == 0
             and isinstance(observations, spaces.Box)
             and observations.shape == self._observation_space.shape
+            # What is no uint8 has to become so here: env managers would take what comes.
+            and self._observation_space.dtype == _FLOAT32
         )
         self._has_one_stream = type(env.unwrapped).__module__.startswith("gymnasium.envs.")
         self._go_on(env)

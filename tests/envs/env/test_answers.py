@@ -187,10 +187,11 @@ def test_observations_beside_their_space(obs, words):
         DingEnvWrapper(PlainEnv(first=(obs, {}))).reset()
 
 
-def test_fractions_in_an_image():
-    env = PlainEnv(first=(np.full((2, 2), 0.5), {}))
+@pytest.mark.parametrize("number", [0.5, 256, -1])
+def test_numbers_in_an_image_that_are_no_bytes(number):
+    env = PlainEnv(first=(np.full((2, 2), number), {}))
     env.observation_space = spaces.Box(0, 255, (2, 2), np.uint8)
-    with pytest.raises(EnvError, match=r"has fractions, .*declare Box\(low, high, \(2, 2\)"):
+    with pytest.raises(EnvError, match=r"are no uint8, .*declare Box\(low, high, \(2, 2\)"):
         DingEnvWrapper(env).reset()
 
 

@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from easydict import EasyDict
+from gymnasium import spaces
 
 from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
     BaseEnvManagerV2,
     BaseEnvTimestep,
+    DingEnvWrapper,
     SyncSubprocessEnvManager,
     create_env_manager,
     get_env_manager_cls,
@@ -28,6 +30,7 @@ from tests.envs.env_manager import env_fakes
 from tests.envs.env_manager.env_fakes import (
     BoxActionEnv,
     CountEnv,
+    ShortEnv,
     TupleObsEnv,
     TwoPlayerEnv,
     env_fns,
@@ -160,6 +163,23 @@ def test_a_shape_that_changes_in_dicts(launch):
     manager.step(zeros(manager))
     assert manager.step(zeros(manager))[1].obs.shape == (5,)
     assert not manager.supports_columns
+
+
+@BOTH
+def test_pictures_of_wider_numbers_become_bytes(launch, cls):
+    class Pictures(ShortEnv):
+        observation_space = spaces.Box(0, 255, (2, 2), np.uint8)
+
+        def reset(self, **kwargs):
+            return np.full((2, 2), 200), super().reset(**kwargs)[1]
+
+        def step(self, action):
+            return np.full((2, 2), 201), *super().step(action)[1:]
+
+    manager = launch([lambda: DingEnvWrapper(Pictures())] * 2, cls)
+    step = manager.step_columns(np.zeros(2, int), np.arange(2))
+    assert [step.obs.dtype, step.obs[0, 0, 0]] == [np.uint8, 201]
+    assert manager.ready_columns()[1].dtype == np.uint8
 
 
 @BOTH
