@@ -273,6 +273,7 @@ class Ring:
             for slot, item in zip(slots.tolist(), state["objects"][first:]):
                 self._objects[slot] = unpacked(item)
         else:
+            self._objects = None
             self._load_rows(state, slots)
         return slots
 

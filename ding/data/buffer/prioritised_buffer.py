@@ -157,7 +157,7 @@ def as_iters(collect_iter: Tree) -> np.ndarray:
     if isinstance(collect_iter, list):
         collect_iter = [oldest_iter(value) for value in collect_iter]
     iters = np.asarray(collect_iter, dtype=np.int64)
-    return iters.reshape(len(iters), -1).min(axis=1) if iters.ndim > 1 else iters
+    return iters.min(axis=tuple(range(1, iters.ndim)))
 
 
 def oldest_iter(collect_iter: Tree) -> int:

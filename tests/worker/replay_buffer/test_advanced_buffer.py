@@ -459,3 +459,12 @@ def test_use_counts_an_item_that_is_drawn_twice(make, prioritised):
     buffer.sample(40, 0)
     after = next(iter(buffer.sample(1, 0, sample_range=slice(0, 1))))["use"]
     assert used < after - 1 <= used + 40
+
+
+def test_no_samples_of_several_steps(make):
+    buffer = make()
+    steps = Columns({"obs": np.zeros((2, 3, 4)), "collect_iter": np.arange(6).reshape(2, 3)})
+    buffer.push(steps[:0], 0)
+    assert buffer.count() == 0
+    buffer.push(steps, 0)
+    assert sorted(buffer.sample(2, 5).columns["staleness"].tolist()) == [2, 5]

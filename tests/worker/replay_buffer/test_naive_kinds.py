@@ -119,6 +119,14 @@ def test_episodes(make, columnar, tmp_path):
     assert [r["t"].item() for r in again.sample(1, 0)[0]][:2] == [0, 1]
 
 
+def test_rows_of_another_kind_of_buffer_as_items(make, tmp_path):
+    rows, items = make(NaiveReplayBuffer, 3), make(EpisodeReplayBuffer, 3)
+    rows.push(columns(0, 3), 0)
+    rows.save_data(str(tmp_path / "data"))
+    items.load_data(str(tmp_path / "data"))
+    assert sorted(item["t"].item() for item in items.sample(3, 0)) == [0, 1, 2]
+
+
 def test_elastic_window_follows_the_environment_step(make):
     buffer = make(ElasticReplayBuffer, 10, set_buffer_size=lambda envstep: 2 + envstep // 10)
     buffer.push(columns(0, 14), 0)
