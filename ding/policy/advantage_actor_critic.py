@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map, tree_take
-from ding.policy._types import Arrays, Lengths, Log, Losses, Obs, Output, Rollout
+from ding.policy._types import Arrays, Lengths, Log, Losses, Obs, Output, Rollout, Samples
+from ding.policy.common_utils import as_batch, flatten_numbers
 from ding.policy.joint import joint_moments
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
@@ -58,6 +59,13 @@ class AdvantageActorCritic(PolicyGradient):
     _network, _team_network = "vac", "mavac"
 
     _logged: tuple[str, ...] = ("value_loss", "value_mean", "value_max")
+
+    def _batch(self, data: Samples) -> Rollout:
+        batch = super()._batch(data)
+        if self._recompute_adv and self._cfg.learn.ignore_done and "traj_flag" not in batch:
+            # They end all the same, and no advantage crosses that.
+            batch["traj_flag"] = flatten_numbers(as_batch(data, ("done",)))["done"]
+        return batch
 
     def _init_returns(self) -> None:
         """What both learn and collect mode need to make advantages."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from ding.data import Columns
+from ding.data import Columns, tree_map
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError
 from tests.policy.attributes import model_of, value_norm_of
@@ -127,6 +127,17 @@ def test_data_without_trajectory_flags_ends_where_episodes_do(make_ppo):
     data = collect(policy, [7, 5]).columns
     del data["traj_flag"]
     assert policy.learn_mode.forward(Columns(data))
+
+
+@pytest.mark.parametrize("form", [Columns, lambda columns: list(Columns(columns)), dict])
+def test_episodes_that_ignore_their_ends_stay_apart(make_ppo, ppo_batches, form):
+    policy = make_ppo(learn={"adv_norm": False, "ignore_done": True})
+    data = collect(policy, [7, 5]).columns
+    adv = torch.as_tensor(data["adv"]).flatten()
+    for name in ("traj_flag", "step_id"):
+        del data[name]
+    policy.learn_mode.forward(form(tree_map(torch.as_tensor, data)))
+    torch.testing.assert_close(ppo_batches["policy"][0].adv, adv)
 
 
 def slow_gae(policy, rows, pieces):
