@@ -153,6 +153,12 @@ class SACPolicy(_SoftActorCritic):
                     start_within(layer, cfg.learn.init_w)
         return built
 
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        if self._cfg.collect.collector_logit:
+            # The logit is of the Gaussian, and does not say what tanh made of its density.
+            self._transition_outputs = ("logit", "log_prob")
+
     def _usual_entropy(self) -> float:
         return -float(np.prod(self._cfg.model.action_shape))
 
@@ -172,8 +178,11 @@ class SACPolicy(_SoftActorCritic):
 
     def _forward_collect_batch(self, obs: Obs, **kwargs: Any) -> Output:
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
-        action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
-        return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
+        output: Output = {"logit": {"mu": mu, "sigma": sigma}}
+        if "log_prob" not in self._transition_outputs:
+            return {**output, "action": torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))}
+        action, log_prob = squashed((mu, sigma))
+        return {**output, "action": action, "log_prob": log_prob}
 
     def _forward_eval_batch(self, obs: Obs) -> Output:
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]

@@ -145,6 +145,8 @@ class GuidedCostRewardModel(_ComparedSteps):
                 "policy.collect.collector_logit=True"
             )
         steps = self._steps(transitions)
+        if "log_prob" in transitions:
+            return {**steps, "prob": np.exp(self._columns(transitions, "log_prob")["log_prob"])}
         return {**steps, "prob": _probability(transitions["logit"], steps["action"])}
 
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:

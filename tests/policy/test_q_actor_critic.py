@@ -199,6 +199,16 @@ def test_discrete_sac_by_hand():
     assert network.q.grad.abs().sum() > 0
 
 
+def test_sac_knows_the_density_of_what_it_collects():
+    policy = build(SACPolicy, collect=dict(collector_logit=True))
+    assert policy.collect_mode.batched.transition_outputs == ("logit", "log_prob")
+    out = collects(policy, torch.zeros(50, 3))
+    drawn = torch.distributions.Normal(out["logit"]["mu"], out["logit"]["sigma"])
+    tanh = torch.distributions.TransformedDistribution(drawn, torch.distributions.TanhTransform())
+    expected = tanh.log_prob(out["action"]).sum(-1)
+    torch.testing.assert_close(out["log_prob"], expected, rtol=1e-3, atol=1e-3)
+
+
 def test_discrete_sac_draws_from_its_policy():
     policy = build(DiscreteSACPolicy, Table([0.0, math.log(3)], [[1.0, 2.0]] * 2))
     action = collects(policy, torch.zeros(20_000, 1))["action"]

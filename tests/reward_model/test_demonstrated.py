@@ -83,6 +83,10 @@ def test_guided_cost_knows_the_probability_of_own_actions():
     mine = model("guided_cost")
     mine.observe(vectors, [1])
     assert mine.networks["recent"].columns["prob"].tolist() == pytest.approx([density])
+    # What the policy says itself counts: a density may be of more than a Gaussian.
+    vectors["log_prob"] = np.log(np.array([0.7], np.float32))
+    mine.observe(vectors, [1])
+    assert mine.networks["recent"].columns["prob"].tolist() == pytest.approx([density, 0.7])
     with pytest.raises(ConfigError, match="no 'logit'"):
         mine.observe(transitions(np.zeros((1, 2))), [1])
 
