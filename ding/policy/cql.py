@@ -209,7 +209,10 @@ class EDACPolicy(SACPolicy):
     def _similarity(self, batch: Steps, number: int) -> Tensor:
         """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
         mean over samples."""
-        obs, action = (batch[name].expand(number, -1, -1) for name in ("obs", "action"))
+        obs, action = (
+            tree_map(lambda leaf: leaf.expand(number, *leaf.shape), batch[name])
+            for name in ("obs", "action")
+        )
         action = action.contiguous().requires_grad_(True)
         q_values = self._judge(self._model, obs, action)
         (gradient,) = torch.autograd.grad(q_values.sum(), action, create_graph=True)

@@ -6,6 +6,7 @@ import torch
 from easydict import EasyDict
 from torch import Tensor, nn
 
+from ding.data import tree_map
 from ding.policy._types import CriticLoss, Log, LoggedLoss, Network, Obs, Output, Steps
 from ding.policy.checks import floats
 from ding.policy.networks import (
@@ -198,7 +199,8 @@ class BCQPolicy(QActorCritic):
         return {"vae_loss": vae_loss, **parts, **super()._learn(batch)}
 
     def _next_value(self, batch: Steps) -> torch.Tensor:
-        obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
+        many = self._proposals
+        obs = tree_map(lambda leaf: leaf.repeat_interleave(many, 0), batch["next_obs"])
         action = self._proposed(self._target_model, obs)
         values = torch.stack(self._judge(self._target_model, obs, action))
         value = self._lmbda * values.amin(0) + (1 - self._lmbda) * values.amax(0)
@@ -208,7 +210,7 @@ class BCQPolicy(QActorCritic):
         action = self._proposed(self._model, batch["obs"])
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
-    def _proposed(self, actor: Network, obs: torch.Tensor) -> torch.Tensor:
+    def _proposed(self, actor: Network, obs: Obs) -> torch.Tensor:
         """Actions such as the data have, as ``actor`` changes them."""
         with torch.no_grad():
             action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from ding.data import Columns
 from ding.policy.cql import CQLPolicy, EDACPolicy
 from ding.policy.ddpg import TD3BCPolicy
 from ding.policy.offline_actor_critic import BCQPolicy, IQLPolicy
@@ -234,3 +235,26 @@ def test_bcq_stays_near_the_data(learned):
         policy.learn_mode.forward(data)
     action = evaluates(policy, torch.randn(20, 1))["action"]
     learned.near(action.flatten().tolist(), [0.6], 0.15)
+
+
+@pytest.mark.parametrize("cls", [BCQPolicy, EDACPolicy])
+def test_own_networks_may_take_dicts(cls):
+    class OfDict(nn.Module):
+        """The network of this package on the sum of two parts."""
+
+        def __init__(self):
+            super().__init__()
+            self.inner = model_of(build(cls))
+            self.actor, self.critic = self.inner.actor, self.inner.critic
+            if cls is BCQPolicy:
+                self.vae = self.inner.vae
+
+        def forward(self, inputs, mode):
+            if "obs" in inputs:
+                return self.inner({**inputs, "obs": sum(inputs["obs"].values())}, mode)
+            return self.inner(sum(inputs.values()), mode)
+
+    columns = random_steps(8, 2).columns
+    parts = {name: dict.fromkeys("ab", columns[name] / 2) for name in ("obs", "next_obs")}
+    log = build(cls, OfDict()).learn_mode.forward(Columns({**columns, **parts}))
+    assert math.isfinite(log["total_loss"])
