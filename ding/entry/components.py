@@ -38,9 +38,6 @@ from ding.worker import (
 )
 from ding.worker.collector.steps import Envs, Mode, Result
 
-#: Pipelines that learn from a data set.
-OFFLINE_MODES = ("serial_offline", "serial_bc", "serial_dt", "serial_bco")
-
 #: Options of each parameter group, by the optimiser's name in the policy.
 Options = dict[str, list[State]]
 InputConfig: TypeAlias = str | os.PathLike[str] | Sequence[Settings]
@@ -138,10 +135,17 @@ def build_components(
     env_setting: EnvSetting | None = None,
     model: torch.nn.Module | None = None,
     dynamic_seed: bool | None = True,
-    mode: str | None = None,
+    mode: str = "serial",
+    replays: bool | None = None,
 ) -> Components:
-    """Build all parts of a serial run; nothing is left open if one of them fails."""
-    mode = mode or ("serial_onpolicy" if cfg.policy.on_policy else "serial")
+    """Build all parts of a serial run; nothing is left open if one of them fails.
+
+    Args:
+        mode: See `Components`.
+        replays: Whether it learns from a replay buffer; by default as the policy wants.
+    """
+    if replays is None:
+        replays = not cfg.policy.on_policy
     brought = {"env_setting": env_setting, "model": model}
     collector_env = make_env_manager(cfg, env_setting, evaluate=False)
     evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
@@ -173,9 +177,7 @@ def build_components(
         )
         _close_later(opened, evaluator)
         buffer = None
-        # Off-policy; from a data set only by priorities.
-        is_offline = mode in OFFLINE_MODES
-        if cfg.policy.get("priority") if is_offline else not mode.endswith("_onpolicy"):
+        if replays:
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
             _close_later(opened, buffer)
         commander = BaseSerialCommander(

@@ -143,6 +143,11 @@ class SerialPipeline:
         self.input_cfg, self.env_setting, self._model = input_cfg, env_setting, model
         self.settle()
 
+    @property
+    def replays(self) -> bool | None:
+        """Whether it learns from a replay buffer; None if that is as the policy wants."""
+        return None if self.on_policy is None else not self.on_policy
+
     def settle(self) -> None:
         """Check and complete what only this pipeline reads of the compiled config."""
 
@@ -163,10 +168,9 @@ class SerialPipeline:
         """Collect and learn: without a replay buffer from what was just collected, once."""
         cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
         data = players_data(run.collect(parts.commander.step()))
-        if cfg.on_policy if self.on_policy is None else self.on_policy:
+        if buffer is None:
             run.learn(data)
             return
-        assert buffer is not None
         buffer.push(data, cur_collector_envstep=parts.collector.envstep)
         batch_size = learner.policy.get_attribute("batch_size")
         if isinstance(batch_size, int) and buffer.count() < batch_size:
@@ -223,7 +227,8 @@ class SerialPipeline:
             try:
                 watch.stepping(launches=True)
                 built = build_components(
-                    cfg, log.writer, self.env_setting, self._model, dynamic_seed, self.mode
+                    *(cfg, log.writer, self.env_setting, self._model, dynamic_seed),
+                    *(self.mode, self.replays),
                 )
                 with contextlib.closing(built) as parts:
                     watch.rest()

@@ -56,7 +56,7 @@ def serial_pipeline_bco(
 class ObservationPipeline(ExpertPipeline):
     """Clones an expert from its observations."""
 
-    mode, columns = "serial_bco", ("obs", "next_obs")
+    mode, columns, replays = "serial_bco", ("obs", "next_obs"), False
     _demonstrations: Columns
 
     def settle(self) -> None:

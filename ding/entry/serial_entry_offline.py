@@ -140,6 +140,10 @@ class OfflinePipeline(SerialPipeline):
     mode = "serial_offline"
     collects = False
 
+    @property
+    def replays(self) -> bool:
+        return bool(self.cfg.policy.get("priority"))
+
     def train(
         self,
         max_train_iter: int | None,
