@@ -6,6 +6,7 @@ changes nothing that it is given. What each one changed is recorded (`Notes.chan
 """
 
 import copy
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -45,6 +46,7 @@ from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
 from ding.utils.settings import EnvSetting, at, leaves, put
+from ding.utils.types import Settings
 
 #: Whether unknown keys are errors: all, or those at or under these paths.
 Strict = bool | Collection[str]
@@ -181,7 +183,7 @@ def fill_defaults(draft: Draft, request: Request) -> Draft:
     """Add what the user left out."""
     written = draft.written
     cfg = EasyDict(deep_merge_dicts(draft.defaults, unshared(written)))
-    cfg.exp_name = cfg.get("exp_name") or DEFAULT_EXP_NAME
+    cfg.exp_name = run_folder(cfg)
     cfg.seed = request.seed
     cfg.create_config = unshared(draft.create)
     # A user who counts in episodes does not want the policy's default number of samples.
@@ -265,6 +267,12 @@ STEPS: tuple[Callable[[Draft, Request], Draft], ...] = (
 
 
 # ---------------------------------------------------------------------- what the steps use
+
+
+def run_folder(main: Settings) -> str:
+    """The folder that a config names for its run: no other one than the same name with a slash."""
+    name = os.path.expanduser(str(main.get("exp_name") or DEFAULT_EXP_NAME))
+    return name.rstrip(os.sep) or os.sep
 
 
 def copied(cfg: object, name: str) -> EasyDict:

@@ -17,7 +17,7 @@ from ding.config import read_config_directly
 from ding.config.adapt import twins_of
 from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel, move_folders
-from ding.config.complete import DEFAULT_EXP_NAME, Strict
+from ding.config.complete import Strict, run_folder
 from ding.config.parts import default_config, find_parts, policy_mode
 from ding.config.read import main_and_create, parse_yaml
 from ding.config.save import plain, save_config_formatted
@@ -122,7 +122,7 @@ def run(options: Settings) -> int:
     if len(seeds) == 1:
         train(seeds[0])
         return 0
-    base = main.get("exp_name") or DEFAULT_EXP_NAME
+    base = run_folder(main)
     if options["jobs"] > 1:
         return train_side_by_side(base, seeds, options["jobs"], options["args"])
     return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
@@ -178,6 +178,7 @@ def read_configs(path: str, with_system: bool | None = False) -> _Configs:
 def rename(configs: _Configs, exp_name: str) -> None:
     """Give the run another folder; what the system config keeps in it moves along."""
     main, _, *systems = configs
+    exp_name = run_folder({"exp_name": exp_name})
     for system in systems:
         move_folders(system, main.get("exp_name") or "", exp_name)
     main["exp_name"] = exp_name

@@ -475,6 +475,15 @@ def test_folder_is_renewed(main, create, tmp_path):
     assert fourth.exp_name == "run"
 
 
+@pytest.mark.parametrize(
+    ("named", "folder"), [("exp/run/", "exp/run"), ("~/runs/run", "/home/me/runs/run"), ("/", "/")]
+)
+def test_folder_is_what_its_name_means(main, create, monkeypatch, named, folder):
+    monkeypatch.setenv("HOME", "/home/me")
+    main["exp_name"] = named
+    assert compiled(main, create).exp_name == folder
+
+
 def test_nothing_is_written_or_renamed_unless_asked(main, create, tmp_path):
     compiled(main, create)
     assert not list(tmp_path.iterdir())
