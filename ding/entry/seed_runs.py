@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
@@ -58,8 +59,10 @@ def train_in_turn(
                 train(seed, folders[seed])
             except ConfigError:
                 raise
-            except DingError as error:
+            except Exception as error:  # a user's classes may raise anything
                 failed += 1
+                if not isinstance(error, DingError):
+                    traceback.print_exc()
                 click.echo(f"seed {seed} failed: {error}", err=True)
     return 1 if failed else 0
 

@@ -140,6 +140,22 @@ def _start(config, *options):
 
 
 @pytest.mark.slow
+def test_an_error_of_a_custom_class_does_not_stop_the_next_seeds(tmp_path, capsys):
+    trained = []
+
+    def train(seed, folder):
+        trained.append(folder)
+        if seed == 0:
+            raise RuntimeError("of a policy")
+
+    base = str(tmp_path / "run")
+    assert train_in_turn(base, [0, 1], False, train) == 1
+    assert trained == [f"{base}_seed0", f"{base}_seed1"]
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert "seed 0 failed: of a policy" in err
+
+
 def test_side_by_side(config):
     with _start(config, "--train-iter", "1", "--set", "policy.learn.batch_size=4") as process:
         output, _ = process.communicate(timeout=150)
