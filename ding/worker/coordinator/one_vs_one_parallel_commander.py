@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from typing import Any
 
 from easydict import EasyDict
@@ -40,6 +41,7 @@ class OneVsOneCommander(PolicyCommander):
 
     def __init__(self, cfg: Settings) -> None:
         super().__init__(cfg)
+        self._eval_turn = 0
         self._league = self._make_league()
         players = self._league.active_players
         if self._learners.space < len(players):
@@ -89,10 +91,12 @@ class OneVsOneCommander(PolicyCommander):
 
     def state_dict(self) -> State:
         # Those whose learner has not begun are in training, too.
-        return {**super().state_dict(), "league": self._league.state_dict()}
+        own = {"league": self._league.state_dict(), "eval_turn": self._eval_turn}
+        return {**super().state_dict(), **own}
 
     def load_state_dict(self, state_dict: State) -> None:
         self._league.load_state_dict(state_dict["league"])
+        self._eval_turn = state_dict.get("eval_turn", 0)
         super().load_state_dict(state_dict)
         begun = {trainee.player_id for trainee in self._current}
         self._waiting += [
@@ -111,15 +115,28 @@ class OneVsOneCommander(PolicyCommander):
 
     def _make_job(self, is_eval: bool) -> OpenTask:
         unfinished = [t for t in self._current if t.learner_step < self._train_iterations]
-        trainees = unfinished or self._current
-        trainee = trainees[self._turn % len(trainees)]
-        self._turn += 1
+        trainee = self._whose_turn(unfinished or self._current, is_eval)
         league_job = self._league.get_job_info(trainee.player_id, eval_flag=is_eval)
         settings = _game(league_job)
         if is_eval:
             env = {**task_env(self._cfg, True), "eval_opponent": league_job["eval_opponent"]}
             settings = {**settings, "env": env}
         return OpenTask(trainee, is_eval, settings, league_job)
+
+    def _whose_turn(self, trainees: list[Trainee], is_eval: bool) -> Trainee:
+        """The next player in turn of those with the fewest collectors. Evaluations take separate
+        turns: between long tasks, they would always fall on the same player."""
+        if is_eval:
+            self._eval_turn += 1
+            return trainees[(self._eval_turn - 1) % len(trainees)]
+        first = self._turn % len(trainees)
+        self._turn += 1
+        collecting = Counter(
+            job.trainee.player_id for job in self._collectors.opened.values() if not job.is_eval
+        )
+        return min(
+            trainees[first:] + trainees[:first], key=lambda trainee: collecting[trainee.player_id]
+        )
 
     def _is_goal(self, job: OpenTask | None) -> bool:
         if job is None or job.trainee.player_id is None:

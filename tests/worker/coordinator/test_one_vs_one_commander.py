@@ -201,6 +201,29 @@ def test_players_take_turns(tmp_path):
         assert task["collector_cfg"]["policy_update_path"][0] == learner_task["policy_id"]
 
 
+@pytest.mark.parametrize("collectors", [1, 2, 3])
+def test_all_players_get_samples_and_evaluations_between_long_tasks(tmp_path, collectors):
+    league_cfg = {**league(), "active_players": {"naive_sp_player": 2}}
+    commander = made(tmp_path, league_cfg, collector_task_space=collectors)
+    learners = {commander.get_learner_task()["buffer_id"] for _ in range(2)}
+    works, seen = [], {True: [], False: []}
+    for _ in range(8):
+        while (task := commander.get_collector_task()) is not None:
+            is_eval = task["collector_cfg"]["eval_flag"]
+            seen[is_eval].append(task["buffer_id"])
+            if is_eval:
+                report = {"reward_mean": 0.0, "policy_iter": 1}
+                commander.finish_collector_task(task["task_id"], report)
+            else:
+                works.append(task)
+        at_work = [task["buffer_id"] for task in works]
+        assert collectors == 1 or set(at_work) == learners
+        commander.clock_now += INTERVAL
+        commander.finish_collector_task(works.pop(0)["task_id"], {})  # for the evaluation
+    for buffers in seen.values():
+        assert abs(2 * buffers.count(buffers[0]) - len(buffers)) <= 1
+
+
 def test_a_player_gets_a_learner_again(tmp_path):
     commander = made(tmp_path)
     first = commander.get_learner_task()
