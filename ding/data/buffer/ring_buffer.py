@@ -294,6 +294,7 @@ class RingBuffer(IBuffer):
         require_entries(type(self).__name__, _state_dict, self._entries)
         with self._lock:
             self._load(_state_dict)
+            self._monitor.valid_count = self._ring.count
 
     def _load(self, state: State) -> np.ndarray:
         """Restore a state.

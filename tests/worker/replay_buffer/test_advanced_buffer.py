@@ -425,6 +425,15 @@ def test_throughput_is_logged_once_a_period(make):
     }
 
 
+def test_items_of_a_state_count_as_valid(make):
+    writer, before = Writer(), make(size=4)
+    before.push(columns(0, 3), 0)
+    buffer = make(size=4, writer=writer, monitor=dict(periodic_thruput=dict(seconds=0)))
+    buffer.load_state_dict(before.state_dict())
+    buffer.push(columns(3, 6), 0)
+    assert [writer.last[f"buffer_sec/{name}_count"][0] for name in ("push", "valid")] == [3, 4]
+
+
 def test_state_holds_priorities_use_and_counters(make):
     buffer, other = make(beta=0.4, anneal_step=100), make(beta=0.4, anneal_step=100)
     buffer.push(columns(0, 21), 0)
