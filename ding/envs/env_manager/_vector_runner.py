@@ -199,7 +199,8 @@ def _first(obs: Obs, env_id: int) -> Obs:
 
 
 def _member(infos: Tree, position: int) -> Info:
-    """One member's info of a vector's infos: ``name`` counts where ``_name`` says so."""
+    """One member's info of a vector's infos: ``name`` counts where ``_name`` says so; a single value
+    is of all members."""
     if not isinstance(infos, Mapping):  # an array of infos
         return dict(infos[position] or {})
     info = {}
@@ -208,7 +209,10 @@ def _member(infos: Tree, position: int) -> Info:
             continue
         if f"_{name}" in infos and not infos[f"_{name}"][position]:
             continue
-        is_tree = isinstance(values, Mapping)
-        value = _member(values, position) if is_tree else values[position]
+        value = values
+        if isinstance(values, Mapping):
+            value = _member(values, position)
+        elif isinstance(values, list | tuple) or getattr(values, "ndim", 0):
+            value = values[position]
         info[name] = value.copy() if isinstance(value, np.ndarray) else value
     return info

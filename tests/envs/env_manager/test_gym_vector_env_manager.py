@@ -60,7 +60,7 @@ class NextStepVectorEnv(gymnasium.vector.VectorEnv):
         reward = np.where(was_over, 0.0, 1.0)
         truncated = self.over & (np.arange(self.num_envs) % 2 == 1)
         trace = self._reused("trace", np.stack([self.count] * 2, axis=1), np.int64)
-        extra = {"count": self.count.copy(), "_count": self.count > 0, "trace": trace}
+        extra = {"count": self.count.copy(), "_count": self.count > 0, "trace": trace, "level": 7}
         reward = self._reused("reward", reward, np.float32)
         terminated = self._reused("terminated", self.over & ~truncated, bool)
         truncated = self._reused("truncated", truncated, bool)
@@ -169,6 +169,7 @@ def test_native_members_reset_themselves(launch, mode):
                 assert step.truncated[row] == (env_id == 1)
                 episodes[env_id].append(step.infos[env_id]["eval_episode_return"])
                 assert step.infos[env_id]["count"] == env_id + 2
+                assert step.infos[env_id]["level"] == 7
     for env_id in range(3):
         assert set(episodes[env_id]) == {env_id + 2.0}
         assert len(episodes[env_id]) > 8
