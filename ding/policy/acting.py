@@ -12,6 +12,7 @@ from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
 from ding.utils.errors import ConfigError, check_one_of
+from ding.utils.settings import at
 
 #: Values of ``policy.priority_form``.
 PRIORITY_FORMS = ("absolute", "squared")
@@ -70,13 +71,14 @@ class NStepPolicy(ActingPolicy):
         collect=dict(unroll_len=1),
     )
 
+    _discount_key = "discount_factor"
     _gamma: float
     _nstep: int
     _priority_form = "absolute"
 
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""
-        self._gamma = self._cfg.discount_factor
+        self._gamma = at(self._cfg, self._discount_key)
         self._nstep = self._rewards_per_sample = self._cfg.nstep
 
     def _use_priority(self) -> None:

@@ -94,7 +94,9 @@ class Policy(Learning, Cores, ModeStates):
     _refused: Mapping[str, str] = {}
     #: Keys, below ``policy``, that configs for it may hold and that have no effect on it.
     _silent_keys: tuple[str, ...] = ()
-    #: Those that may be of another kind than their default.
+    #: Where its discount factor is, below ``policy``; empty if it has none.
+    _discount_key: str = ""
+    #: Keys that may be of another kind than their default.
     _any_kind_keys: tuple[str, ...] = ()
 
     @classmethod
@@ -147,7 +149,11 @@ class Policy(Learning, Cores, ModeStates):
 
     def _settings_without_effect(self) -> Mapping[str, str]:
         """Keys, below ``policy``, that have no effect on it with its config, and what has one."""
-        return {}
+        here = self._discount_key
+        places = ("discount_factor", "learn.discount_factor", "collect.discount_factor")
+        values = {place: at(self._cfg, place) for place in places if here}
+        others = (place for place in values if values[place] not in (None, values[here]))
+        return dict.fromkeys(others, f"set policy.{here}")
 
     def _report_settings(self) -> None:
         idle = self._settings_without_effect()

@@ -28,6 +28,7 @@ _LOSSES: dict[str, Callable[..., Tensor]] = {
     "mse_loss": F.mse_loss,
     "smooth_l1_loss": F.smooth_l1_loss,
 }
+_DISCRETE, _CONTINUOUS = "it is for discrete actions", "it is for continuous actions"
 #: Share of the label that other actions get with `learn.ce_label_smooth` (Szegedy et al. 2016).
 _SMOOTHING = 0.1
 #: tanh(1): beyond it, an output moves little however much its input does.
@@ -126,6 +127,11 @@ class BehaviourCloningPolicy(ActingPolicy):
         if not self._cfg.continuous:
             return self.networks["discrete"]
         return self.networks["reparameterization" if self._gaussian else "regression"]
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        if self._cfg.continuous:
+            return dict.fromkeys(("learn.ce_label_smooth", "learn.show_accuracy"), _DISCRETE)
+        return dict.fromkeys(("loss_type", "learn.tanh_mask", "collect.noise"), _CONTINUOUS)
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

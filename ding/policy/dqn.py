@@ -110,7 +110,8 @@ class DQNPolicy(NStepPolicy):
     def _settings_without_effect(self) -> Mapping[str, str]:
         copies = at(self._cfg, "learn.target_update_freq") is not None
         instead = "the target network is a copy; set policy.learn.target_update_freq=None"
-        return {"learn.target_theta": instead} if copies else {}
+        idle = {"learn.target_theta": instead} if copies else {}
+        return {**super()._settings_without_effect(), **idle}
 
     def _init_learn(self) -> None:
         cfg = self._cfg

@@ -65,6 +65,7 @@ class PolicyGradient(ActingPolicy):
         collect=dict(unroll_len=1, discount_factor=0.99),
     )
 
+    _discount_key = "collect.discount_factor"
     _optimizer: Any
     _action_spaces = {"discrete": "discrete", "continuous": "continuous"}
     _transition_outputs: tuple[str, ...] = ("logit",)
@@ -194,6 +195,10 @@ class MonteCarloPolicyGradient(PolicyGradient):
     _refused: Mapping[str, str] = {"priority": "remove the key"}
 
     _network = "pg"
+
+    def _settings_without_effect(self) -> Mapping[str, str]:
+        instead = {"learn.ignore_done": "returns are those of whole episodes"}
+        return {**super()._settings_without_effect(), **instead}
 
     def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         none = np.zeros(len(columns["done"]), np.float32)

@@ -220,7 +220,8 @@ class PPOOffPolicy(_ClippedActorCritic):
     _log_names = {"value_mean": "value"}
 
     def _settings_without_effect(self) -> Mapping[str, str]:
-        return {"nstep": "set policy.collect.gae_lambda, which weighs longer returns"}
+        instead = {"nstep": "set policy.collect.gae_lambda, which weighs longer returns"}
+        return {**super()._settings_without_effect(), **instead}
 
     def _init_learn(self) -> None:
         self._use_priority()

@@ -34,6 +34,7 @@ class QActorCritic(NStepPolicy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
+    _discount_key = "learn.discount_factor"
     #: Keys under ``learn`` with the learning rates of critics and actor.
     _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
     _saves_target = True
@@ -54,10 +55,6 @@ class QActorCritic(NStepPolicy):
         *("cur_lr_critic", "cur_lr_actor", "total_loss", "critic_loss", "actor_loss"),
         *("q_value", "target_q_value", "td_error", "critic_twin_loss", "q_value_twin"),
     )
-
-    def _set_horizon(self) -> None:
-        self._gamma = self._cfg.learn.discount_factor
-        self._nstep = self._rewards_per_sample = self._cfg.nstep
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

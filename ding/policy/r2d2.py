@@ -80,6 +80,7 @@ class R2D2Policy(RecurrentPolicy):
 
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
+    _discount_key = "discount_factor"
     _silent_keys = ("unroll_len",)
     _logged: tuple[str, ...] = (
         *("cur_lr", "total_loss", "q_value", "target_q_value"),
@@ -123,7 +124,8 @@ class R2D2Policy(RecurrentPolicy):
     def _settings_without_effect(self) -> Mapping[str, str]:
         copies = at(self._cfg, "learn.target_update_freq") is not None
         instead = "the target network is a copy; set policy.learn.target_update_freq=None"
-        return {"learn.target_update_theta": instead} if copies else {}
+        idle = {"learn.target_update_theta": instead} if copies else {}
+        return {**super()._settings_without_effect(), **idle}
 
     def _init_learn(self) -> None:
         cfg = self._cfg

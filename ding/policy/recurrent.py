@@ -175,6 +175,7 @@ class TeamPolicy(RecurrentPolicy):
         eval=dict(env_num=None),
     )
 
+    _discount_key = "learn.discount_factor"
     #: Parts of an observation that the network looks at.
     _needed_parts: tuple[str, ...] = ("agent_state", "global_state")
 

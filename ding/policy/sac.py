@@ -226,7 +226,8 @@ class DiscreteSACPolicy(_SoftActorCritic):
     _network, _team_network = "discrete_qac", "discrete_maqac"
 
     def _settings_without_effect(self) -> Mapping[str, str]:
-        return {"learn.init_w": "it is for the Gaussian of continuous actions"}
+        instead = {"learn.init_w": "it is for the Gaussian of continuous actions"}
+        return {**super()._settings_without_effect(), **instead}
 
     def _usual_entropy(self) -> float:
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))

@@ -43,6 +43,7 @@ class UnrolledPolicy(ActingPolicy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
     )
 
+    _discount_key = "learn.discount_factor"
     _transition_outputs = ("logit",)
     _explorer = "multinomial_sample"
     _collect_options = _eval_options = {"mode": "compute_actor"}

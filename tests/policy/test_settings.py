@@ -47,6 +47,14 @@ def test_noise_needs_noisy_layers(name):
         ("fqf", "learn.learning_rate"),
         ("discrete_sac", "learn.init_w"),
         ("ppo_offpolicy", "nstep"),
+        ("pg", "learn.ignore_done"),
+        ("bc", "collect.noise"),
+        ("dqn", "learn.discount_factor"),
+        ("sac", "discount_factor"),
+        ("a2c", "learn.discount_factor"),
+        ("impala", "collect.discount_factor"),
+        ("r2d2", "learn.discount_factor"),
+        ("qmix", "discount_factor"),
     ],
 )
 def test_what_has_no_effect_is_reported(name, key, caplog):
