@@ -54,6 +54,9 @@ class _ComparedSteps(DemonstratedRewardModel):
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
         self._recent.add(self._steps(transitions))
 
+    def clear_data(self, iter: int = 0) -> None:
+        self._recent.clear()  # the demonstrations stay
+
     def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
         return {**transitions, "reward": self._rewards(transitions)}, lengths
 
@@ -79,7 +82,7 @@ class _ComparedSteps(DemonstratedRewardModel):
     def train(self, train_iter: int = 0, envstep: int = 0) -> None:
         self._require_demonstrations(len(self._expert))
         figures: dict[str, list[float]] = {}
-        for _ in range(self._cfg.update_per_collect):
+        for _ in range(self._cfg.update_per_collect if len(self._recent) else 0):
             own, expert = self._batch(self._recent), self._batch(self._expert)
             loss, facts = self._loss(own, expert)
             for name, value in {"loss": self._descend(loss), **facts}.items():

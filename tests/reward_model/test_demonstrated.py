@@ -244,6 +244,9 @@ def test_a_custom_loop_hands_over_rows(type_):
     assert [row["reward"].shape for row in found] == [(1,)] * 40
     assert found[0]["reward"].item() != 0
     mine.clear_data()
+    mine.train()  # nothing that is its own is left
+    mine.collect_data(rows)
+    mine.train()
 
 
 @pytest.mark.parametrize("type_", ["trex", "drex"])
