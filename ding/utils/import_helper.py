@@ -15,8 +15,9 @@ from ding.utils.registry import Origin
 
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
 CONFIG_MODULE = "ding_config"
-#: Config files that have been run, so that their classes are registered.
-_run_files: set[str] = set()
+#: The config file that was run last: its classes are registered, those of others may have been
+#: replaced by theirs of the same names.
+_last_file = ""
 #: Config files by the ids of environments that gymnasium knows since they were run.
 _files_of_env_ids: dict[str, str] = {}
 
@@ -26,7 +27,7 @@ def import_module(modules: str | Iterable[str]) -> None:
 
     Args:
         modules: Module paths. One that ends in ``.py`` with a folder before it is the path of a
-            config file, which is run unless it has been.
+            config file, which is run unless it was the last one.
 
     Raises:
         ImportError: Names the module that was asked for, and whether it is that module that is
@@ -38,7 +39,7 @@ def import_module(modules: str | Iterable[str]) -> None:
                 f"import_names holds module paths such as 'my_pkg.my_env', got {name!r}"
             )
         if name.endswith(".py") and os.path.dirname(name):
-            if os.path.abspath(name) not in _run_files:
+            if os.path.abspath(name) != _last_file:
                 run_config_file(name)
             continue
         try:
@@ -71,8 +72,9 @@ sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 def run_config_file(path: str) -> dict[str, object]:
     """Run a Python file as a config and return what it defines; it may import its neighbours."""
+    global _last_file
     path = os.path.abspath(os.path.expanduser(path))
-    folder = os.path.dirname(path)
+    folder, _last_file = os.path.dirname(path), ""
     known = set(_env_ids())
     sys.path.insert(0, folder)
     try:
@@ -80,7 +82,7 @@ def run_config_file(path: str) -> dict[str, object]:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    _run_files.add(path)
+    _last_file = path
     _files_of_env_ids.update(dict.fromkeys(_env_ids() - known, path))
     return names
 

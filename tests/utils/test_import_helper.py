@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from ding.utils import import_module
+from ding.config import read_config_directly
+from ding.utils import ENV_REGISTRY, import_module
 
 
 @pytest.fixture
@@ -35,6 +36,29 @@ def test_missing_module_differs_from_missing_import_of_it(folder):
 def test_wrong_names(names):
     with pytest.raises(TypeError, match="import_names"):
         import_module(names)
+
+
+TYPE = """
+from ding.utils import ENV_REGISTRY
+
+@ENV_REGISTRY.register("toy_import_env")
+class ToyEnv:
+    number = {number}
+"""
+
+
+def test_a_config_file_brings_its_own_class_after_another_one_of_that_name(tmp_path):
+    files = [tmp_path / name for name in ("first.py", "second.py")]
+    for number, file in enumerate(files):
+        file.write_text(TYPE.format(number=number))
+        read_config_directly(str(file))
+    for number, file in enumerate(files):
+        import_module([str(file)])
+        assert ENV_REGISTRY.get("toy_import_env").number == number
+    known = ENV_REGISTRY.get("toy_import_env")
+    import_module([str(files[1])])
+    assert ENV_REGISTRY.get("toy_import_env") is known
+    del ENV_REGISTRY["toy_import_env"]
 
 
 def test_start_up_loads_nothing_heavy(pytestconfig):
