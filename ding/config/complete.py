@@ -5,7 +5,6 @@
 changes nothing that it is given. What each one changed is recorded (`Notes.changed`).
 """
 
-import copy
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -276,7 +275,7 @@ def run_folder(main: Settings) -> str:
 
 
 def copied(cfg: object, name: str) -> EasyDict:
-    """A deep copy of a part of a config.
+    """A copy of a part of a config; objects in it, such as callbacks, are the user's own.
 
     Raises:
         ConfigError: It is no dict, or a key in it is no string.
@@ -290,7 +289,7 @@ def copied(cfg: object, name: str) -> EasyDict:
                 raise ConfigError(f"{path}: keys must be strings, got {type(key).__name__} {key!r}")
             if isinstance(value, Mapping):
                 sections.append((f"{path}.{key}", value))
-    return EasyDict(copy.deepcopy(dict(cfg)))
+    return EasyDict(unshared(dict(cfg)))
 
 
 def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:

@@ -1,6 +1,7 @@
 """Which events the callbacks of a run receive, and how they can change the run."""
 
 import os
+import threading
 
 import pytest
 
@@ -179,6 +180,15 @@ def test_configs_hold_classes_which_saved_configs_name():
     serial_pipeline(config, 0, walk_envs(), max_train_iter=10)
     serial_pipeline("run/formatted_total_config.py", 0, walk_envs(), max_train_iter=10)
     assert len(Named.made) == 2
+
+
+def test_configs_hold_callbacks_which_are_called_themselves():
+    diary = Diary()
+    diary.lock = threading.Lock()  # of which there is no copy
+    main, create = walk_config()
+    main.callbacks = [diary]
+    serial_pipeline((main, create), 0, walk_envs(), max_env_step=8)
+    assert [name for name, _ in diary.events][-1] == "on_end"
 
 
 def test_what_is_wrong_with_them_is_said_before_there_is_a_folder():
