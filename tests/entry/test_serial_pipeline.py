@@ -155,7 +155,9 @@ def test_a_limit_ends_the_run_after_the_round_that_reaches_it(name, limit, round
 
 
 def test_limit_of_zero_only_evaluates():
-    train(limits=dict(max_train_iter=0))
+    config = walk_config()
+    config[0].policy.random_collect_size = 50
+    serial_pipeline(config, 0, walk_envs(), max_train_iter=0)
     assert (run_json()["train_iter"], run_json()["envstep"]) == (0, 0)
     assert run_json()["best_return"] is not None
 

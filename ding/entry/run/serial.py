@@ -122,7 +122,8 @@ class SerialRun:
         try:
             self._watch.enter("train")
             self._start()
-            if parts.collector.envstep == 0 or not self._has_state:
+            is_first = parts.collector.envstep == 0 or not self._has_state
+            if is_first and not self._limit_reached:
                 prepare(parts)
             while self._goes_on():
                 if parts.evaluator.should_eval(parts.learner.train_iter):
