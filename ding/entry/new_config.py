@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 
 from ding.config.schema import SCHEMA
@@ -36,7 +37,7 @@ def write_new_config(path: str, env_id: str | None, policy: str | None) -> str:
     mode = pipeline_of(type_)
     source = source_of(type_)
     where = "data_path" if source == "a data set" else "model_path"
-    command = f"ding {f'-m {mode} ' if mode else ''}-c {path} -s 0"
+    command = f"ding {f'-m {mode} ' if mode else ''}-c {shlex.quote(path)} -s 0"
     meanings = {path: key.meaning for key in SCHEMA for path in (key.path, *key.twins)}
     lines = [
         f'"""{type_} on {env}. Run it: {command}"""',

@@ -574,9 +574,10 @@ def test_status_of_a_running_serial_run(checkpoint):
 
     facts["process"]["started"] = "before another one with its number"
     file.write_text(json.dumps(facts))
-    status, _, err = run("status", "run")
+    os.rename("run", "a run")
+    status, _, err = run("status", "a run")
     assert status == 1
-    assert "ding resume run" in err
+    assert "ding resume 'a run'" in err
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,12 @@ def test_init_writes_a_config_of_every_policy(policy):
     assert status == 0 or source_of(policy), output
 
 
+def test_init_prints_a_command_that_a_shell_understands():
+    status, output = run("init", "my config")
+    assert status == 0
+    assert "train with  ding -c 'my config.py' -s 0" in output
+
+
 def test_init_refuses_what_it_cannot_write():
     assert run("init", "new")[0] == 0
     assert "exists already" in run("init", "new.py")[1]

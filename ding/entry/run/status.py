@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,7 +66,8 @@ def report(exp_name: str, as_json: bool = False) -> str:
         if record.facts.get("mode") in (None, "parallel") or problem:
             raise RunError(problem or f"{where} is being started, or was killed: no coordinator")
         if not record.may_live:
-            raise RunError(f"{where} was killed; continue it with  ding resume {exp_name}")
+            command = f"ding resume {shlex.quote(exp_name)}"
+            raise RunError(f"{where} was killed; continue it with  {command}")
     return strict_json.dumps(record.facts, indent=2) if as_json else _ended(exp_name, record)
 
 
