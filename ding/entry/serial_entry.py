@@ -21,6 +21,7 @@ from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
+from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
 from ding.utils.settings import EnvSetting
 from ding.utils.types import State
@@ -222,6 +223,7 @@ class SerialPipeline:
             Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
             RunWatch(stop, cfg.env.manager, env_num, log) as watch,
         ):
+            folder = FolderWatch(cfg.exp_name)
             if notes.text:
                 log.logger.warning("%s", notes.text)
             try:
@@ -234,7 +236,9 @@ class SerialPipeline:
                     watch.rest()
                     self.outfit(parts)
                     stop.patient = True
-                    run = SerialRun(parts, log, console, stop, watch, begin, callbacks, *limits)
+                    run = SerialRun(
+                        *(parts, log, console, stop, watch, folder, begin, callbacks), *limits
+                    )
                     watch.run = run
                     with threads_that_fit(parts.learner.policy.get_attribute("model")):
                         ending = run.train(self.prepare, self.round)

@@ -35,7 +35,7 @@ class RunLock:
 
     def __init__(self, exp_name: str) -> None:
         self._exp = exp_name
-        self._path = os.path.join(exp_name, LOCK_FILE)
+        self._path = os.path.abspath(os.path.join(exp_name, LOCK_FILE))
         self._descriptor = -1
 
     def __enter__(self) -> "RunLock":
@@ -311,19 +311,27 @@ class FolderWatch:
     """Recognises the folder in which a run began, whatever it is called; needs one that exists."""
 
     def __init__(self, exp_name: str) -> None:
-        self._name, self._id = exp_name, _folder_id(exp_name)
+        self._name, self._id, self._place = exp_name, _folder_id(exp_name), os.getcwd()
 
     def check(self) -> None:
         """End the run where its name no longer leads to the folder that it began in.
 
         Raises:
-            RunError: It was renamed or removed. What was learned since the last save is lost.
+            RunError: It was renamed or removed, or the working directory is another one. What was
+                learned since the last save is lost.
         """
-        if self._id is not None and _folder_id(self._name) != self._id:
+        if self._id is None or _folder_id(self._name) == self._id:
+            return
+        if os.getcwd() != self._place and not os.path.isabs(self._name):
             raise RunError(
-                f"the run's folder {self._name!r} was renamed or removed, so the run has ended: if "
-                "it has another name now, ding resume NAME continues it"
+                f"the working directory was changed from {self._place!r} to {os.getcwd()!r}, where "
+                f"the run's folder {self._name!r} is not: where an environment has to do so, give "
+                "exp_name as a whole path"
             )
+        raise RunError(
+            f"the run's folder {self._name!r} was renamed or removed, so the run has ended: if "
+            "it has another name now, ding resume NAME continues it"
+        )
 
 
 def _folder_id(path: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import gymnasium
 import pytest
 
 from ding.entry import serial_pipeline
@@ -39,6 +40,25 @@ class Lose(RunCallback):
 def test_a_folder_that_is_lost_ends_the_run(how):
     with pytest.raises(RunError, match=r"folder 'exp/run' was renamed or removed"):
         serial_pipeline(config(), seed=0, max_env_step=10**6, callbacks=[Lose(how)])
+
+
+def test_an_environment_that_changes_the_working_directory(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+
+    class Moves(gymnasium.Wrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            os.chdir(tmp_path / "elsewhere")
+
+    main, create = config(env_wrapper=[Moves])
+    with pytest.raises(RunError, match=r"changed from .* to .*elsewhere', .* exp_name as a whole"):
+        serial_pipeline((main, create), seed=0, max_env_step=50)
+    assert not os.path.exists("exp")
+    assert os.listdir(tmp_path / "exp" / "run")
+    assert ".run_lock" not in os.listdir(tmp_path / "exp" / "run")
+    main["exp_name"] = str(tmp_path / "whole")
+    serial_pipeline((main, create), seed=0, max_env_step=50)
+    assert os.path.exists(tmp_path / "whole" / "ckpt" / "resume.pth.tar")
 
 
 def test_a_failed_start_leaves_no_folder_with_the_time():

@@ -55,6 +55,7 @@ class SerialRun:
     """Knows when to stop, shows how it goes, and keeps what resuming needs.
 
     Args:
+        folder: Of the run's folder, from before its parts were built.
         begin: Called when everything fits, before anything in the run's folder is changed.
         callbacks: Called on rank 0 with what happens; all ranks end when one of them asks for it.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
@@ -71,6 +72,7 @@ class SerialRun:
         console: Console,
         stop: StopSignal,
         watch: RunWatch,
+        folder: FolderWatch,
         begin: Callable[[], None],
         callbacks: Callbacks,
         max_train_iter: float,
@@ -88,7 +90,7 @@ class SerialRun:
         self._converged = self._has_state = False
         self._usage = UsageMeter()
         self._signal_shown = False
-        self._folder = FolderWatch(parts.cfg.exp_name)
+        self._folder = folder
         self._episode_wait: float | None = None  # since when the first one is waited for
         self._warnings: dict[str, int] = {}
         self._inexact: list[str] = []
@@ -177,6 +179,8 @@ class SerialRun:
     def _start(self) -> None:
         """Load what a resumed run continues from; only if it fits the folder is changed."""
         parts = self._parts
+        if not get_rank():
+            self._folder.check()
         parts.learner.call_hook("before_run")
         checkpoint = parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
         normalises = getattr(parts.collector_env, "normalises", False)
