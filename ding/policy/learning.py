@@ -143,14 +143,15 @@ class Learning(NetworkOwner):
         return batch
 
     def _shaped_action(self, action: Action, leading: int = 1) -> Action:
-        """Actions of one number: without a dimension of 1 if they are indices, with one if vectors,
-        after ``leading`` dimensions."""
+        """Vectors as float32; actions of one number without a dimension of 1 if they are indices,
+        with one if vectors, after ``leading`` dimensions."""
         if isinstance(action, Mapping):
             return {name: self._shaped_action(part, leading) for name, part in action.items()}
         if not isinstance(action, torch.Tensor):
             return action  # a list with a tensor for each of several choices
         if not action.is_floating_point():
             return action.squeeze(-1) if action.shape[leading:] == (1,) else action
+        action = action.float()
         # Data sets may hold indices as floats.
         has_indices = self._cfg.get("action_space", self.actions[:1] or "discrete")
         is_vector = action.dim() == leading and "discrete" not in has_indices

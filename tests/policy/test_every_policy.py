@@ -106,3 +106,15 @@ def test_actions_are_indices_or_within_their_bounds(case):
             assert len(part) == 4
             assert part.dtype == torch.int64 or not bounded or bool((part.abs() <= 1).all())
             assert part.dtype == (torch.float32 if part.is_floating_point() else torch.int64)
+
+
+@EACH
+def test_numbers_of_double_precision_are_taken_as_single(case):
+    """As numpy makes them, in rows that users write and in their data sets."""
+    single, double = make(case), make(case)
+    data = samples(single, *case)
+    seen = {name: data[name] for name in ("obs", "next_obs", "action", "reward") if name in data}
+    seen = tree_map(lambda leaf: leaf.double() if leaf.is_floating_point() else leaf, seen)
+    learn(double, data | seen)
+    learn(single, data)
+    torch.testing.assert_close(*(dict(model_of(one).state_dict()) for one in (single, double)))
