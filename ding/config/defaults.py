@@ -268,6 +268,7 @@ def _look(cfg: EasyDict, env_setting: EnvSetting | None) -> Seen:
     setting: EnvSetting = env_setting or get_vec_env_setting(cfg.env, eval_=False)
     make, configs, _ = setting
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
+    env.seed(cfg.seed)  # some can only be reset when they are
     try:
         env.launch()
         note_first_action(cfg, env)

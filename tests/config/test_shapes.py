@@ -13,7 +13,7 @@ from ding.config.check import Notes
 from ding.config.compile import compile_run_config
 from ding.config.compile_parallel import complete_parallel
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
-from ding.envs import BaseEnv
+from ding.envs import BaseEnv, DingEnvWrapper
 from ding.policy.fit import check_fit, model_shapes
 from ding.utils.errors import ConfigError
 
@@ -136,6 +136,24 @@ def test_given_environments():
     assert cfg.policy.model == dict(obs_shape=[3, 8, 8], action_shape=[2, 3]) | cfg.policy.model
     assert len(made) == 1
     assert made[0].closed
+
+
+def test_environments_are_seeded_before_their_shapes_are_looked_up():
+    class Seeded(DingEnvWrapper):
+        seeded = False
+
+        def seed(self, seed, dynamic_seed=True):
+            self.seeded = True
+
+        def reset(self):
+            assert self.seeded  # as environments do that make their generator there
+            return super().reset()
+
+    cfgs = [dict(env_id="CartPole-v1")]
+    setting = (lambda cfg: Seeded(cfg=cfg)), cfgs, cfgs
+    main = dict(env={}, policy=dict(collect=dict(n_sample=8)))
+    cfg = compile_run_config(main, dict(policy=dict(type="dqn")), env_setting=setting)
+    assert cfg.policy.model.obs_shape == 4
 
 
 @pytest.mark.parametrize(
