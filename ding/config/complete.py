@@ -193,6 +193,8 @@ def fill_defaults(draft: Draft, request: Request) -> Draft:
     env = cfg.env
     if env.get("stop_value") is None and at(written, "policy.eval.evaluator.stop_value") is None:
         env.stop_value = float("inf")
+    if not request.collects and env.get("collector_env_num") is None:
+        env.collector_env_num = 1
     if env.get("n_evaluator_episode") is None and env.get("evaluator_env_num") is not None:
         env.n_evaluator_episode = env.evaluator_env_num
     collectors, tasks = at(cfg, COLLECTOR_NUM), at(cfg, TASK_SPACE)

@@ -6,6 +6,7 @@ import pytest
 
 from ding.config.check import Notes
 from ding.config.complete import STEPS, Request, complete, read
+from ding.utils.errors import ConfigError
 from ding.utils.settings import put
 
 ORDER = (
@@ -71,3 +72,12 @@ def test_nothing_is_shared_with_the_result(main, create):
     cfg.create_config.policy.type = "other"
     assert main["policy"]["learn"]["batch_size"] == draft.written.policy.learn.batch_size == 64
     assert create["policy"]["type"] == draft.create.policy.type == "dqn"
+
+
+def test_what_collects_nothing_needs_no_number_of_environments(main, create):
+    """As configs for data sets leave it out."""
+    del main["env"]["collector_env_num"]
+    cfg = complete(*drafted(main, create, collects=False)).cfg
+    assert cfg.env.collector_env_num == 1
+    with pytest.raises(ConfigError, match=r"env\.collector_env_num"):
+        complete(*drafted(main, create))
