@@ -102,7 +102,7 @@ class EnvRunner:
 
     @property
     def in_flight(self) -> Sequence[int]:
-        """Environments that a step without actions goes on with."""
+        """Environments that a step without actions continues."""
         return ()
 
     def attach(self, layout: Layout) -> None:

@@ -199,8 +199,8 @@ def _first(obs: Obs, env_id: int) -> Obs:
 
 
 def _member(infos: Tree, position: int) -> Info:
-    """One member's info of a vector's infos: ``name`` counts where ``_name`` says so; a single value
-    is of all members."""
+    """One member's info of a vector's infos: ``name`` counts where ``_name`` says so, and a single
+    value is of all members."""
     if not isinstance(infos, Mapping):  # an array of infos
         return dict(infos[position] or {})
     info = {}
@@ -212,7 +212,7 @@ def _member(infos: Tree, position: int) -> Info:
         value = values
         if isinstance(values, Mapping):
             value = _member(values, position)
-        elif isinstance(values, list | tuple) or getattr(values, "ndim", 0):
+        elif isinstance(values, list | tuple) or getattr(values, "ndim", None):
             value = values[position]
         info[name] = value.copy() if isinstance(value, np.ndarray) else value
     return info
