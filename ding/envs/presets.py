@@ -1,6 +1,7 @@
 """Environments of gymnasium and of the packages that register theirs with it."""
 
 import importlib
+import math
 import re
 from functools import partial
 
@@ -266,17 +267,21 @@ class AtariEnv(GymnasiumEnv):
     def pool_kwargs(cls, cfg: Settings) -> Config:
         """EnvPool's own preprocessing, with the same frames, rewards and ends.
 
-        Three differences: EnvPool fires within its no-ops, not after them; shows another picture
-        where an episode ends before an action's fourth frame; and, where a life begins in a
-        collector's game, keeps the pictures of the life before in the stack.
+        Four differences: EnvPool fires within its no-ops, not after them; shows another picture
+        where an episode ends before an action's fourth frame; where a life begins in a
+        collector's game, keeps the pictures of the life before in the stack; and counts steps
+        towards ``max_episode_steps`` from the no-ops on.
         """
         env_id, collects = cls.gymnasium_id(cfg), cls.caller_of(cfg) == "collector"
-        stack = cfg["fram_stack"] or cfg["frame_stack"]
-        if cfg.get("env_wrapper") not in (None, [], "atari_default"):
-            super().pool_kwargs(cfg)
+        is_usual = cfg["env_wrapper"] in (None, [], "atari_default")
+        cls.refuse_wrappers({**cfg, "env_wrapper": [], "frame_stack": None} if is_usual else cfg)
+        frames = cfg["max_episode_steps"] or cfg["max_step"]
+        # EnvPool counts actions, of four frames each.
+        limits = {"max_episode_steps": math.ceil(frames / 4)} if frames else {}
         return {
             "task_id": re.sub(r"^ALE/|NoFrameskip|-v\d+$", "", env_id) + "-v5",
-            "stack_num": stack,
+            **limits,
+            "stack_num": cfg["fram_stack"] or cfg["frame_stack"],
             "episodic_life": collects,
             "reward_clip": collects and cfg["clip_rewards"],
             "repeat_action_probability": 0.0 if env_id.endswith("-v4") else 0.25,

@@ -75,8 +75,21 @@ class GymnasiumEnv(DingEnvWrapper):
         Raises:
             ConfigError: `cfg` asks for wrappers.
         """
-        caller = cls.caller_of(cfg)
-        wrappers = [*cls.inner_wrappers(cfg, caller), *config_wrappers(cfg, caller)]
+        cls.refuse_wrappers(cfg, cls.inner_wrappers(cfg, cls.caller_of(cfg)))
+        limit = cfg.get("max_episode_steps") or cfg.get("max_step")
+        limits = {"max_episode_steps": limit} if limit else {}
+        task = {"task_id": cls.gymnasium_id(cfg), **limits}
+        return {**task, **cls.make_kwargs(cfg), **(cfg["kwargs"] or {})}
+
+    @classmethod
+    def refuse_wrappers(cls, cfg: Settings, inner: Sequence[WrapperEntry] = ()) -> None:
+        """Raise a `ConfigError` for wrappers, which EnvPool does not have.
+
+        Args:
+            cfg: With the keys that ask for some.
+            inner: Those of the type itself.
+        """
+        wrappers = [*inner, *config_wrappers(cfg, cls.caller_of(cfg))]
         if wrappers:
             names = [str(one.get("type") if isinstance(one, dict) else one) for one in wrappers]
             raise ConfigError(
@@ -84,10 +97,6 @@ class GymnasiumEnv(DingEnvWrapper):
                 f"Python, and its config asks for {', '.join(names)}: leave them out, or use "
                 "env_manager 'subprocess'"
             )
-        limit = cfg.get("max_episode_steps") or cfg.get("max_step")
-        limits = {"max_episode_steps": limit} if limit else {}
-        task = {"task_id": cls.gymnasium_id(cfg), **limits}
-        return {**task, **cls.make_kwargs(cfg), **(cfg["kwargs"] or {})}
 
     @staticmethod
     def caller_of(cfg: Settings) -> str:

@@ -106,6 +106,9 @@ def test_wrappers_are_refused(pool):
         PoolEnvManager({}, of_type("cartpole", norm_obs=dict(use_norm=True)))
     with pytest.raises(ConfigError, match="taxi_obs"):
         PoolEnvManager({}, of_type("taxi"))
+    for own in (dict(delay_reward_step=2), dict(env_wrapper="none")):
+        with pytest.raises(ConfigError, match=r"delay_reward|frame_stack"):
+            PoolEnvManager({}, of_type("atari", env_id="Pong-v5", **own))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +119,11 @@ def test_wrappers_of_atari_are_those_of_the_pool(env_id, sticky):
     made = atari.pool_kwargs({**atari.config, "env_id": env_id, "frame_stack": 3})
     facts = dict(task_id="Pong-v5", stack_num=3, repeat_action_probability=sticky)
     assert made == dict(facts, episodic_life=True, reward_clip=True)
-    made = atari.pool_kwargs({**atari.config, "env_id": env_id, "is_train": False})
+    settings = {**atari.config, "env_id": env_id, "is_train": False, "max_episode_steps": 101}
+    made = atari.pool_kwargs(settings)
     facts["stack_num"] = 4
-    assert made == dict(facts, episodic_life=False, reward_clip=False)
+    # Steps of the emulator, of which each action takes four.
+    assert made == dict(facts, episodic_life=False, reward_clip=False, max_episode_steps=26)
 
 
 @pytest.mark.slow
