@@ -74,6 +74,13 @@ class PoolEnvManager(BaseEnvManager):
         first = first[0] if isinstance(first, Sequence) else first
         super().seed(int(first))
 
+    def enable_save_replay(self, replay_path: list[str] | str) -> None:
+        """Refused with an `EnvError`: envpool draws no pictures."""
+        raise EnvError(
+            "env_manager 'env_pool' saves no videos, as envpool draws no pictures: use env_manager "
+            "'base' or 'subprocess' for them"
+        )
+
     def _make_runner(self) -> EnvRunner:
         seed = {"seed": self._seeds[0][0]} if self._seeds else {}
         return VectorRunner(_make_pool(self._task, self._env_num, **seed), self._settings, {})

@@ -30,9 +30,9 @@ class GymVectorEnvManager(BaseEnvManager):
     stepped as by the other managers. A native version steps all environments at once: reset those
     that got no action before they are used again. Where members reset themselves in the step after
     an episode's end, that step of theirs is not reported. A native version takes the seed of
-    environment 0; ``dynamic_seed=False`` does not make its episodes equal. A
-    custom ``gymnasium.vector.VectorEnv`` is used if its id is registered with it:
-    ``gymnasium.register(env_id, vector_entry_point=...)``.
+    environment 0; ``dynamic_seed=False`` does not make its episodes equal. Videos are saved of
+    single environments. A custom ``gymnasium.vector.VectorEnv`` is used if its id is registered
+    with it: ``gymnasium.register(env_id, vector_entry_point=...)``.
 
     Config keys, in addition to ``episode_num``, ``step_timeout`` and ``reset_timeout``:
         shared_memory: Steps single environments in a process each, with shared memory.
@@ -40,20 +40,31 @@ class GymVectorEnvManager(BaseEnvManager):
 
     config: Config = {"shared_memory": False, "episode_num": float("inf")}
 
+    def enable_save_replay(self, replay_path: list[str] | str) -> None:
+        super().enable_save_replay(replay_path)
+        self._leave_native()
+
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
-        if isinstance(self._runner, VectorRunner) and self._numbers_starts():
-            self._runner.stop(wait=True)
-            self._start(self._make_runner())
-        else:
+        if not self._leave_native():
             super()._set_seeds(seeds)
 
-    def _numbers_starts(self) -> bool:
-        """Whether each episode of a member has a seed, which native versions cannot take."""
-        return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
+    def _leave_native(self) -> bool:
+        """Run single environments from the next reset on, if a native version will not do."""
+        if not isinstance(self._runner, VectorRunner) or not self._needs_single():
+            return False
+        self._runner.stop(wait=True)
+        self._start(self._make_runner())
+        self._note_ready()
+        return True
+
+    def _needs_single(self) -> bool:
+        """Whether each episode of a member has a seed, or is filmed, as no native version can."""
+        numbers_starts = any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
+        return numbers_starts or bool(self._env_replay_path)
 
     def _make_runner(self) -> EnvRunner:
-        if not self._numbers_starts() and hasattr(self.env_ref, "vector_spec"):
+        if not self._needs_single() and hasattr(self.env_ref, "vector_spec"):
             named = self.env_ref.vector_spec()
             venv = None if named is None else _native_vector_env(named[0], self._env_num, named[1])
             if venv is not None:

@@ -157,6 +157,12 @@ def test_frames_are_those_of_the_emulator(game, collects):
     env.close()
 
 
+def test_videos_are_refused(pool, tmp_path):
+    manager = PoolEnvManager({}, of_type("cartpole"))
+    with pytest.raises(EnvError, match="saves no videos"):
+        manager.enable_save_replay(str(tmp_path))
+
+
 def test_errors(monkeypatch, pool):
     with pytest.raises(ConfigError, match="env_id"):
         PoolEnvManager({})

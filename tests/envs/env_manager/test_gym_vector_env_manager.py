@@ -257,6 +257,23 @@ def test_seeds_and_state(launch, native):
     second.close()
 
 
+@pytest.mark.parametrize("is_launched", [False, True])
+def test_videos_are_of_single_environments(is_launched, tmp_path):
+    manager = GymVectorEnvManager(named("CartPole-v1", 2))
+    if is_launched:
+        manager.launch()
+        manager.enable_save_replay(str(tmp_path))
+        manager.reset()
+    else:
+        manager.enable_save_replay(str(tmp_path))
+        manager.launch()
+    assert not manager.steps_all
+    while not step_all(manager).done.any():
+        pass
+    assert list(tmp_path.glob("CartPole-v1_episode_0001_*.mp4"))
+    manager.close()
+
+
 @needs_modes
 def test_requests(launch):
     manager = launch(env_fns(CountEnv))
