@@ -185,6 +185,8 @@ class Learning(NetworkOwner):
         optimizer.zero_grad()
         if self._joint:
             loss = loss * self._share(batch)
+        if parameters is not None:  # torch refuses those that are frozen
+            parameters = [one for one in parameters if one.requires_grad]
         loss.backward(inputs=parameters)
         if self._joint:
             self.sync_gradients(self._model if part is None else part)

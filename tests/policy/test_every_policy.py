@@ -82,6 +82,18 @@ def test_what_is_not_finite_is_refused_and_changes_nothing(case):
 
 
 @EACH
+def test_frozen_layers_stay_as_they_are(case):
+    policy = make(case)
+    network = model_of(policy)
+    frozen = next(one for one in network.modules() if isinstance(one, torch.nn.Linear))
+    frozen.requires_grad_(False)
+    before = copy.deepcopy(frozen.state_dict())
+    learn(policy, samples(policy, *case))
+    torch.testing.assert_close(frozen.state_dict(), before, rtol=0, atol=0)
+    assert any(one.grad is not None for one in network.parameters())
+
+
+@EACH
 def test_logs_what_it_announces(case):
     policy = make(case)
     data = samples(policy, *case)
