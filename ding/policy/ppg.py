@@ -35,9 +35,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     paper = "Cobbe et al. 2020"
     actions = ("discrete", "multi-discrete", "continuous")
-    networks = stochastic_actor(
-        *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
-    )
+    networks = stochastic_actor("discrete", "continuous")
     network_parts: tuple[str, ...] = ("actor_critic", "aux_critic")
     config = dict(
         learn=dict(
@@ -94,8 +92,9 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     @property
     def _synced(self) -> torch.nn.Module:
-        # Without the value head, which this phase leaves alone.
-        return self._model.actor_critic.actor
+        # Without the value head, which this phase leaves alone, where that is a part by itself.
+        network: torch.nn.Module = self._model.actor_critic
+        return getattr(network, "actor", network)
 
     def _update_critic(self, batch: Rollout) -> Log:
         value = self._model(batch["obs"], mode="compute_critic")["value"]

@@ -201,6 +201,27 @@ def test_what_cannot_be(cls):
         build(cls, NoParts())
 
 
+@pytest.mark.parametrize("cls", BOTH)
+def test_an_own_network_needs_the_declared_parts_alone(cls):
+    class Mine(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.actor_critic, self.aux_critic = nn.Linear(3, 3), nn.Linear(3, 1)
+
+        def forward(self, x, mode):
+            if mode == "compute_critic":
+                return {"value": self.aux_critic(x).squeeze(-1)}
+            output = self.actor_critic(x)
+            value = {} if mode == "compute_actor" else {"value": output[:, 2]}
+            return {"logit": output[:, :2], **value}
+
+    policy = build(cls, Mine(), learn=dict(aux_freq=1))
+    assert {call.mode for call in policy.network_calls} == {
+        *("compute_actor", "compute_critic", "compute_actor_critic")
+    }
+    assert policy.learn_mode.forward(trajectory(policy))
+
+
 def test_network_shares_nothing_between_its_two():
     network = PPG(4, 2, share_encoder=True)
     parts = [set(map(id, part.parameters())) for part in (network.actor_critic, network.aux_critic)]
