@@ -166,8 +166,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             for group in self._optimizer.param_groups:
                 group["lr"] = self._learning_rate(self._epoch)
         losses, facts = self._losses(self._model(batch["obs"]), batch["action"])
-        weight = sample_weights(batch, self._priority, self._priority_IS_weight)
-        loss = weighted_mean(losses, weight)
+        loss = weighted_mean(losses, batch["weight"])
         loss_value = self._descend(loss, batch, self._optimizer)
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
@@ -179,6 +178,7 @@ class BehaviourCloningPolicy(ActingPolicy):
     def _batch(self, data: Samples) -> dict[str, Tensor]:
         batch = flatten_numbers(as_batch(data, ("obs", "action"), self._device))
         batch["obs"] = tree_map(lambda leaf: leaf.float(), batch["obs"])
+        batch["weight"] = sample_weights(batch, self._priority, self._priority_IS_weight)
         action = batch["action"]
         if self._cfg.continuous:
             batch["action"] = action.float() if action.dim() > 1 else action.float()[:, None]
