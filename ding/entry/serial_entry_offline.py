@@ -173,10 +173,13 @@ class OfflinePipeline(SerialPipeline):
         return load_samples(self.cfg, self.notes)
 
     def prepare(self, parts: Components) -> None:
-        """Let a buffer that draws by priority know of all samples, unless it does."""
-        if parts.replay_buffer is not None and parts.replay_buffer.count() == 0:
-            numbers = np.arange(len(self._batches.samples))
-            parts.replay_buffer.push(Columns({"sample": numbers}), cur_collector_envstep=0)
+        """Let a buffer that draws by priority know of all samples, unless it does: the data set of
+        a resumed run may have changed."""
+        buffer, count = parts.replay_buffer, len(self._batches.samples)
+        # Of a smaller data set a smaller buffer has loaded the last samples alone.
+        if buffer is not None and getattr(buffer, "push_count", buffer.count()) != count:
+            buffer.clear()
+            buffer.push(Columns({"sample": np.arange(count)}), cur_collector_envstep=0)
 
     def round(self, parts: Components, run: SerialRun) -> None:
         """One update: on the batch whose turn it is, or on samples drawn by their priorities."""

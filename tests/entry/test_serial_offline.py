@@ -95,6 +95,17 @@ class TestPipeline:
         for name, tensor in states[0].items():
             assert torch.equal(tensor, states[1][name]), name
 
+    @pytest.mark.parametrize("count", [60, 150])
+    def test_a_resumed_run_draws_from_all_of_a_data_set_that_has_changed(self, rows, count):
+        limits = [4, 40]
+        for number, limit in enumerate(limits):
+            main, create = configs(learn=dict(resume_training=number > 0), priority=True)
+            serial_pipeline_offline((main, create), seed=0, max_train_iter=limit)
+            save_file("demo.pkl", (rows * 2)[:count])
+        state = read_file("run/ckpt/resume.pth.tar")
+        assert state["learner"]["last_iter"] > 4
+        assert len(state["buffer"]["ring"]["slots"]) == count
+
     def test_priorities_follow_the_updates(self):
         main, create = configs(priority=True, priority_IS_weight=True, random_collect_size=50)
         main["policy"]["other"] = dict(replay_buffer=dict(beta=0.6))
