@@ -142,8 +142,8 @@ def load(
     cfg = load_config(found.config, 0, None, None, command=False, collects=False)
     if _normalises(cfg.env):
         raise ConfigError(
-            "its environments normalise observations (env.norm_obs or env.env_wrapper), which act() "
-            "cannot; evaluate with ding eval"
+            "its environments normalise observations (env.norm_obs or env.env_wrapper), which "
+            "act() cannot; evaluate with ding eval"
         )
     cfg.policy.cuda = False
     path = found.weights if checkpoint is None else os.fspath(checkpoint)
