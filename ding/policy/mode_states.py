@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from ding.policy.network_owner import NetworkOwner
 from ding.policy.own_state import OwnState
 from ding.policy.saved_state import load_state, save_state
+from ding.utils import safe_serial
 from ding.utils.types import State
 
 
@@ -41,6 +42,7 @@ class ModeStates(NetworkOwner):
         return {**state_dict(), **{k: part for k, part in shared.items() if part is not None}}
 
     def _load_mode(self, load: Callable[[State], None], state: State) -> None:
+        state = safe_serial.decoded(dict(state))  # scripts read checkpoints by `torch.load`, too
         self._env_statistics = state.get("env_statistics")
         load({k: part for k, part in state.items() if k not in ("env_statistics", "own_state")})
         if "own_state" in state:

@@ -82,8 +82,8 @@ class RunningMeanStd:
         return self._out(np.sqrt(np.maximum(self._var, 1e-8)))
 
     def state_dict(self) -> State:
-        """What `load_state_dict` takes."""
-        return {"mean": self._mean.copy(), "var": self._var.copy(), "count": self._count}
+        """What `load_state_dict` takes: plain numbers, which ``torch.load`` reads."""
+        return {"mean": self._mean.tolist(), "var": self._var.tolist(), "count": self._count}
 
     def load_state_dict(self, state: SavedState) -> None:
         """Continue from a saved state."""

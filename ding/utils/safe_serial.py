@@ -102,6 +102,13 @@ def load(source: IO[bytes]) -> Tree:
     return _decode(_load_plain(source))
 
 
+def decoded(content: Tree) -> Tree:
+    """The data of what plain ``torch.load`` returned for a file of `dump`; dicts and lists are
+    changed in place. Data that is not encoded stays what it is.
+    """
+    return _decode(content)
+
+
 def load_columns(source: IO[bytes]) -> Tree:
     """`load`, but a long list of uniform dicts comes as `UniformRows`."""
     content = _load_plain(source)

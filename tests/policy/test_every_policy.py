@@ -130,3 +130,14 @@ def test_numbers_of_double_precision_are_taken_as_single(case):
     learn(double, data | seen)
     learn(single, data)
     torch.testing.assert_close(*(dict(model_of(one).state_dict()) for one in (single, double)))
+
+
+@EACH
+def test_scripts_may_save_and_load_states_by_torch(case, tmp_path):
+    policy, other = make(case), make(case)
+    learn(policy, samples(policy, *case))
+    for mode in ("learn_mode", "collect_mode", "eval_mode"):
+        torch.save(getattr(policy, mode).state_dict(), tmp_path / mode)
+        state = torch.load(tmp_path / mode, weights_only=True)
+        getattr(other, mode).load_state_dict(state)
+    torch.testing.assert_close(act(policy, case), act(other, case), rtol=0, atol=0)

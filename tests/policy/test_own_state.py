@@ -90,6 +90,17 @@ def test_tensors_and_arrays(resumed, value, wrap):
     assert getattr(found, "requires_grad", False) == getattr(value, "requires_grad", False)
 
 
+def test_checkpoints_may_be_read_by_torch(make_dqn, tmp_path):
+    """As scripts do that load a policy themselves."""
+    Mine.begin = staticmethod(lambda policy: None)
+    policy, other = make_dqn(cls=Mine), make_dqn(cls=Mine)
+    policy.mine = {"eye": np.eye(3), "last": deque([np.float64(0.5)], maxlen=2)}
+    save_file(str(tmp_path / "state"), policy.learn_mode.state_dict())
+    other.learn_mode.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    assert other.mine["eye"].tolist() == np.eye(3).tolist()
+    assert other.mine["last"] == deque([0.5])
+
+
 @pytest.mark.parametrize(
     ("begin", "draw"),
     [
