@@ -225,6 +225,7 @@ def untimed_metrics(exp_name="run"):
     rows = [
         {k: v for k, v in row.items() if not any(word in k for word in timed)}
         for row in metrics(exp_name)
+        if not any(name.startswith("usage_iter/") for name in row)  # every few seconds
     ]
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
