@@ -21,34 +21,40 @@ def map_leaves(
     item: Tree,
     ignore_keys: Collection[str] = (),
     is_leaf: Callable[[Sequence[Tree]], bool] | None = None,
+    by_row: bool = False,
 ) -> Tree:
     """Apply ``fn`` to every leaf of nested dicts, lists, tuples and named tuples.
 
-    A container of columns (``ding.data.Columns``) is mapped array by array, never row by row.
+    A container of columns (``ding.data.Columns``) is mapped array by array, not row by row.
 
     Args:
         fn: Takes and returns one leaf.
         ignore_keys: Values under these keys of a mapping are handed on as they are.
         is_leaf: Whether a list or tuple is a leaf itself.
+        by_row: Map columns as the list of rows that they are to callers: ``fn`` returns no arrays.
     """
     if isinstance(item, list):
         if getattr(item, "is_columnar", False):
             data: Tree = item
+            if by_row:
+                return map_leaves(fn, data.copied_rows(), ignore_keys, is_leaf, by_row)
             mapped = data.map_columns(fn)
             kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
             return mapped.with_columns(**kept) if kept else mapped
         if is_leaf is not None and is_leaf(item):
             return fn(item)
-        return [map_leaves(fn, value, ignore_keys, is_leaf) for value in item]
+        return [map_leaves(fn, value, ignore_keys, is_leaf, by_row) for value in item]
     if isinstance(item, Mapping):
         return {
-            key: value if key in ignore_keys else map_leaves(fn, value, ignore_keys, is_leaf)
+            key: value
+            if key in ignore_keys
+            else map_leaves(fn, value, ignore_keys, is_leaf, by_row)
             for key, value in item.items()
         }
     if isinstance(item, tuple):
         if is_leaf is not None and is_leaf(item):
             return fn(item)
-        values = [map_leaves(fn, value, ignore_keys, is_leaf) for value in item]
+        values = [map_leaves(fn, value, ignore_keys, is_leaf, by_row) for value in item]
         return rebuild_tuple(item, values)
     return fn(item)
 
@@ -172,13 +178,13 @@ def to_ndarray(item: object, dtype: np.dtype | None = None) -> Tree:
 def to_list(item: object) -> Tree:
     """Turn tensors and arrays into (nested) lists of Python numbers."""
     arrays = torch.Tensor | np.ndarray | np.generic
-    return _changed(lambda leaf: leaf.tolist(), arrays, _plain(item), "to_list")
+    return _changed(lambda leaf: leaf.tolist(), arrays, item, "to_list", by_row=True)
 
 
 def tensor_to_list(item: object) -> Tree:
     """Turn tensors into (nested) lists; arrays and everything else stay as they are."""
     return map_leaves(
-        lambda leaf: leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf, _plain(item)
+        lambda leaf: leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf, item, by_row=True
     )
 
 
@@ -302,23 +308,20 @@ def _items(
                 raise
 
 
-def _plain(item: Tree) -> Tree:
-    """Columns of lists would be no columns: hand out a dict of them instead."""
-    return item.columns if getattr(item, "is_columnar", False) else item
-
-
 def _changed(
     change: Callable[[Tree], object],
     kinds: type | UnionType,
     item: object,
     function: str,
     ignore_keys: Collection[str] = (),
+    by_row: bool = False,
 ) -> Tree:
     """Leaves of some kinds changed, others as they are if the function knows them."""
     return map_leaves(
         lambda leaf: change(leaf) if isinstance(leaf, kinds) else _passed(leaf, function),
         item,
         ignore_keys,
+        by_row=by_row,
     )
 
 

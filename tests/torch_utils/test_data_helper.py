@@ -104,7 +104,15 @@ def test_columns_are_converted_by_column() -> None:
     assert to_device(tensors, "cpu").is_columnar
     assert to_dtype(tensors, torch.float64).column("obs").dtype == torch.float64
     assert isinstance(to_tensor(data, ignore_keys=["obs"]).column("obs"), np.ndarray)
-    assert to_list(data)["done"] == [False] * 4
+
+
+@pytest.mark.parametrize("convert", [to_list, tensor_to_list])
+def test_lists_of_columns_are_lists_of_rows(convert) -> None:
+    data = to_tensor(columns())
+    rows = [{"obs": [1.0, 1.0], "done": False}] * 4
+    assert convert(data) == rows
+    assert data.is_columnar
+    assert convert({"episodes": [data, data]}) == {"episodes": [rows, rows]}
 
 
 def test_columns_that_became_rows_are_converted_by_row() -> None:
