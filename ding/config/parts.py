@@ -325,10 +325,10 @@ def add_origins(create: EasyDict, user: EasyDict, parts: Parts) -> None:
         user: The main config.
         parts: The classes of the types.
     """
-    found = [
+    found: list[tuple[EasyDict, str | None]] = [
         (section, registrant(component.registry.origin(section.get("type"))))
         for name, component in parts.components.items()
-        if isinstance(section := create.get(name), Mapping)
+        if isinstance(section := create.get(name), EasyDict)
     ]
     env_id = at(user, "env.env_id")
     if at(create, "env.type") == "gymnasium" and isinstance(env_id, str):

@@ -123,11 +123,12 @@ class Registry(dict[str, Maker]):
         """Call the object registered as `obj_type` with the other arguments."""
         return self[obj_type](*obj_args, **obj_kwargs)
 
-    def origin(self, module_name: str) -> Origin | None:
+    def origin(self, module_name: str | None) -> Origin | None:
         """Where a name, or the one that it is derived from, was registered; ``None`` if unknown."""
-        if module_name in self._derived and self._deriver is not None:
-            module_name = module_name.removesuffix(self._deriver[0])
-        return self._origins.get(module_name)
+        name = module_name or ""
+        if name in self._derived and self._deriver is not None:
+            name = name.removesuffix(self._deriver[0])
+        return self._origins.get(name)
 
     def query(self) -> list[str]:
         """Every known name, those not yet imported included."""
