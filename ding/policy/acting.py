@@ -11,7 +11,7 @@ from ding.policy._types import Arrays, Lengths, Obs, Output
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
-from ding.utils.errors import ConfigError, check_one_of
+from ding.utils.errors import check_one_of
 from ding.utils.settings import at
 
 #: Values of ``policy.priority_form``.
@@ -30,18 +30,7 @@ class ActingPolicy(Policy):
 
     def _init_collect(self) -> None:
         self._unroll_len = self._get_unroll_len()
-        if self._unroll_len > 1 and self._learns_from_steps():
-            raise ConfigError(
-                f"policy.collect.unroll_len={self._unroll_len}: {type(self).__name__} learns from "
-                "single steps; set it to 1"
-            )
         self._collect_model = model_wrap(self._model, self._explorer)
-
-    def _learns_from_steps(self) -> bool:
-        """Whether samples that are unrolls cannot be learned from, as nothing is overridden."""
-        cls = type(self)
-        ours = cls._forward_learn is Policy._forward_learn and cls._batch.__module__[:5] == "ding."
-        return ours and not self._cuts_samples()
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Actions, with the ``_transition_outputs`` that belong to them."""

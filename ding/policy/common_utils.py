@@ -86,9 +86,14 @@ def as_batch(data: Samples, required: Sequence[str], device: str = "cpu") -> Arr
         required: Columns that must exist.
 
     Raises:
-        DataError: No samples, or samples without something required.
+        DataError: No samples, samples without something required, or unrolls.
     """
     batch = _batched(data)
+    if any(isinstance(batch.get(name), list) for name in ("reward", "done")):
+        raise DataError(
+            "the samples are unrolls, rows of lists, and this policy learns from single steps: set "
+            "policy.collect.unroll_len to 1"
+        )
     if device != "cpu":
         batch = {
             name: tree_map(lambda leaf: _moved(leaf, device), col) for name, col in batch.items()

@@ -226,6 +226,8 @@ def test_unrolled_samples(make_dqn):
     samples = policy.collect_mode.get_train_sample(transitions(policy, 4))
     assert len(samples) == 2
     assert len(samples[0]["obs"]) == 2
+    with pytest.raises(DataError, match=r"unrolls.* set policy\.collect\.unroll_len to 1"):
+        policy.learn_mode.forward(samples)
 
 
 def test_extra_keys_of_a_transition_are_kept(make_dqn):

@@ -22,12 +22,6 @@ def test_what_it_does_not_have_is_refused(name, setting):
         build(name, **setting)
 
 
-@pytest.mark.parametrize("name", ["dqn", "sac", "ppo", "pg", "bc", "pdqn"])
-def test_unrolls_of_single_steps_are_refused(name):
-    with pytest.raises(ConfigError, match=r"unroll_len=3: .* set it to 1"):
-        build(name, collect=dict(unroll_len=3))
-
-
 def test_edac_takes_no_other_keys():
     with pytest.raises(ConfigError, match="EDAC takes no encoder_hidden_size_list, share_encoder"):
         build("edac", model=dict(encoder_hidden_size_list=[8], share_encoder=True))
