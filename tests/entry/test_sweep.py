@@ -112,7 +112,7 @@ def test_sweep_is_the_same_under_another_name_of_its_folder(fake, space, tmp_pat
 def test_trials_of_a_lost_journal_are_not_taken_for_new_ones(fake, space):
     sweep(space, PLAN, "sweep", 1)
     os.remove("sweep/sweep.journal")
-    with pytest.raises(ConfigError, match="holds trials that .* does not know"):
+    with pytest.raises(ConfigError, match=r"holds trials that .* does not know"):
         sweep(space, PLAN, "sweep", 1)
 
 

@@ -656,7 +656,7 @@ def test_the_state_at_the_end_has_the_tasks_that_the_end_has_closed():
     with Run({"c": endless(), "l": learner}, commander={"type": "solo"}) as run:
         eventually(lambda: run.status()["train_iter"] > 3)
         run.coordinator.stop("Ctrl-C")
-        eventually(lambda: not run.coordinator.table.live())  # whoever closes it may take a while
+        eventually(lambda: not run.coordinator.table.live())  # the program may close it much later
     saved = read_file("exp/ckpt/coordinator_state.pth.tar")["state"]
     [trainee] = saved["commander"]["trainees"]
     assert trainee["policy_id"] == learner.info["policy_id"]
