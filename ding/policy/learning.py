@@ -1,7 +1,7 @@
 """How a policy learns: from samples to a batch, to a step down a loss, to its log."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -213,11 +213,34 @@ class Learning(NetworkOwner):
 
     def _declared_numbers(self) -> list[str]:
         """The ``_logged`` of all classes, base classes first."""
-        classes = reversed(type(self).__mro__)
-        own = [name for cls in classes for name in vars(cls).get("_logged", ())]
-        own += ["grad_norm"] * self._logs_grad_norm
+        own = self._logged_by(reversed(type(self).__mro__)) + ["grad_norm"] * self._logs_grad_norm
         names = dict.fromkeys(self._log_name_of.get(name, name) for name in own)
         return [name for name in names if name is not None]
+
+    @staticmethod
+    def _logged_by(classes: Iterable[type]) -> list[str]:
+        return [name for cls in classes for name in vars(cls).get("_logged", ())]
+
+    def logs_every_number(self) -> bool:
+        """Whether all numbers of an update are logged: of a class that says nothing of them, and of
+        users' subclasses unless they define `_monitor_vars_learn`."""
+        if not _is_of_package(type(self)._monitor_vars_learn):
+            return False
+        return not all(map(_is_of_package, self._kinds())) or not self._declared_numbers()
+
+    def usual_numbers(self) -> frozenset[str]:
+        """Names in the log of what this package's classes log; users' subclasses may have more."""
+        users = [kind for kind in self._kinds() if not _is_of_package(kind)]
+        built_in = next(kind for kind in self._kinds() if not {*users} & {*kind.__mro__})
+        declared = {*built_in._monitor_vars_learn(self)} - {*self._logged_by(users)}
+        return frozenset({"cur_lr", "total_loss", *declared})
+
+    def _kinds(self) -> list[type["Learning"]]:
+        return [kind for kind in type(self).__mro__ if issubclass(kind, Learning)]
+
+
+def _is_of_package(part: type | Callable[..., object]) -> bool:
+    return part.__module__.startswith("ding.")
 
 
 def follower(model: torch.nn.Module, theta: float | None, freq: int | None = None) -> Network:

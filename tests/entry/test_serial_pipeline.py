@@ -12,7 +12,7 @@ from ding.config import read_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.envs import DingEnvWrapper
 from ding.policy import DQNPolicy
-from ding.utils import TRACKER_REGISTRY, read_file
+from ding.utils import POLICY_REGISTRY, TRACKER_REGISTRY, read_file
 from ding.utils.errors import ConfigError
 from ding.utils.trackers import Tracker
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
@@ -189,6 +189,24 @@ def test_newest_checkpoints_are_kept():
     serial_pipeline(config, env_setting=walk_envs(), max_train_iter=40)
     numbered = sorted(n for n in os.listdir("run/ckpt") if n.startswith("iteration"))
     assert numbered == ["iteration_40.pth.tar", f"iteration_{run_json()['train_iter']}.pth.tar"]
+
+
+@POLICY_REGISTRY.register("dqn_counting")
+class CountingDQN(DQNPolicy):
+    def _learn(self, batch):
+        return {**super()._learn(batch), "samples": float(len(batch["obs"]))}
+
+
+def test_a_users_own_number_is_on_the_console_and_in_the_log(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    main, create = walk_config(policy="dqn")
+    main.policy.learn.learner.hook.log_show_after_iter = 5
+    create.policy.type = "dqn_counting"
+    serial_pipeline((main, create), seed=0, env_setting=walk_envs(), max_train_iter=20)
+    assert "| samples 8" in capsys.readouterr().out
+    shown = [row[name] for row in metrics() for name in row if name == "learner_iter/samples_avg"]
+    assert len(shown) > 1
+    assert set(shown) == {8.0}
 
 
 def test_closing_words_name_result_folder_and_next_commands(capsys, monkeypatch):

@@ -109,6 +109,17 @@ def test_logs_what_it_announces(case):
 
 
 @EACH
+def test_a_users_subclass_logs_what_its_base_does_and_what_it_adds(case):
+    policy = make(case)
+    usual = set(policy.learn_mode.monitor_vars())
+    policy.__class__ = type("Subclass", (type(policy),), {"__module__": "users_module"})
+    assert policy.logs_every_number()
+    returned = set().union(*(log.keys() for log in learn(policy, samples(policy, *case))))
+    assert returned - {"priority"} <= policy.usual_numbers()
+    assert usual <= policy.usual_numbers()
+
+
+@EACH
 def test_actions_are_indices_or_within_their_bounds(case):
     bounded = case[0] in (*CONTINUOUS, "pdqn", "bc")
     policy = make(case)

@@ -333,6 +333,7 @@ class SerialRun:
             episode_return=getattr(parts.collector, "recent_return", None),
             epsilon=None if self._eps is None else float(self._eps),
             buffer_fill=None if buffer is None else (buffer.count(), self._capacity),
+            extra=[f"{name} {value:.4g}" for name, value in parts.learner.own_numbers.items()],
         )
 
     @property

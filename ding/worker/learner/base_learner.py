@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
 from easydict import EasyDict
 
 from ding.data import Columns
@@ -132,6 +133,7 @@ class BaseLearner(Configurable):
 
     def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
+        self._usual_numbers: frozenset[str] = frozenset()
         self._train_time = self._data_time = 0.0
         self.logger = None  # type: ignore[assignment]
         self._owns_writer = tb_logger is None
@@ -387,6 +389,14 @@ class BaseLearner(Configurable):
         return None if self._feed is None else self._feed.monitor  # type: ignore[return-value]
 
     @property
+    def own_numbers(self) -> dict[str, float]:
+        """Means of the last values that a user's policy logs in addition to those of its base."""
+        if self._feed is None:
+            return {}
+        names = [name for name in self._feed.names() if name not in self._usual_numbers]
+        return {name: float(np.mean(self._feed.recent(name))) for name in names}
+
+    @property
     def only_monitor_rank0(self) -> bool:
         """Whether ranks other than 0 neither log nor monitor."""
         return bool(self._cfg.get("only_monitor_rank0", True))
@@ -400,11 +410,12 @@ class BaseLearner(Configurable):
     def policy(self, _policy: LearnMode) -> None:
         self._policy = _policy
         if self.rank == 0 or not self.only_monitor_rank0:
-            declared: Any = _policy.monitor_vars
-            # A policy that does not say what it logs: all numbers that it returns are monitored.
-            is_default = getattr(declared, "__func__", None) is Policy._monitor_vars_learn
-            every_number = is_default and not declared.__self__._declared_numbers()
+            declared = _policy.monitor_vars
+            policy = getattr(declared, "__self__", None)
+            is_ours = isinstance(policy, Policy)
+            every_number = is_ours and policy.logs_every_number()
             self._feed = MonitorFeed(list(dict.fromkeys(declared())), every_number)
+            self._usual_numbers = policy.usual_numbers() if is_ours else frozenset(declared())
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
 
