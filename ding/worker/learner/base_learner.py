@@ -411,11 +411,14 @@ class BaseLearner(Configurable):
         self._policy = _policy
         if self.rank == 0 or not self.only_monitor_rank0:
             declared = _policy.monitor_vars
-            policy = getattr(declared, "__self__", None)
-            is_ours = isinstance(policy, Policy)
-            every_number = is_ours and policy.logs_every_number()
+            policy: object = getattr(declared, "__self__", None)
+            every_number, self._usual_numbers = False, frozenset(declared())
+            if isinstance(policy, Policy):
+                every_number, self._usual_numbers = (
+                    policy.logs_every_number(),
+                    policy.usual_numbers(),
+                )
             self._feed = MonitorFeed(list(dict.fromkeys(declared())), every_number)
-            self._usual_numbers = policy.usual_numbers() if is_ours else frozenset(declared())
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
 
