@@ -101,7 +101,7 @@ class KeyChecker:
     Attributes:
         known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
-        open_paths: Sections that may hold further keys; only slips are errors there.
+        open_paths: Sections that may hold further keys; only slips are errors there, or noted.
         silent: Paths of keys without an effect that are not reported.
         counts: Paths whose numbers must be whole; elsewhere a whole default allows fractions.
     """
@@ -167,8 +167,12 @@ class KeyChecker:
         if slips:
             meant = " or ".join(prefix + name for name in slips)
             self._problems.add(f"unknown key {where}: did you mean {meant}?")
-        elif path in self.open_paths or where in self.silent:
+        elif where in self.silent:
             return
+        elif path in self.open_paths:
+            # Next to the key itself it may be another one of a custom class: no error.
+            if near := next((name for name in known if one_edit_apart(key, name)), None):
+                self.notes.unknown[where] = prefix + near
         elif not strict:
             self.notes.unknown[where] = self._nearest(key, prefix, known)
         elif nearest := self._nearest(key, prefix, known):

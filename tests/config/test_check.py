@@ -7,8 +7,8 @@ import pytest
 from ding.config import compile_config
 from ding.config.check import Notes, one_edit_apart
 from ding.config.compile import compile_run_config
-from ding.policy import create_policy
-from ding.utils import ENV_REGISTRY, import_module
+from ding.policy import DQNPolicy, create_policy
+from ding.utils import ENV_REGISTRY, POLICY_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.settings import at
@@ -82,10 +82,17 @@ def test_slip_is_refused_unless_the_sibling_is_set(main, create, path, sibling):
     if sibling != "policy":
         assert f"unknown key {path}: did you mean {known}?" in message(main, create)
     put(main, known, value)
-    if "hook" not in path:  # names of hooks are free
-        cfg, notes = noted(main, create)
-        assert notes.unknown == {path: known}
-        assert at(cfg, path) == value
+    cfg, notes = noted(main, create)
+    assert notes.unknown == {path: known}
+    assert at(cfg, path) == value
+
+
+def test_slip_next_to_a_key_of_a_custom_policy_is_reported(main, create):
+    POLICY_REGISTRY.register("of_a_user", type("OfAUser", (DQNPolicy,), {}), force_overwrite=True)
+    create["policy"] = dict(type="of_a_user")
+    put(main, "policy.lern", {"batch_size": 3})
+    put(main, "policy.zebra", 1)  # may be the class's own
+    assert noted(main, create)[1].unknown == {"policy.lern": "policy.learn"}
 
 
 @pytest.mark.parametrize(

@@ -414,10 +414,8 @@ class BaseLearner(Configurable):
             policy: object = getattr(declared, "__self__", None)
             every_number, self._usual_numbers = False, frozenset(declared())
             if isinstance(policy, Policy):
-                every_number, self._usual_numbers = (
-                    policy.logs_every_number(),
-                    policy.usual_numbers(),
-                )
+                every_number = policy.logs_every_number()
+                self._usual_numbers = policy.usual_numbers()
             self._feed = MonitorFeed(list(dict.fromkeys(declared())), every_number)
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
