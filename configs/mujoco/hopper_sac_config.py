@@ -1,5 +1,5 @@
-"""Hopper with SAC (Haarnoja et al. 2018), with the paper's sizes and rates, which reaches about
-3,300 after a million steps there.
+"""Hopper with SAC (Haarnoja et al. 2018), with the rates and the fixed temperature of tianshou's
+benchmark, which has 3,061 after 200,000 steps (Hopper-v3, ten seeds).
 
 Needs MuJoCo: ``pip install .[mujoco]``.
 """
@@ -29,13 +29,12 @@ main_config = EasyDict(
         learn=dict(
             update_per_collect=1,
             batch_size=256,
-            learning_rate_q=3e-4,
-            learning_rate_policy=3e-4,
-            learning_rate_alpha=3e-4,
+            learning_rate_q=1e-3,
+            learning_rate_policy=1e-3,
             target_theta=0.005,
             discount_factor=0.99,
             alpha=0.2,
-            auto_alpha=True,
+            auto_alpha=False,
         ),
         collect=dict(n_sample=1),
         eval=dict(evaluator=dict(eval_freq=5000)),
