@@ -7,8 +7,6 @@ from .errors import RunError
 
 #: Names of the signals that end a run, by number.
 SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-#: There is nothing to continue.
-AT_GOAL = ("converged", "finished")
 
 
 class _Verdict(NamedTuple):
@@ -51,7 +49,7 @@ class Ending(_Verdict):
         """Exit status of the process; after a signal the one by which a shell knows it."""
         if self.signal is not None and self.status == "interrupted":
             return 128 + self.signal
-        return 0 if self.status in AT_GOAL else 1
+        return 0 if self.status in ("converged", "finished") else 1
 
     def raise_if_bad(self) -> None:
         """Nothing if it came to a good end; it was printed how it ended.

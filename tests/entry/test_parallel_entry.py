@@ -22,6 +22,8 @@ from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import (
     Diary,
     assert_all_was_told,
+    assert_went_on,
+    go_on_from_here,
     saved_iteration,
     small_configs,
 )
@@ -92,6 +94,23 @@ def test_a_run_that_converges():
     assert last_line().startswith("converged: mean return")
     assert (record()["status"], record()["seed"]) == ("converged", 0)
     assert (Path("run") / "ckpt" / "ckpt_best.pth.tar").exists()
+    assert left_over() == []
+
+
+@pytest.mark.slow
+def test_a_run_that_ended_at_its_limit_goes_on_to_a_larger_one():
+    configs = small_configs(stop_value=501)
+    configs[0].policy.learn.learner.train_iterations = 20
+    run = forked(parallel_pipeline, configs, 0)
+    run.join(60)
+    assert record()["status"] == "finished", Path("output.txt").read_text()
+    assert saved_iteration() == 20
+    go_on_from_here(configs)
+    run = forked(parallel_pipeline, configs, 0)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert_went_on()
+    assert saved_iteration() == 25
     assert left_over() == []
 
 

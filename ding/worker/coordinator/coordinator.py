@@ -13,7 +13,6 @@ from ding.utils import deep_merge_dicts, durations
 from ding.utils.callbacks import Callbacks, RunFinished, RunStarted
 from ding.utils.console import Console
 from ding.utils.default_helper import Configurable, first_goal
-from ding.utils.ending import AT_GOAL
 from ding.utils.errors import RunError
 from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
@@ -104,7 +103,7 @@ class Coordinator(RunEvents, Configurable):
             callbacks or Callbacks(),
             run_log,
             turn=turn,
-            files=RunFiles(engine, exp_name, warn),
+            files=RunFiles(engine, warn),
             make_buffer=partial(
                 ChunkBuffer,
                 store=engine.samples,
@@ -216,21 +215,18 @@ class Coordinator(RunEvents, Configurable):
     def _close_tasks(self) -> None:
         """End the tasks, and save the state to resume from."""
         state = self._ask_to_end()
-        if state is None:
-            self.files.remove(self._state.path, self._state.remove)
-            self._comm.close_tasks(durations.LOOP_CLOSE)
-            return
+        self._state.is_of_end = self.verdict is not None and self.verdict.exit_status == 0
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have reported more since then, which a learner's own state contains.
         self._state.save(lambda: {**state, "facts": self.facts.state_dict()})
 
     @in_turn
-    def _ask_to_end(self) -> State | None:
+    def _ask_to_end(self) -> State:
         """Ask all tasks to end; returns the state to resume from, of the moment before: tasks are
-        open in it, to be handed out again. ``None`` if there is nothing to continue."""
+        open in it, to be handed out again."""
         try:
-            if self._last_state is None and not self._at_goal:
+            if self._last_state is None:
                 # Without buffers: the end removes the files that they refer to.
                 self._last_state = {**self.state_dict(), "buffers": {}}
         finally:
@@ -248,19 +244,12 @@ class Coordinator(RunEvents, Configurable):
             self.buffers.popitem()[1].close(remove_files=True)
         self._note_weights()
         self.files.remove_weights()
-        if self._at_goal:
-            self.files.remove_paths(self.files.noted["states"])
         if self._address_file is not None:
             self.files.remove_paths([self._address_file])
 
     def _note_weights(self) -> None:
         """Note weights that are not those of a task, such as a league's old players."""
         self.files.note("weights", self.ask(self.commander.weights_files) or [])
-
-    @property
-    def _at_goal(self) -> bool:
-        """Whether there is nothing to continue."""
-        return self.verdict is not None and self.verdict.status in AT_GOAL
 
     # ------------------------------------------------------------------ the loop
 

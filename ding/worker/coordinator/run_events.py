@@ -217,7 +217,6 @@ class RunEvents(Run):
             self.files.note("weights", [str(policy_id)])
             name = f"learner_{str(policy_id).replace(os.sep, '_')}.pth.tar"
             path = task.get("state_path") or os.path.join(self.exp_name, "ckpt", name)
-            self.files.note("states", [str(path)])
             task = {**task, "state_path": path}
         if isinstance(buffer_id, str):
             self.files.note("buffers", [buffer_id])

@@ -31,18 +31,16 @@ class RunFiles:
     Args:
         engine: Has the samples, the weights, the artifacts, to which the checkpoint goes, and the
             marks of folders.
-        exp_name: The run's folder.
 
     Attributes:
-        noted: What the run has written or will, by kind: names of ``buffers`` and ``weights``, and
-            paths of ``states`` of learners, and of weights that were kept.
+        noted: Names of what the run has written or will, and removes at its end: ``buffers`` and
+            ``weights``.
     """
 
-    def __init__(self, engine: Engine, exp_name: str, warn: Callable[[str], object]) -> None:
-        self._exp = exp_name
+    def __init__(self, engine: Engine, warn: Callable[[str], object]) -> None:
         self._samples, self._weights = engine.samples, engine.weights
         self._artifacts, self._marks, self._warn = engine.artifacts, engine.marks, warn
-        self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set(), "states": set()}
+        self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set()}
 
     def take_evaluated(self, info: CollectorReport, is_best: bool) -> bool:
         """Remove the copy of the weights that a report is about; whether it was the best, and is a
@@ -63,7 +61,7 @@ class RunFiles:
 
     def keep_weights(self, name: str, as_name: str) -> None:
         """Keep the newest weights of a name under another one. No learner publishes these again, so
-        they are also in the run's folder, as long as it may be resumed.
+        they are also in the run's folder, for runs that are resumed.
 
         Raises:
             CheckpointError: There are none, they cannot be read, or not be written.
@@ -71,7 +69,6 @@ class RunFiles:
         found, path = self._weights.newest(name), _kept_path(as_name)
         self._artifacts.save(path, {"state": found.state, "facts": dict(found.facts)})
         self._weights.publish(as_name, found)
-        self.note("states", [os.path.join(self._exp, path)])
 
     def restore_weights(self, names: Iterable[str]) -> None:
         """Publish again what was kept under these names, and is gone with the end of the run.
@@ -81,10 +78,7 @@ class RunFiles:
         """
         for name in names:
             kept = self._artifacts.load(_kept_path(name))
-            if kept is None:
-                continue
-            self.note("states", [os.path.join(self._exp, _kept_path(name))])
-            if self._weights.version(name) is None:
+            if kept is not None and self._weights.version(name) is None:
                 self._weights.publish(name, Weights(kept["state"], kept["facts"]))
 
     def note(self, kind: str, names: Iterable[str]) -> None:
@@ -140,6 +134,10 @@ class CoordinatorState:
         exp_name: The run's folder.
         run: What makes the run another one when it differs: its main config.
         seconds: Time between saves; they are fewer if saving takes long.
+
+    Attributes:
+        is_of_end: Whether the run has reached its goal or its limits: only who asks for it
+            continues from there.
     """
 
     def __init__(
@@ -148,9 +146,9 @@ class CoordinatorState:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
-        self._warn, self._is_failing = warn, False
+        self._warn, self._is_failing, self.is_of_end = warn, False, False
         self._saver = StateSaver[SavedState](
-            lambda: {"format": FORMAT, "run": self._run, "state": self._collect()},
+            self._take,
             *(self._write, self._warn_once, seconds, MAX_SHARE),
             on_stall=warn,
         )
@@ -159,7 +157,7 @@ class CoordinatorState:
         """The state to resume from, if there is one.
 
         Args:
-            wanted: ``None``: if it is this run's and the run has not reached its end.
+            wanted: ``None``: if it is this run's and the run has not reached its goal or limits.
 
         Raises:
             CheckpointError: It is wanted, and it cannot be read.
@@ -181,7 +179,8 @@ class CoordinatorState:
                 raise
             self._warn(f"the run starts from the beginning: {err}")
             return None
-        return saved["state"] if wanted or saved["run"] == self._run else None
+        is_own = saved["run"] == self._run and not saved.get("is_of_end")
+        return saved["state"] if wanted or is_own else None
 
     def save_if_due(self, collect: Callable[[], SavedState]) -> None:
         self._collect = collect
@@ -192,9 +191,9 @@ class CoordinatorState:
         self._collect = collect
         self._saver.save()
 
-    def remove(self) -> None:
-        """The run has ended: remove its state, which must not be resumed."""
-        remove_file(self.path)
+    def _take(self) -> SavedState:
+        facts = {"format": FORMAT, "run": self._run, "is_of_end": self.is_of_end}
+        return {**facts, "state": self._collect()}
 
     def _write(self, state: SavedState) -> None:
         save_file(self.path, state)

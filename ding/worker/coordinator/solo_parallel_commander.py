@@ -338,8 +338,6 @@ class PolicyCommander(BaseCommander):
         due = self._next_eval
         till_eval = None if due is None else max(0.0, due - self.clock())
         return {
-            "converged_reason": self.converged_reason,
-            "finished_reason": self.finished_reason,
             "_turn": self._turn,
             "_run_id": self._run_id,
             "trainees": [asdict(trainee) for trainee in self._current],
@@ -348,14 +346,10 @@ class PolicyCommander(BaseCommander):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        self.converged_reason = state_dict["converged_reason"]
-        self.finished_reason = state_dict["finished_reason"]
         self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
         self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
         self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
         self._has_trained_all = bool(self._current) and not self._waiting
-        if self._waiting:
-            self.finished_reason = None  # training may be longer now
         wait = state_dict["till_eval"]
         self._next_eval = None if wait is None else self.clock() + wait
         self._learners.opened.clear()

@@ -217,8 +217,9 @@ class BaseLearner(Configurable):
         Ends early when the loader is closed; counts continue from a loaded state. An error saves a
         checkpoint before it propagates.
         """
-        self._end_flag = False
-        self._learner_done = False
+        if self._learner_done:
+            self._batch_count = 0
+        self._end_flag = self._learner_done = False
         self.call_hook("before_run")
         while self._batch_count < self._cfg.train_iterations:
             if self._dataloader is None:
@@ -238,7 +239,6 @@ class BaseLearner(Configurable):
             self._batch_count += 1
         else:
             self._learner_done = True
-            self._batch_count = 0
         self.call_hook("after_run")
 
     def setup_dataloader(self, loader: Loader | None = None) -> None:

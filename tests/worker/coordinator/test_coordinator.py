@@ -117,7 +117,7 @@ def test_data_go_from_collector_to_learner(ours):
             assert collector.info["collector_cfg"]["compressor"] == "none"
     assert left_files() == []
     assert not os.path.exists("exp/coordinator.json")
-    assert not os.path.exists("exp/ckpt/coordinator_state.pth.tar")
+    assert read_file("exp/ckpt/coordinator_state.pth.tar")["is_of_end"]
 
 
 # The first sample lets batches of 4 begin, 31 more may come before any is drawn, and 16 batches may
@@ -692,7 +692,6 @@ def test_a_resumed_league_has_the_weights_of_its_old_players():
             assert (state["model"]["w"].tolist(), facts["policy_iter"]) == ([7.0, 7.0], 1)
         resumed.coordinator.stop("enough", "finished")
     assert left_files() == []
-    assert not {f"kept_{name}.pth.tar" for name in names} & {*os.listdir("exp/ckpt")}
 
 
 @pytest.mark.parametrize(("resume", "goes_on"), [(None, True), (True, True), (False, False)])

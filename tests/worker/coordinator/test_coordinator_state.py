@@ -27,8 +27,14 @@ def test_a_run_goes_on_from_its_own_state_alone(make):
     assert make({"policy": {"type": "ppo"}}).load(None) is None
     assert make({"policy": {"type": "ppo"}}).load(True) == {"tasks": 3}
     assert make().load(False) is None
-    make().remove()
+
+
+def test_a_run_at_its_end_goes_on_only_if_that_is_wanted(make):
+    state = make()
+    state.is_of_end = True
+    state.save(lambda: {"tasks": 3})
     assert make().load(None) is None
+    assert make().load(True) == {"tasks": 3}
 
 
 @pytest.mark.parametrize(

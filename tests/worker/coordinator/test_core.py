@@ -343,7 +343,7 @@ class WholeRun(Driver):
         self.run = RunEvents(
             *("exp", commander, view, Callbacks(), None),
             turn=turn,
-            files=RunFiles(Engine(None, store, store, None), "exp", view.log),
+            files=RunFiles(Engine(None, store, store, None), view.log),
             make_buffer=partial(ChunkBuffer, store=store, space=space, exp_name="exp", turn=turn),
             max_task_retry=10**9,
             task_limits=dict.fromkeys(KINDS, 30.0),
