@@ -125,6 +125,7 @@ class LearnerInfo(TypedDict, total=False):
     wait_share: float  # part of its time, 0 to 1, that training waited for batches
     #: CPU, memory and GPU of its process, see `ding.utils.usage.reported_usage`.
     usage: Mapping[str, object]
+    numbers: Mapping[str, object]  # what a user's policy logs in addition to its base, means
     policy_id: str  # name of its weights, in a report
     buffer_id: str | None  # its task's, in a report
 

@@ -1,5 +1,6 @@
 """Facts of a running parallel run: counters, rates, failures, and what workers report made safe."""
 
+import itertools
 import math
 import time
 from collections import Counter, defaultdict, deque
@@ -16,6 +17,8 @@ from ding.worker.seams import TaskFailure
 from ding.worker.tasks import CollectorReport, LearnerInfo
 
 KEPT_FAILURES = 10
+#: Numbers of a user's policy that are shown.
+MOST_NUMBERS = 8
 #: A cause that a worker reports this often in a short time is permanent, despite any progress.
 SAME_CAUSE_LIMIT = 10
 #: The state that another coordinator needs to resume the run.
@@ -42,6 +45,14 @@ def usage_figures(reported: object) -> dict[str, float]:
     given = reported if isinstance(reported, Mapping) else {}
     numbers = {name: as_number(given.get(name)) for name in FIGURES}
     return {name: value for name, value in numbers.items() if value is not None and value >= 0}
+
+
+def own_numbers(reported: object) -> dict[str, float]:
+    """The numbers of a user's policy in a report, some at most; nonsense is left out."""
+    given = reported if isinstance(reported, Mapping) else {}
+    first = itertools.islice(given.items(), MOST_NUMBERS)
+    numbers = {one_line(name, 40): as_number(value) for name, value in first}
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def mean_return(info: CollectorReport, is_eval: bool) -> float | None:

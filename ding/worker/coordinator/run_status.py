@@ -25,6 +25,7 @@ from .run_facts import (
     RunFacts,
     as_number,
     one_line,
+    own_numbers,
     usage_figures,
 )
 from .worker_session import WorkerSession
@@ -37,7 +38,8 @@ class WorkerStatus(TypedDict, total=False):
     """One worker: its state, for how many seconds, its task and what it waits for, with the shares
     of the last seconds that it has waited for that and for other things, and what its process uses
     of the machine (`ding.utils.usage.FIGURES`). Of collectors in addition ``samples_per_s`` and
-    ``is_eval``, of learners ``iters_per_s`` and ``wait_share`` for batches.
+    ``is_eval``, of learners ``iters_per_s``, ``wait_share`` for batches, and the ``numbers`` that a
+    user's policy logs in addition to its base.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class WorkerStatus(TypedDict, total=False):
     is_eval: bool
     iters_per_s: float | None
     wait_share: float | None
+    numbers: dict[str, float]
 
 
 class BufferStatus(TypedDict):
@@ -123,6 +126,7 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) 
     else:
         status["iters_per_s"] = _rounded(worker.info.get("iters_per_second"))
         status["wait_share"] = as_number(worker.info.get("wait_share"))
+        status["numbers"] = own_numbers(worker.info.get("numbers"))
     return status
 
 
@@ -194,6 +198,8 @@ def brief_facts(status: RunStatus) -> list[str]:
         mine = [w["state"] for w in status["workers"].values() if w["kind"] == kind]
         working = sum(state in ("starting", "running", "closing") for state in mine)
         out.append(f"{kind}s {working}/{len(mine)}")
+    for worker in status["workers"].values():
+        out += [f"{name} {value:.4g}" for name, value in worker.get("numbers", {}).items()]
     out.append(status["waits"])
     return out
 

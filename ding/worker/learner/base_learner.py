@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
 from easydict import EasyDict
 
 from ding.data import Columns
@@ -391,10 +390,7 @@ class BaseLearner(Configurable):
     @property
     def own_numbers(self) -> dict[str, float]:
         """Means of the last values that a user's policy logs in addition to those of its base."""
-        if self._feed is None:
-            return {}
-        names = [name for name in self._feed.names() if name not in self._usual_numbers]
-        return {name: float(np.mean(self._feed.recent(name))) for name in names}
+        return {} if self._feed is None else self._feed.means(self._usual_numbers)
 
     @property
     def only_monitor_rank0(self) -> bool:

@@ -1,7 +1,7 @@
 """Averages over a learner's last iterations."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -78,6 +78,15 @@ class MonitorFeed:
         """The monitored names that have values, without the times."""
         came = {name for values in self.window() for name in values}
         return [name for name in self._monitored() if name in came and name not in _TIMES]
+
+    def means(self, beyond: Container[str]) -> dict[str, float]:
+        """Means of the monitored values with other names; while another thread adds, too."""
+        if not self._every_number and all(name in beyond for name in self._wanted):
+            return {}
+        now = MonitorFeed(self._wanted, self._every_number)
+        now._recent.extend(tuple(self._recent))
+        names = [name for name in now.names() if name not in beyond]
+        return {name: float(np.mean(now.recent(name)[-WINDOW:])) for name in names}
 
     def add(self, values: Mapping[str, object]) -> None:
         """Add the values of one iteration."""

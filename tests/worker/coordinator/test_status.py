@@ -5,7 +5,13 @@ import logging
 import pytest
 
 from ding.utils.console import Console
-from ding.worker.coordinator.run_facts import SAME_CAUSE_LIMIT, RetryLimit, RunFacts
+from ding.worker.coordinator.run_facts import (
+    MOST_NUMBERS,
+    SAME_CAUSE_LIMIT,
+    RetryLimit,
+    RunFacts,
+    own_numbers,
+)
 from ding.worker.coordinator.run_status import (
     MAX_LINES,
     RunView,
@@ -86,6 +92,22 @@ def test_facts_in_few_words():
         *("1,234 samples/s", "2.50 MB/s", "policy lag 7 iters", "data files 3.0 MB"),
         *("collectors 0/1", "learners 1/1", "no worker waits"),
     ]
+
+
+def test_numbers_of_a_users_policy_are_facts():
+    learner = worker("learner", numbers={"kept": 5.0, "ratio": 0.12345})
+    facts = brief_facts(status({"c": worker(), "l": learner}))
+    assert facts[-3:] == ["kept 5", "ratio 0.1235", "no worker waits"]
+
+
+@pytest.mark.parametrize("reported", [None, 3, [1.0], {"a": "x", "b": float("nan"), "c": [1]}])
+def test_reported_numbers_that_are_nonsense_are_left_out(reported):
+    assert own_numbers(reported) == {}
+
+
+def test_some_reported_numbers_are_shown():
+    assert own_numbers({"a\x1b[2J": 1, "b": None}) == {"a[2J": 1.0}
+    assert len(own_numbers(dict.fromkeys(map(str, range(1000)), 1.0))) == MOST_NUMBERS
 
 
 @pytest.mark.parametrize(("reached", "words"), [(5.9731, ["5.97 of 6 samples/insert"]), (None, [])])

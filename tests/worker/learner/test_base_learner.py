@@ -376,6 +376,14 @@ def test_every_number():
     assert feed.names() == ["loss", "tensor", "array"]
 
 
+def test_means_of_numbers_beyond_the_usual_ones():
+    rows = [{"cur_lr": 1.0, "own": float(number)} for number in range(20)]
+    feed = feed_of(*rows, every_number=True)
+    assert feed.means({"cur_lr"}) == {"own": 14.5}  # of 10 to 19
+    assert feed.means({"cur_lr", "own"}) == {}
+    assert feed_of(*rows).means({"cur_lr"}) == {}
+
+
 def test_names_that_come_later_lose_nothing():
     feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
     assert feed.monitor.avg["loss"]() == 2.0

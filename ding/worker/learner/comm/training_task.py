@@ -218,6 +218,7 @@ class TrainingTask:
                 "iteration_seconds": round(feed.step_seconds, 3),
                 "iters_per_second": round(self._rate, 3),
                 "usage": {**reported_usage()},
+                "numbers": {**learner.own_numbers},
             },
             received=() if news is None else news.received,
             left=() if news is None else news.left,
