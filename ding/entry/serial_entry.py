@@ -7,6 +7,7 @@ import torch
 
 from ding.config.check import Notes
 from ding.config.complete import Strict
+from ding.data import Columns
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run.folder import serial_folder
 from ding.entry.run.serial import SerialRun
@@ -282,5 +283,7 @@ def players_data(data: Samples | tuple[list[Samples], object]) -> Samples:
     """The samples of all players of a battle as one batch; those of one policy unchanged."""
     if not isinstance(data, tuple):
         return data
-    samples, _ = data
-    return sum(samples[1:], samples[0])
+    samples = [own for own in data[0] if len(own)]
+    if samples and all(isinstance(own, Columns) and own.is_columnar for own in samples):
+        return Columns.concat(samples)
+    return [row for own in samples for row in own]

@@ -7,7 +7,9 @@ import pytest
 from easydict import EasyDict
 from gymnasium import spaces
 
+from ding.data import Columns
 from ding.entry.components import players
+from ding.entry.serial_entry import players_data
 from ding.utils.errors import ConfigError
 from tests.fakes import StepPolicy
 
@@ -49,6 +51,17 @@ def test_random_opponents_draw_from_their_own_part_of_the_space(space, own):
 def test_a_policy_may_play_itself():
     _, modes = battle(spaces.MultiDiscrete([2, 2]), opponent="self")
     assert [mode.forward for mode in modes[1:]] == [modes[0].forward] * 2
+
+
+def test_the_data_of_all_players_are_one_batch():
+    own, other = (Columns({"obs": np.full((2, 3), value)}) for value in (1.0, 2.0))
+    both = players_data(([own, other], None))
+    assert both.is_columnar
+    assert both.columns_or_none()["obs"][:, 0].tolist() == [1.0, 1.0, 2.0, 2.0]
+    assert players_data(([own, []], None)).is_columnar
+    assert players_data(([[], []], None)) == []
+    assert players_data(([[["episode"]], [["another"]]], None)) == [["episode"], ["another"]]
+    assert players_data(own) is own
 
 
 def test_there_is_no_such_opponent():
