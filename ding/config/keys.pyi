@@ -1106,7 +1106,7 @@ class SampledDataAttrConfig(TypedDict, total=False):
     average_range: float
     """Draws that logged figures are means of."""
     print_freq: float
-    """Draws between two lines about them."""
+    """Draws between two lines about them; 0 for none."""
 
 class PushSampleRateLimitConfig(TypedDict, total=False):
     """Keys of ``policy.other.replay_buffer.thruput_controller.push_sample_rate_limit``."""

@@ -1,5 +1,6 @@
 """Prioritised replay with limits on use, age and throughput."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
@@ -89,7 +90,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         self._controller = ThruputController(cfg.thruput_controller)
         self._min_ratio = cfg.thruput_controller.sample_min_limit_ratio
         attr = cfg.monitor.sampled_data_attr
-        self._attr_freq = int(attr.print_freq)
+        self._attr_freq = attr.print_freq or math.inf
         self._recent: deque[Facts] = deque(maxlen=int(attr.average_range))
         self._sample_count = 0
 
@@ -268,7 +269,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return use
 
     def _note_facts(self, facts: Callable[[], Facts], cur_iter: int) -> None:
-        """Every ``print_freq`` samples, log the figures of the last ``average_range`` ones."""
+        """Every ``print_freq`` samples (0: never), log the figures of the last ``average_range``."""
         self._sample_count += 1
         left = -self._sample_count % self._attr_freq
         if left < self._recent.maxlen:  # type: ignore[operator]

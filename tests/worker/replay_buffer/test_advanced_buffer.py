@@ -411,6 +411,15 @@ def test_figures_of_samples_are_logged(make):
     assert writer.last["buffer_iter/priority_min"] == (1.0, 13)
 
 
+def test_no_figures_of_samples_are_logged(make):
+    writer = Writer()
+    buffer = make(writer=writer, monitor=dict(sampled_data_attr=dict(print_freq=0)))
+    buffer.push(columns(0, 4), 0)
+    for i in range(10):
+        buffer.sample(4, i)
+    assert writer.last == {}
+
+
 def test_throughput_is_logged_once_a_period(make):
     writer = Writer()
     monitor = dict(periodic_thruput=dict(seconds=0))
