@@ -111,6 +111,10 @@ def test_a_run_that_ended_at_its_limit_goes_on_to_a_larger_one():
     assert run.exitcode == 0, Path("output.txt").read_text()
     assert_went_on()
     assert saved_iteration() == 25
+    run = forked(parallel_pipeline, configs, 0)  # nothing is left to train: it is evaluated again
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert saved_iteration() == 25
     assert left_over() == []
 
 

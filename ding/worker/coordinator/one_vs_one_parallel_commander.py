@@ -104,7 +104,6 @@ class OneVsOneCommander(PolicyCommander):
             for player in self._league.active_players
             if player.player_id not in begun
         ]
-        self._has_trained_all = self._has_trained_all and not self._waiting
 
     def _new_trainee(self) -> Trainee | None:
         return None

@@ -348,8 +348,8 @@ class PolicyCommander(BaseCommander):
     def load_state_dict(self, state_dict: State) -> None:
         self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
         self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
-        self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
-        self._has_trained_all = bool(self._current) and not self._waiting
+        # Also those that have made all updates: what is evaluated is what a learner publishes.
+        self._waiting, self._has_trained_all = [*self._current], False
         wait = state_dict["till_eval"]
         self._next_eval = None if wait is None else self.clock() + wait
         self._learners.opened.clear()

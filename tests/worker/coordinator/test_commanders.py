@@ -718,15 +718,19 @@ def test_goes_on_from_its_state(commander):
 
 @pytest.mark.parametrize("iterations", [100, 200])
 def test_goes_on_with_the_last_evaluation_or_longer_training(commander, iterations):
-    trained_out(commander)
+    before, _ = trained_out(commander)
     cfg = config()
     cfg.policy.learn.learner.train_iterations = iterations
     other = create_parallel_commander(cfg)
     other.clock, other._begins_with_eval = Clock(), False
     other.load_state_dict(commander.state_dict())
-    is_over = iterations == 100
-    assert (other.get_learner_task() is None) is is_over
-    assert other.get_collector_task()["collector_cfg"]["eval_flag"] is is_over
+    task = other.get_learner_task()  # its learner publishes what is evaluated
+    assert task["policy_id"] == before["policy_id"]
+    assert other.get_learner_task() is None
+    assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
+    other.finish_learner_task(task["task_id"], {"learner_step": iterations})
+    assert other.get_collector_task()["collector_cfg"]["eval_flag"]
+    assert other.get_learner_task() is None
 
 
 def test_a_commander_that_differs_in_one_decision():
