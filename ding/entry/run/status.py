@@ -77,7 +77,7 @@ def _ended(exp_name: str, record: RunRecord) -> str:
     lines = [f"{exp_name}: {record.status}: {reason}"]
     shown = Run(exp_name, exp_name).summary()
     for key, label in (
-        ("last_return", "last mean return"),
+        ("last_return", "mean of last five"),
         ("best_return", "best mean return"),
         ("envstep", "environment steps"),
         ("train_iter", "updates"),
