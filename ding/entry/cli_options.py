@@ -259,6 +259,13 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
 )
 
 
+#: Options that are in the config that ``-M config`` writes for the other parts.
+_COMPILED = ("env_manager", "settings", "strict", "train_iter", "env_step", "exp_name", "resume")
+#: Those that say how far a coordinator goes on, too.
+_OF_COORDINATOR = {("coordinator", name) for name in ("train_iter", "env_step", "resume")}
+_FLAGS = {"settings": "set"}
+
+
 def check_usage(options: Settings) -> None:
     """Refuse what has no meaning in the mode, and what does not go together.
 
@@ -274,6 +281,13 @@ def check_usage(options: Settings) -> None:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for {where}{instead}")
     if mode == "eval" and len(options["seeds"]) > 1:
         raise click.UsageError("-m eval takes one seed")
+    module = options["module"] or "config"
+    for name in _COMPILED if module != "config" else ():
+        if name in given and (module, name) not in _OF_COORDINATOR:
+            raise click.UsageError(
+                f"--{_FLAGS.get(name, name).replace('_', '-')} is for -M config, which writes what "
+                f"the parts read, not -M {module}"
+            )
     for wrong, message in _combinations(mode, given):
         if wrong:
             raise click.UsageError(message)

@@ -310,6 +310,10 @@ def _launch(module: str, options: Settings) -> None:
     seed = options["seeds"][0] if options["seeds"] else None
     config = dist_entry.read_part(options["config"], seed, *logs)
     config.resume_coordinator = True if options["resume"] else None
+    limits = {name: options[name] for name in ("train_iter", "env_step") if options[name]}
+    apply_overrides(
+        [config.main], [f"{_PARALLEL_KEYS[name]}={value}" for name, value in limits.items()]
+    )
     part = "learner" if "learner" in module else module
     place = options[f"{part}_host"], options[f"{part}_port"]
     dist_entry.launch(module, config, options["module_name"], *place)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ding.config.read import read_compiled
+from ding.entry import dist_entry
 from ding.entry.cli import main as ding
 from ding.utils import find_free_port
 from ding.utils.file_helper import write_facts
@@ -148,6 +149,21 @@ def test_configs_for_parts():
     assert system.collector0.coordinator == ["127.0.0.1", 7001]
 
 
+def test_a_coordinator_goes_on_to_a_larger_limit(monkeypatch):
+    assert run("-m", "dist", "-M", "config", "-c", write_config(), "--env-step", 100)[0] == 0
+    started = []
+    monkeypatch.setattr(dist_entry, "launch", lambda module, config, *rest: started.append(config))
+    own = ("-m", "dist", "-M", "coordinator", "-c", "run/total_config.py")
+    status, _, err = run(*own, "--resume", "--env-step", 1200, "--train-iter", 70)
+    assert status == 0, err
+    [config] = started
+    assert config.resume_coordinator is True
+    assert config.main.policy.other.commander.max_env_step == 1200
+    assert config.main.policy.learn.learner.train_iterations == 70
+    run(*own)
+    assert started[1].main.policy.other.commander.max_env_step == 100
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -158,6 +174,15 @@ def test_configs_for_parts():
         (["-m", "dist", "--add", "collector"], "No such option"),
         (["worker", "--join", "localhost"], "is not HOST:PORT"),
         (["-m", "dist", "-M", "lerner", "-c", "config.py"], "'lerner' is not one of"),
+        (
+            ["-m", "dist", "-M", "learner", "-c", "config.py", "--set", "policy.nstep=3"],
+            "--set is for -M config, which writes what the parts read, not -M learner",
+        ),
+        (
+            ["-m", "dist", "-M", "coordinator", "-c", "config.py", "--exp-name", "x"],
+            "--exp-name is",
+        ),
+        (["-m", "dist", "-M", "collector", "-c", "config.py", "--env-step", "5"], "--env-step is"),
     ],
 )
 def test_wrong_usage(args, words):

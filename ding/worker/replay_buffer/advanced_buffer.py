@@ -269,7 +269,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return use
 
     def _note_facts(self, facts: Callable[[], Facts], cur_iter: int) -> None:
-        """Every ``print_freq`` samples (0: never), log the figures of the last ``average_range``."""
+        """Every ``print_freq`` samples (0: never), log figures of the last ``average_range``."""
         self._sample_count += 1
         left = -self._sample_count % self._attr_freq
         if left < self._recent.maxlen:  # type: ignore[operator]
