@@ -327,8 +327,8 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         _compared_returns.goal_table(results),
         "## Next to published returns",
         "Published at the same number of steps, and read in the same way: "
-        f"[{published['source']}]({published['url']}). Hyperparameters differ, most in SAC: rates "
-        "of 1e-3 and a fixed temperature there, 3e-4 and a learned one here.",
+        f"[{published['source']}]({published['url']}). Hyperparameters of PPO "
+        "and TD3 differ; SAC has rates of 1e-3 and a fixed temperature on both sides.",
         _compared_returns.published_table(results),
     ]
     for env, file in pictures.items():
