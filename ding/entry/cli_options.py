@@ -261,7 +261,7 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
 
 #: Options that are in the config that ``-M config`` writes for the other parts.
 _COMPILED = ("env_manager", "settings", "strict", "train_iter", "env_step", "exp_name", "resume")
-#: Those that say how far a coordinator goes on, too.
+#: Those that say how far a coordinator continues, too.
 _OF_COORDINATOR = {("coordinator", name) for name in ("train_iter", "env_step", "resume")}
 _FLAGS = {"settings": "set"}
 
