@@ -110,7 +110,7 @@ def test_processes_that_hang_are_not_waited_for(monkeypatch):
     collector.__del__()
     assert env.closed
     assert time.monotonic() - start < 15
-    assert len(processes) == 2
+    assert processes
     assert not any(process.is_alive() for process in processes)
 
 
