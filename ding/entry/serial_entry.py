@@ -284,6 +284,7 @@ def players_data(data: Samples | tuple[list[Samples], object]) -> Samples:
     if not isinstance(data, tuple):
         return data
     samples = [own for own in data[0] if len(own)]
-    if samples and all(isinstance(own, Columns) and own.is_columnar for own in samples):
-        return Columns.concat(samples)
+    columns = [own for own in samples if isinstance(own, Columns) and own.is_columnar]
+    if columns and len(columns) == len(samples):
+        return Columns.concat(columns)
     return [row for own in samples for row in own]
