@@ -240,30 +240,38 @@ def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Comman
     return add
 
 
+#: A part that is started by hand, other than its config: a mode of its own.
+_PARTS = tuple(f"dist -M {module}" for module in MODULES if module != "config")
 #: Where an option applies, as text and as modes; ``None`` is the mode that a config implies.
 _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
     ("-m eval", ("eval",), ("replay_path",)),
     ("-m parallel", (None, "parallel"), ("engine", "address")),
-    ("-m parallel and -m dist", ("parallel", "dist"), ("coordinator_host", "coordinator_port")),
+    (
+        "-m parallel and -m dist",
+        ("parallel", "dist", *_PARTS),
+        ("coordinator_host", "coordinator_port"),
+    ),
     (
         "-m dist",
-        ("dist",),
+        ("dist", *_PARTS),
         (
             *("module", "module_name", "learner_host", "learner_port"),
             *("collector_host", "collector_port"),
         ),
     ),
-    ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "env_step", "resume")),
+    (
+        "training",
+        (None, *_SERIAL, "parallel", "dist", "dist -M coordinator"),
+        ("train_iter", "env_step", "resume"),
+    ),
+    (
+        "configs, which -M config compiles for all parts",
+        (None, *_SERIAL, "eval", "parallel", "dist"),
+        ("env_manager", "settings", "strict", "exp_name"),
+    ),
     ("one process", (None, *_SERIAL, "eval"), ("load_path",)),
     ("runs that one command starts", (None, *_SERIAL, "parallel"), ("jobs", "dry_run")),
 )
-
-
-#: Options that are in the config that ``-M config`` writes for the other parts.
-_COMPILED = ("env_manager", "settings", "strict", "train_iter", "env_step", "exp_name", "resume")
-#: Those that say how far a coordinator continues, too.
-_OF_COORDINATOR = {("coordinator", name) for name in ("train_iter", "env_step", "resume")}
-_FLAGS = {"settings": "set"}
 
 
 def check_usage(options: Settings) -> None:
@@ -272,22 +280,17 @@ def check_usage(options: Settings) -> None:
     Raises:
         click.UsageError: The first that is wrong.
     """
-    mode = options["mode"]
+    mode, module = options["mode"], options["module"]
+    place = f"dist -M {module}" if mode == "dist" and module not in (None, "config") else mode
     given = {name for name in options if options[name] and (name, options[name]) != ("jobs", 1)}
     for where, modes, names in _USES:
         for name in names:
-            if name in given and mode not in modes:
-                instead = "" if mode is None else f", not -m {mode}"
-                raise click.UsageError(f"--{name.replace('_', '-')} is for {where}{instead}")
+            if name in given and place not in modes:
+                instead = "" if place is None else f", not -m {place}"
+                flag = "set" if name == "settings" else name.replace("_", "-")
+                raise click.UsageError(f"--{flag} is for {where}{instead}")
     if mode == "eval" and len(options["seeds"]) > 1:
         raise click.UsageError("-m eval takes one seed")
-    module = options["module"] or "config"
-    for name in _COMPILED if module != "config" else ():
-        if name in given and (module, name) not in _OF_COORDINATOR:
-            raise click.UsageError(
-                f"--{_FLAGS.get(name, name).replace('_', '-')} is for -M config, which writes what "
-                f"the parts read, not -M {module}"
-            )
     for wrong, message in _combinations(mode, given):
         if wrong:
             raise click.UsageError(message)

@@ -93,9 +93,7 @@ def run(options: Settings) -> int:
     if mode in ("parallel", "dist"):
         if isinstance(engine := configs[2].get("engine"), str):
             configs[2]["engine"] = {"type": engine}
-        given = {name: options[name] for name in _PARALLEL_KEYS if options[name] is not None}
-        lines = [f"{_PARALLEL_KEYS[name]}={value!r}" for name, value in given.items()]
-        written |= apply_overrides(configs, lines)
+        written |= _override_keys(configs, options)
     elif options["engine"] or options["address"]:
         raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
     elif options["env_step"] is not None and not _PIPELINES[mode].collects:
@@ -310,13 +308,18 @@ def _launch(module: str, options: Settings) -> None:
     seed = options["seeds"][0] if options["seeds"] else None
     config = dist_entry.read_part(options["config"], seed, *logs)
     config.resume_coordinator = True if options["resume"] else None
-    limits = {name: options[name] for name in ("train_iter", "env_step") if options[name]}
-    apply_overrides(
-        [config.main], [f"{_PARALLEL_KEYS[name]}={value}" for name, value in limits.items()]
-    )
+    _override_keys([config.main, {}, config.system], options)
     part = "learner" if "learner" in module else module
     place = options[f"{part}_host"], options[f"{part}_port"]
     dist_entry.launch(module, config, options["module_name"], *place)
+
+
+def _override_keys(configs: Sequence[Config], options: Settings) -> set[str]:
+    """Write the options that are keys of a parallel config into it; returns their paths."""
+    given = {key: options[name] for name, key in _PARALLEL_KEYS.items()}
+    return apply_overrides(
+        configs, [f"{key}={value!r}" for key, value in given.items() if value is not None]
+    )
 
 
 def apply_overrides(configs: Sequence[Config], settings: Iterable[str]) -> set[str]:

@@ -7,7 +7,6 @@ import torch
 
 from ding.config.check import Notes
 from ding.config.complete import Strict
-from ding.data import Columns
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run.folder import serial_folder
 from ding.entry.run.serial import SerialRun
@@ -27,7 +26,7 @@ from ding.utils.run_log import RunLog
 from ding.utils.settings import EnvSetting
 from ding.utils.types import State
 from ding.worker import BaseLearner
-from ding.worker.collector.steps import Samples
+from ding.worker.collector.steps import Samples, SampleStock
 
 
 def serial_pipeline(
@@ -283,8 +282,8 @@ def players_data(data: Samples | tuple[list[Samples], object]) -> Samples:
     """The samples of all players of a battle as one batch; those of one policy unchanged."""
     if not isinstance(data, tuple):
         return data
-    samples = [own for own in data[0] if len(own)]
-    columns = [own for own in samples if isinstance(own, Columns) and own.is_columnar]
-    if columns and len(columns) == len(samples):
-        return Columns.concat(columns)
-    return [row for own in samples for row in own]
+    stock = SampleStock()
+    for own in data[0]:
+        if len(own):
+            stock.add(own)
+    return stock.take()

@@ -176,7 +176,7 @@ def test_a_coordinator_goes_on_to_a_larger_limit(monkeypatch):
         (["-m", "dist", "-M", "lerner", "-c", "config.py"], "'lerner' is not one of"),
         (
             ["-m", "dist", "-M", "learner", "-c", "config.py", "--set", "policy.nstep=3"],
-            "--set is for -M config, which writes what the parts read, not -M learner",
+            "--set is for configs, which -M config compiles for all parts, not -m dist -M learner",
         ),
         (
             ["-m", "dist", "-M", "coordinator", "-c", "config.py", "--exp-name", "x"],

@@ -76,8 +76,9 @@ def _ended(exp_name: str, record: RunRecord) -> str:
     reason = process if record.status == "running" else record.reason
     lines = [f"{exp_name}: {record.status}: {reason}"]
     shown = Run(exp_name, exp_name).summary()
+    last = "last mean return" if record.status == "converged" else "mean of last five"
     for key, label in (
-        ("last_return", "mean of last five"),
+        ("last_return", last),
         ("best_return", "best mean return"),
         ("envstep", "environment steps"),
         ("train_iter", "updates"),

@@ -80,13 +80,11 @@ class MonitorFeed:
         return [name for name in self._monitored() if name in came and name not in _TIMES]
 
     def means(self, beyond: Container[str]) -> dict[str, float]:
-        """Means of the monitored values with other names; while another thread adds, too."""
+        """Means of the monitored values with other names."""
         if not self._every_number and all(name in beyond for name in self._wanted):
             return {}
-        now = MonitorFeed(self._wanted, self._every_number)
-        now._recent.extend(tuple(self._recent))
-        names = [name for name in now.names() if name not in beyond]
-        return {name: float(np.mean(now.recent(name)[-WINDOW:])) for name in names}
+        names = [name for name in self.names() if name not in beyond]
+        return {name: float(np.mean(self.recent(name)[-WINDOW:])) for name in names}
 
     def add(self, values: Mapping[str, object]) -> None:
         """Add the values of one iteration."""
@@ -100,7 +98,7 @@ class MonitorFeed:
     def _monitored(self) -> list[str]:
         names = [*self._wanted, *_TIMES]
         if self._every_number:
-            found = (item for values in self._recent for item in values.items())
+            found = (item for values in self._rows() for item in values.items())
             names += [
                 name
                 for name, value in found
@@ -113,13 +111,17 @@ class MonitorFeed:
         names = frozenset(self._monitored())
         return [
             {name: _number(v) for name, v in values.items() if name in names and v is not None}
-            for values in self._recent
+            for values in self._rows()
         ]
 
     def recent(self, name: str) -> list[float]:
         """The values of a name in the last iterations, in plain numbers."""
-        values = (logged.get(name) for logged in self._recent)
+        values = (logged.get(name) for logged in self._rows())
         return [_number(value) for value in values if value is not None]
+
+    def _rows(self) -> tuple[Mapping[str, object], ...]:
+        # A copy: the training thread adds while another one reports.
+        return tuple(self._recent)
 
     def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
         self._recent.clear()
