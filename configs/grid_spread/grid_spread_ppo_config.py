@@ -33,7 +33,7 @@ main_config = EasyDict(
             batch_size=256,
             learning_rate=0.003,
             value_weight=0.5,
-            entropy_weight=0.01,
+            entropy_weight=0.03,
             clip_ratio=0.2,
         ),
         collect=dict(n_sample=1024, discount_factor=0.95, gae_lambda=0.95),

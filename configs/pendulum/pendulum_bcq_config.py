@@ -33,7 +33,7 @@ main_config = EasyDict(
             phi=0.2,
         ),
         learn=dict(
-            train_epoch=16,
+            train_epoch=40,
             batch_size=100,
             # Some 30 steps ahead are enough, and sooner learned than 100.
             discount_factor=0.97,
