@@ -138,9 +138,12 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     def end_task(self) -> None:
         """Stop the running task, if there is one; environments that failed are replaced."""
-        task, self._task = self._task, None
+        task = self._task
         if task is not None:
-            task.close()
+            try:
+                task.close()  # while it is the task: what its collector still sends belongs to it
+            finally:
+                self._task = None
             if task.hangs or isinstance(task.error, EnvError):
                 self.parts.discard_envs()
         self._drop_kept_policy()

@@ -12,9 +12,10 @@ import pytest
 from easydict import EasyDict
 
 from ding.interaction import Master
-from ding.utils import durations, find_free_port
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations, find_free_port
 from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm import collect_task
 from ding.worker.engines import shared_folder
 from tests.children import wait_for
@@ -43,6 +44,28 @@ def test_an_env_that_raises_fails_the_task_and_the_next_one_works(driver, manage
     assert seconds < 10
     assert not driver.untold()
     _works_again(driver)
+
+
+@PARALLEL_COLLECTOR_REGISTRY.register("late")
+class Late(BaseParallelCollector):
+    """Sends after it was asked to stop, as one that is making its samples then."""
+
+    def start(self):
+        self._ended.wait(20)
+        data_id = self._link.new_data_id()
+        self.send_stepdata(data_id, {"obs": [1.0]})
+        self.send_metadata({"data_id": data_id})
+
+    def get_finish_info(self):
+        return {}
+
+
+def test_a_task_that_is_given_up_leaves_no_samples(driver):
+    driver.begin(kind="late")
+    _works_again(driver)
+    driver.begin(kind="late")
+    driver.worker.close()
+    assert not driver.untold()
 
 
 @pytest.fixture
