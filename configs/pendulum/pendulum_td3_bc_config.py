@@ -4,8 +4,8 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 --set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
 first 8,000 steps.
 
-Measured at the end: mean returns of -124, -146, -156, -208 and -210 over 10 episodes, five seeds;
-imitating all of the same data (alpha=0) reaches -597.
+Measured: five seeds of five reach -200 over fifty episodes, after 3,000 to 3,952 updates; imitating
+all of the same data (alpha=0) reaches -597.
 """
 
 from easydict import EasyDict
