@@ -1,8 +1,8 @@
 """PPO with an objective each for an action's choice and its arguments (Fan et al. 2019).
 
 The task is this package's own; no other figures exist for it. The best return is the way to
-the target (1.04 on average) and 1 for stopping in it, less a little for each step. Measured: 1.91
-after 102,000 steps (seed 0).
+the target (1.04 on average) and 1 for stopping in it, less a little for each step. Measured: five
+seeds of five reach 1.8, after 64,000 to 102,400 steps.
 """
 
 from easydict import EasyDict
