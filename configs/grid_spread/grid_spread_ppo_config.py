@@ -30,7 +30,7 @@ main_config = EasyDict(
         ),
         learn=dict(
             epoch_per_collect=10,
-            batch_size=256,
+            batch_size=64,
             learning_rate=0.003,
             value_weight=0.5,
             entropy_weight=0.03,
