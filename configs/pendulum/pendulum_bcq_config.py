@@ -4,8 +4,8 @@ The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-
 --set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
 first 8,000 steps.
 
-Measured: five seeds of five reach -200 over fifty episodes, after 2,000 updates; imitating all of the
-same data reaches -597.
+Measured: five seeds of five reach -200 over fifty episodes, after 2,000 updates; imitating all of
+the same data reaches -597.
 """
 
 from easydict import EasyDict
