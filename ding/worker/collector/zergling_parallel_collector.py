@@ -14,11 +14,7 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
 from ding.utils.types import Settings, State
-from ding.worker.collector.base_parallel_collector import (
-    BaseParallelCollector,
-    TaskClosed,
-    TickMonitor,
-)
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import CollectorLink, PolicySource, SampleSender
 from ding.worker.collector.parts_cache import LentPolicy
@@ -194,8 +190,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._watch.stepping()
         harvests = self._rollout.harvest(train_samples=True)
         self._watch.rest()
-        if self._ended.is_set():  # the same
-            raise TaskClosed
         sent = sum(self._sender.send(samples, self._facts) for samples, _ in harvests)
         self._step_start, self._step_count = time.monotonic(), 0
         self._monitor.send_time = self._step_start - now

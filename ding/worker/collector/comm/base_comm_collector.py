@@ -18,7 +18,7 @@ from ding.utils import durations, get_task_uid
 from ding.utils.errors import ConfigError, DingError, EnvError
 from ding.worker.collector.base_parallel_collector import create_parallel_collector
 from ding.worker.collector.collector_link import CollectorLink
-from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.collector.comm.collect_task import CollectTask, own_task
 from ding.worker.comm_worker import CommWorker, make_service
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
@@ -114,8 +114,8 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     @property
     def task(self) -> CollectTask | None:
-        """The running task."""
-        return self._task
+        """The running task; in a collector's thread its own, which takes nothing once it ended."""
+        return own_task.get() or self._task
 
     def begin_task(self, task_info: Task) -> CollectTask:
         """Start a new collector on a task, in a thread; one that still runs is closed.
@@ -138,12 +138,9 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     def end_task(self) -> None:
         """Stop the running task, if there is one; environments that failed are replaced."""
-        task = self._task
+        task, self._task = self._task, None
         if task is not None:
-            try:
-                task.close()  # while it is the task: what its collector still sends belongs to it
-            finally:
-                self._task = None
+            task.close()
             if task.hangs or isinstance(task.error, EnvError):
                 self.parts.discard_envs()
         self._drop_kept_policy()
@@ -181,7 +178,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     def _keep(self, path: str) -> str | None:
         """Keep the weights of an evaluation under a separate name; the best will be kept."""
-        task = self._task
+        task = self.task
         if task is None or not task.collector_cfg.get("eval_flag"):
             return None
         paths = task.collector_cfg.get("policy_update_path")
@@ -201,14 +198,14 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     def new_data_id(self) -> str:
         """A unique name for samples, with those of buffer and worker."""
-        buffer_id = None if self._task is None else self._task.buffer_id
+        buffer_id = None if self.task is None else self.task.buffer_id
         return chunk_name(buffer_id or "", self._name, self._next_serial())
 
     def chunk_rows(self, samples: Sequence[object]) -> int:
         """How many of the samples to send at once; see `CollectTask.chunk_rows`."""
-        if self._task is None:
+        if self.task is None:
             return len(samples)
-        return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
+        return self.task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     @abstractmethod
     def send_stepdata(self, stepdata: Any, *args: Any) -> None:
@@ -230,7 +227,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
         """Report samples that were sent, by ``metadata['data_id']``; see `CollectTask.put`."""
 
     def backlog(self) -> int:
-        return 0 if self._task is None else self._task.backlog()
+        return 0 if self.task is None else self.task.backlog()
 
     def _expected_size(self, rows: Sequence[object]) -> int:
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None

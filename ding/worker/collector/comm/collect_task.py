@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
@@ -30,6 +31,8 @@ MIN_ROWS = 16
 MAX_ANSWER = 256
 INF = float("inf")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: The task whose collector runs in this thread.
+own_task: "ContextVar[CollectTask | None]" = ContextVar("own_task", default=None)
 
 
 class CollectTask:
@@ -157,6 +160,7 @@ class CollectTask:
             raise TaskClosed
 
     def _run(self) -> None:
+        own_task.set(self)
         error: BaseException | None = None
         try:
             self.collector.start()

@@ -61,7 +61,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         return {**found.state, "iter": int(str(policy_iter))}
 
     def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
-        task = self._task
+        task = self.task
         if isinstance(stepdata, bytes) and task is not None:
             # Learners map files without decompression.
             stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
@@ -76,9 +76,9 @@ class FlaskFileSystemCollector(BaseCommCollector):
         self._sample_size = size / len(rows)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        if self._task is None:
+        if self.task is None:
             raise ConfigError("there is no task that the samples could belong to")
-        self._task.put(metadata)
+        self.task.put(metadata)
 
     def deal_with_resource(self) -> Json:
         """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""

@@ -50,8 +50,12 @@ def test_an_env_that_raises_fails_the_task_and_the_next_one_works(driver, manage
 class Late(BaseParallelCollector):
     """Sends after it was asked to stop, as one that is making its samples then."""
 
+    config = dict(hangs=False)
+
     def start(self):
         self._ended.wait(20)
+        if self._cfg.hangs:
+            tasks.RELEASE.wait(20)
         data_id = self._link.new_data_id()
         self.send_stepdata(data_id, {"obs": [1.0]})
         self.send_metadata({"data_id": data_id})
@@ -65,6 +69,17 @@ def test_a_task_that_is_given_up_leaves_no_samples(driver):
     _works_again(driver)
     driver.begin(kind="late")
     driver.worker.close()
+    assert not driver.untold()
+
+
+def test_a_collector_that_hung_sends_nothing_to_the_next_task(driver):
+    driver.begin(kind="late", hangs=True)
+    hung = driver.worker.task
+    driver.begin(task_id="next", kind="late")
+    tasks.RELEASE.set()
+    wait_for(lambda: not hung.hangs, 10)
+    *news, _ = driver.ask("collector_data_task", wait=0.1)
+    assert not news
     assert not driver.untold()
 
 
