@@ -200,6 +200,8 @@ class Policy(Learning, Cores, ModeStates):
             self._reset_collect,
             *self._attributes_and_state("collect"),
         )
+        if self._cuts_samples() and not self._overrides("_get_train_sample"):
+            mode.get_train_samples = self._get_train_samples
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
         if self._cuts_samples() and self._has_core("_forward_collect_batch", *rows_only):
             mode.batched = modes.BatchedCollect(

@@ -21,6 +21,7 @@ from ding.torch_utils.model_helper import set_training
 from ding.utils.data import default_collate, default_decollate
 from ding.utils.data.collate_fn import STATE_KEYS
 from ding.utils.errors import DataError
+from ding.utils.types import Tree
 
 
 class Cores(NetworkOwner):
@@ -144,16 +145,23 @@ class Cores(NetworkOwner):
         }
 
     def _get_train_sample(self, transitions: Sequence[Row]) -> Sequence[Row]:
-        absent = {name for name, value in transitions[0].items() if value is None}
-        rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
-        columns = flatten_numbers(Columns.from_rows(rows).columns)
-        columns = tree_map(lambda c: c.numpy() if isinstance(c, torch.Tensor) else c, columns)
-        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
-        lengths = np.array([len(transitions)])
-        samples = sample_columns(self._get_train_columns(columns, lengths))
+        samples, _ = self._get_train_samples(transitions, np.array([len(transitions)]))
         if self._cuts_samples():
             return samples
         return get_train_sample(list(samples), self._get_unroll_len())
+
+    def _get_train_samples(
+        self, transitions: Sequence[Row], lengths: Lengths
+    ) -> tuple[Columns, Lengths]:
+        """Training samples of consecutive trajectories, and how many each has."""
+        absent = {name for name, value in transitions[0].items() if value is None}
+        if absent:
+            transitions = [{k: v for k, v in t.items() if k not in absent} for t in transitions]
+        columns = flatten_numbers(Columns.from_rows(transitions).columns)
+        columns = tree_map(_plain_array, columns)
+        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
+        samples = sample_columns(self._get_train_columns(columns, lengths))
+        return samples, self._count_train_samples(lengths)
 
     def _forward_eval(self, data: Mapping[int, Obs]) -> dict[int, Output]:
         return self._by_environment(self._eval_columns, data)
@@ -172,3 +180,11 @@ class Cores(NetworkOwner):
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name) is not getattr(Cores, name)
+
+
+def _plain_array(column: Tree) -> Tree:
+    """A column of rows as an array, of the types that networks take."""
+    if isinstance(column, torch.Tensor):
+        return column.numpy()
+    # Numbers of rows come through as they are, as those of columns do.
+    return column.astype(np.float32) if column.dtype == np.float64 and column.ndim > 1 else column

@@ -1,12 +1,13 @@
 """The modes of a policy: named tuples of its bound methods, which carry its batched cores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from ding.policy._types import Arrays, Output
+from ding.data import Columns
+from ding.policy._types import Arrays, Lengths, Output, Row
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -150,6 +151,9 @@ class collect_function(_CollectFunctions):
         get_attribute: Value of ``cuda``, ``device`` and others.
         set_attribute: Sets one.
         batched: Its columnar side, if the policy has one.
+        get_train_samples: As ``get_train_sample``, of many trajectories at once: takes their
+            transitions and lengths, and returns the samples and how many each trajectory has;
+            ``None`` if a subclass overrides ``get_train_sample``.
 
     Example:
 
@@ -165,6 +169,7 @@ class collect_function(_CollectFunctions):
     """
 
     batched: BatchedCollect | None = None
+    get_train_samples: Callable[[Sequence[Row], Lengths], tuple[Columns, Lengths]] | None = None
 
 
 class eval_function(_EvalFunctions):

@@ -14,6 +14,9 @@ import torch
 from ding.utils.types import Tree
 
 _SCALARS = (bool, int, float, np.generic)
+_TEXTS = (bool, str, bytes)
+#: Asked for first: whether something is a mapping of any kind takes several times as long.
+_LEAVES = frozenset({np.ndarray, torch.Tensor, bool, int, float, str, type(None)})
 
 
 def map_leaves(
@@ -33,6 +36,8 @@ def map_leaves(
         is_leaf: Whether a list or tuple is a leaf itself.
         by_row: Map columns as the list of rows that they are to callers: ``fn`` returns no arrays.
     """
+    if type(item) in _LEAVES:
+        return fn(item)
     if isinstance(item, list):
         if getattr(item, "is_columnar", False):
             data: Tree = item
@@ -130,7 +135,7 @@ def to_tensor(
             return _array_to_tensor(leaf, dtype)
         if isinstance(leaf, torch.Tensor):
             return leaf if dtype is None else leaf.to(dtype)
-        if leaf is None or isinstance(leaf, bool | str | bytes):
+        if leaf is None or isinstance(leaf, _TEXTS):
             return leaf
         if isinstance(leaf, list | tuple):
             return _scalar_to_tensor(leaf, dtype)
@@ -166,7 +171,7 @@ def to_ndarray(item: object, dtype: np.dtype | None = None) -> Tree:
             return np.asarray(leaf.detach().cpu().numpy(), dtype=dtype)
         if isinstance(leaf, np.ndarray):
             return np.asarray(leaf, dtype=dtype)
-        if leaf is None or isinstance(leaf, bool | str | bytes):
+        if leaf is None or isinstance(leaf, _TEXTS):
             return leaf
         if isinstance(leaf, (*_SCALARS, list, tuple)):
             return np.array(leaf, dtype=dtype)
@@ -279,7 +284,7 @@ def _array_to_tensor(array: np.ndarray, dtype: torch.dtype | None) -> torch.Tens
         )
     if dtype is None and array.dtype == np.float64:
         dtype = torch.float32
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+    if not array.flags.writeable or min(array.strides, default=0) < 0:
         array = array.copy()  # torch cannot express either
     tensor = torch.from_numpy(array)
     return tensor if dtype is None else tensor.to(dtype)

@@ -64,8 +64,8 @@ class ActionCheck:
         """
         if self._is_discrete or self._box_shape is not None:
             parts = action if isinstance(action, list) else [action]
-            numbers = np.concatenate([np.ravel(part) for part in parts] or [np.zeros(0)])
-            self._refuse_bad(numbers[None], [env_id])
+            for part in parts or [np.zeros(0)]:
+                self._refuse_bad(np.asarray(part)[None], [env_id])
 
     def _refuse_bad(self, actions: np.ndarray, env_ids: Sequence[int]) -> None:
         kind, bad = actions.dtype.kind, None

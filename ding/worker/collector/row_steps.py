@@ -1,5 +1,6 @@
 """Acting on dicts of environments, for policies and managers that only know those."""
 
+import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -85,12 +86,12 @@ class RowSteps:
             # Without `acted` it is the answer to an action from before a reset.
             given = timestep.info
             infos_of = [given] if isinstance(given, Mapping) else given
-            abnormal[position] = acted is None or any(i.get("abnormal", False) for i in infos_of)
-            if acted is None or abnormal[position]:
+            if acted is None or any(info.get("abnormal", False) for info in infos_of):
+                abnormal[position] = True
                 continue
-            done[position] = np.all(timestep.done)
-            if done[position]:
-                infos[env_id] = timestep.info
+            if np.all(timestep.done):
+                done[position] = True
+                infos[env_id] = given
             if self._keeps:
                 for own, transition in zip(rows, self._transitions(env_id, timestep, acted)):
                     own[position] = transition
@@ -149,13 +150,20 @@ class RowSteps:
             columns, lengths = self._on_trajectories(flatten_numbers(columns), lengths)
             columns["reward"] = columns["reward"][:, None]
             transitions = list(Columns(columns))
+        if self._knows_seeds:
+            for transition in transitions:
+                transition.setdefault("seed", NO_SEED)
+        at_once = getattr(mode, "get_train_samples", None)
+        if train_samples and at_once is not None and not self._shapes:
+            # Where transitions differ in their keys, each trajectory may still be of one kind.
+            with contextlib.suppress(DataError):
+                made, of_each = at_once(transitions, lengths)
+                return made, of_each.tolist()
         # Trajectories that were added are of the environments in turn.
         env_ids = np.resize(ended.env_ids, len(lengths))
         for env_id, length in zip(env_ids.tolist(), lengths.tolist()):
             start, stop = stop, stop + length
             trajectory = transitions[start:stop]
-            for transition in trajectory if self._knows_seeds else ():
-                transition.setdefault("seed", NO_SEED)
             rows = to_tensor_transitions(trajectory, not self._copies)
             if self._shapes:
                 rows = self._envs.reward_shaping(env_id, rows)

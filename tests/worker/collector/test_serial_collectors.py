@@ -106,6 +106,36 @@ class TestSample:
         assert data.columns["reward"].shape == (6, 1)
         assert data.columns["obs"].dtype == torch.float32
 
+    @pytest.mark.parametrize("truncate", [False, True])
+    def test_own_transitions_make_the_samples_of_built_in_ones(self, truncate, make):
+        class Own(StepPolicy):
+            def _process_transition(self, obs, policy_output, timestep):
+                own = super()._process_transition(obs, policy_output, timestep)
+                return {**own, "obs": obs.astype(np.float64), "step": float(obs[1]), "name": None}
+
+        env = line_manager(truncate=truncate)
+        wanted = make(SampleSerialCollector, StepPolicy().collect_mode, env).collect(14)
+        env = line_manager(truncate=truncate)
+        data = make(SampleSerialCollector, Own().collect_mode, env).collect(14)
+        assert isinstance(data, Columns)
+        assert data.is_columnar
+        assert data.columns["step"].tolist() == data.columns["obs"][:, 1].tolist()
+        for name, column in wanted.columns.items():
+            assert data.columns[name].dtype == column.dtype, name
+            assert data.columns[name].tolist() == column.tolist(), name
+
+    def test_own_transitions_may_differ_between_trajectories(self, make):
+        class Own(StepPolicy):
+            def _process_transition(self, obs, policy_output, timestep):
+                own = super()._process_transition(obs, policy_output, timestep)
+                return {**own, "first": True} if obs[0] == 0 else own
+
+        data = make(SampleSerialCollector, Own().collect_mode).collect(14)
+        assert steps(data) == steps(
+            make(SampleSerialCollector, StepPolicy().collect_mode).collect(14)
+        )
+        assert all(("first" in row) == (row["obs"][0] == 0) for row in data)
+
     def test_a_replaced_function_is_called(self, make):
         mode = StepPolicy().collect_mode
         mode = type(mode)(lambda obs, **_: {i: {"action": torch.tensor(1)} for i in obs}, *mode[1:])
