@@ -62,6 +62,7 @@ def id_numbers(ids: "IdColumn | Iterable[str]", prefix: str) -> np.ndarray:
         DataError: Something that is no id.
     """
     if isinstance(ids, IdColumn):
+        # Not -1: empty slots have that number, and an id of another buffer would match them.
         return ids.numbers if ids.prefix == prefix else np.full(len(ids), -2)
     start = f"{prefix}_"
     cut = len(start)
@@ -197,11 +198,13 @@ def joined_columns(parts: Sequence[Stored]) -> Stored | None:
         if len({leaf.shape[1:] for leaf in given}) > 1:
             return None
         if len(set(forms)) > 1:
+            # bfloat16 is stored as its bits in int16, which must not be joined with numbers.
             if not all(isinstance(one, torch.dtype) and one != torch.bfloat16 for one in forms):
                 return None
             form = _tensor_form(np.result_type(*(x.dtype for x in given)))
         sources = [leaf.source for leaf in given if isinstance(leaf, IndexedColumn)]
         if len(sources) == len(given):
+            # By memory, not identity: each look at a tensor makes another array object over it.
             memory = ((one.__array_interface__["data"], one.shape, one.dtype) for one in sources)
             over.setdefault(tuple(memory), []).append(key)
             found[key] = given[0], form
@@ -243,8 +246,10 @@ def _of_unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
         return None
     value = value.detach()
     if value.dtype is torch.bfloat16:
+        # numpy has no bfloat16: the bits are stored, and `_tensor` reads them as such.
         return value.view(torch.int16).numpy()
     try:
+        # torch keeps conjugation and negation as flags of a tensor; numpy has no such flags.
         return value.resolve_conj().resolve_neg().numpy()
     except (TypeError, RuntimeError):
         return None

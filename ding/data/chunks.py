@@ -130,6 +130,7 @@ def parse_chunk(name: str, content: Buffer) -> Samples:
         ChunkError: Cut short, damaged or not plain data; names the chunk and the cause.
     """
     try:
+        # A file of tensors begins with the length of its header, whose first byte may be the same.
         if content[:1] in _OF_TORCH and not looks_like_tensors(content):
             return _as_rows(safe_serial.loads(bytes(content)))
         return chunk_columns(*parse_tensors(content))
@@ -198,6 +199,7 @@ def _names(leaves: Iterable[ColumnPath]) -> dict[ColumnPath, str]:
 
 
 def _free_name(name: str, taken: Container[str]) -> str:
+    # The column "b" of the mapping "a" and a column called "a.b" are two columns.
     while name in taken:
         name += "_"
     return name
@@ -230,6 +232,7 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> Col
 def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:
     if index.dtype != np.int64 or index.ndim != 1 or not len(index):
         raise DataError(f"column {name!r} names no observations")
+    # A file may come from elsewhere: numpy would take a negative index for another frame.
     if index.min() < 0 or index.max() >= len(frames):
         raise DataError(f"column {name!r} names observations that are missing")
     return IndexedColumn(frames, index)

@@ -106,10 +106,12 @@ class ColumnStore:
     def _write_other(self, key: Key, where: slice | np.ndarray, value: StoredLeaf) -> bool:
         """Write indexed rows, or rows of another precision: 0 where 0.5 was, float64 in float32."""
         (dtype, shape), given = self._kinds[key], value.dtype
+        # Readers of a tensor rely on its dtype, so that a wider one is another kind of row.
         if value.shape[1:] != shape or (given != dtype and self._forms[key] is not None):
             return False
         if given != dtype:
             common = np.promote_types(dtype, given)
+            # For int64 and float32 numpy would take float64, which neither side has given.
             if common not in (dtype, given):
                 return False
             if common != dtype:

@@ -90,8 +90,12 @@ class _Block:
         columns = self.raw_columns()
         if columns is not None and not self._is_gathered:
             with self._lock:
+                # Asked again under the lock: another thread may have gathered, or made rows, in
+                # between.
                 if self._columns is not None and not self._is_gathered:
                     if any(type(leaf) is IndexedColumn for leaf in tree_leaves(self._columns)):
+                        # Readers may write into gathered arrays, and the arrays behind the indices
+                        # would miss that.
                         self._columns, self._stored = tree_map(gathered, self._columns), None
                     self._is_gathered = True
                 columns = self._columns
@@ -109,7 +113,11 @@ class _Block:
         with self._lock:
             if self.rows is None:
                 rows = _rows_of(self.columns() or {}, self.length)
+                # This thread may have come twice (see the lock): rows that are handed out already
+                # stay.
                 self.rows = rows if self.rows is None else self.rows
+                # From here on rows are the data: columns that stayed would miss every change of a
+                # row.
                 self._columns = self._more = self._stored = None
             return self.rows
 
@@ -253,6 +261,8 @@ class Columns(list[Row]):
         span = self._span
         if span.step == 1 and len(span) == cast("_Block", self._block).length:
             return None
+        # A backward range down to row 0 stops at -1, which a slice takes for the last row; and
+        # torch has no slices backwards.
         return slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
 
     def stored(self) -> Stored | None:
@@ -367,6 +377,7 @@ class Columns(list[Row]):
 
     def copy(self) -> list[Row]:
         block = self._block
+        # Over the same block: the copy of a list shares its rows, also those that are made later.
         return list(self) if block is None else Columns._of(block, self._span)
 
     __copy__ = copy
@@ -498,6 +509,8 @@ def stack(values: list[Item], path: str) -> Column:
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):
+        # A flag among numbers stays in rows: in a column it would become 1.0, which readers could
+        # not distinguish from a number.
         if all(isinstance(value, _NUMBER) and type(value) is not bool for value in values):
             return np.array(values)  # whole numbers among real ones
         kinds = sorted({type(value).__name__ for value in values})

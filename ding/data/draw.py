@@ -18,6 +18,7 @@ class Draw:
     """
 
     def __init__(self) -> None:
+        # A generator per buffer: draws of other parts of the program do not shift its batches.
         self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._steps = np.arange(0.0)
         self._last_seen = np.empty(0, np.int32)
@@ -30,6 +31,8 @@ class Draw:
         Returns:
             int64 [size]; not to be changed.
         """
+        # Beyond that most sets would have a number twice (the birthday problem) and be drawn in
+        # vain.
         if size * size > n:
             few = size * 4 <= n
             return self._first_seen(n, size) if few else self.rng.choice(n, size, replace=False)

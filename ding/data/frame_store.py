@@ -12,6 +12,7 @@ MIN_FRAME_BYTES = 1024
 #: Most rows between an observation and the one that follows it (n-step returns).
 _FARTHEST = 8
 #: Bytes between those by which equal frames are looked up.
+#: A prime: with a divisor of a picture's width all of them would lie in a few of its columns.
 _SPARSE = 97
 #: Ends of trajectories that are remembered.
 _MOST_ENDS = 1024
@@ -76,6 +77,7 @@ class FramePair:
 
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows to slots."""
+        # Before new frames are stored, so that those of the replaced rows make room for them.
         self._release(where)
         # By index, not by content: to hash every byte of what is pushed, or to compare a chunk with
         # the ends of eight others in full, took longer than the copy of all its frames.
@@ -96,6 +98,7 @@ class FramePair:
         self._ends.update(zip(_prints(first.source, named[at]), slots[at].tolist()))
         for print_ in list(self._ends)[: len(self._ends) - _MOST_ENDS]:
             del self._ends[print_]
+        # Several rows refer to one frame; `+=` over an index array would count it once.
         np.add.at(self._users, slots[places.reshape(-1)], 1)
         self._first[where], self._second[where] = slots[places]
 

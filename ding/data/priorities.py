@@ -57,6 +57,7 @@ class Priorities:
         """Slots are empty now."""
         if self._sum is not None and self._min is not None:
             self._sum.set_many(slots, 0.0)
+            # The largest weight belongs to the least priority, which must be that of a stored row.
             self._min.set_many(slots, np.inf)
 
     def update(self, slots: np.ndarray, values: np.ndarray) -> None:
@@ -113,6 +114,7 @@ class Priorities:
             return self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
         running = self._masses(self.values[among]).cumsum()
         at = running.searchsorted(source.spread(size, running[-1]), side="right")
+        # Rounding may put the last point at the total itself, beyond all slots.
         return among[np.minimum(at, len(among) - 1)]
 
     def weights(
@@ -127,6 +129,8 @@ class Priorities:
         if self._sum is None or self._min is None:
             return np.ones(len(slots), np.float32)
         weights = self._sum.get_trusted(slots)
+        # (N P(i))**-beta over its maximum (section 3.4): N and the sum of priorities cancel out,
+        # and (p_i / p_min)**-beta is left.
         weights /= self._min.min if among is None else self._masses(self.values[among]).min()
         return (weights**-beta).astype(np.float32)
 

@@ -95,6 +95,7 @@ class Ring:
         if not n:
             return
         if type(slots) is range:
+            # A slice is copied in one block, an index array row by row.
             where: slice | np.ndarray = slice(slots.start, slots.stop)
             first, end = slots.start, slots.stop
         else:
@@ -102,6 +103,7 @@ class Ring:
             first, end = -1, int(slots[-1]) + 1
         if self._objects is not None or not self._write_columns(where, rows):
             self._write_objects(slots, rows)
+        # Only rows that do not follow the one written last can break the order by age.
         if first != self._head and self._in_turn:
             expected = (self._head + np.arange(n)) % self.capacity
             self._in_turn = bool((np.asarray(slots) == expected).all())
@@ -140,6 +142,7 @@ class Ring:
         """Turn columns into objects, except for those of slots that are about to be replaced."""
         objects: Items = [None] * self.capacity
         stays = self.numbers >= 0
+        # The write that failed may have changed some columns of these slots already.
         stays[replaced] = False
         slots = np.flatnonzero(stays)
         if self._store is not None and len(slots):
@@ -151,6 +154,7 @@ class Ring:
         """Empty slots that hold rows, each named once."""
         self.numbers[slots] = -1
         self.count -= len(slots)
+        # Ages follow from the numbers until the gap is filled again.
         self._in_turn, self._occupied = False, None
         if self._objects is not None:
             for slot in slots.tolist():
@@ -179,6 +183,7 @@ class Ring:
             slots = self.slots()
             slots = slots[np.argsort(self.numbers[slots])]
             before_head = (self._head - self.count + np.arange(self.count)) % self.capacity
+            # Sorting at each call is slow: once the gaps are overwritten, slots give the age again.
             self._in_turn = bool((slots == before_head).all())
             return slots[ages]
         return (self._head - self.count + ages) % self.capacity
@@ -260,6 +265,7 @@ class Ring:
         if "layout" in state:
             raise DataError("the rows of this state were saved by an earlier version")
         self.clear()
+        # In a ring of another capacity the saved slots mean nothing: rows are placed by age.
         same = state["capacity"] == self.capacity
         n = min(len(state["slots"]), self.capacity)
         first = len(state["slots"]) - n

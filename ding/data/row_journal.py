@@ -94,6 +94,8 @@ class RowJournal:
         for run in np.split(ages, ends):
             for at in range(0, len(run), step):
                 piece = run[at : at + step]
+                # Not named by the numbers of its rows: a run that goes on from an older state gives
+                # these numbers to other rows, while a newer state may still name the file.
                 name = f"rows-{secrets.token_hex(8)}.safetensors"
                 tensors, facts = copy(piece)
                 self._pending[name] = {**tensors, _NUMBERS: numbers[piece]}, facts
@@ -114,6 +116,7 @@ class RowJournal:
                 write_tensors(os.path.join(self._folder, name), *rows, durable=True)
                 del self._pending[name]
         except BaseException:
+            # A state that named a file which was not written could not be loaded.
             self._segments, self._layout = [], None
             self._pending.clear()
             raise

@@ -89,5 +89,6 @@ class DequeBufferWrapper(PrioritisedBuffer):
             super().update(info if "replay_unique_id" in info else {**self._last, **info})
 
     def _load(self, state: State) -> np.ndarray:
+        # Ids of a sample from before name other rows of the state that is loaded.
         self._last = type(self)._last
         return super()._load(state)

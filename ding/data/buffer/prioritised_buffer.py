@@ -73,6 +73,8 @@ class PrioritisedBuffer(RingBuffer):
             raise DataError(f"{len(numbers)} replay_unique_id came with {len(slots)} indices")
         try:
             with self._lock:
+                # `take` raises for an index that is too large, but counts negative ones from the
+                # end.
                 same = self._ring.numbers.take(slots) == numbers
                 if len(slots) and slots[slots.argmin()] < 0:
                     raise IndexError
@@ -103,6 +105,8 @@ class PrioritisedBuffer(RingBuffer):
             index = self._ring.numbers[slots] - (self._ring.total - len(priority))
             slots, index = slots[index >= 0], index[index >= 0]  # some were not kept
             values = checked_priorities(priority[index], len(index))
+            # An update makes the trees; as long as all priorities are equal, draws are faster
+            # without.
             if (self._priorities.of(slots) != values).any():
                 self._priorities.update(slots, values)
             self._use[slots] = use[index]

@@ -191,6 +191,7 @@ class ThruputController:
 
     @history_push_count.setter
     def history_push_count(self, count: float) -> None:
+        # As a difference, since the count fades with time: setting it must not undo that.
         self._limiter.insert(count - self.history_push_count)
 
     @property
@@ -246,6 +247,8 @@ def sample_ratio(
             origin = f"push_sample_rate_limit; else {origin or 'none'}"
     most = buffer.get("max_use") or math.inf
     if ratio > most:
+        # The buffer drops what was used that often, so that a higher ratio is never reached and the
+        # learner would wait for it.
         ratio, origin = float(most), f"max_use; else {origin}"
     size = batch_size if isinstance(batch_size, int) else 1
     if tolerance is None:

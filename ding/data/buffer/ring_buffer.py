@@ -92,6 +92,8 @@ class RingBuffer(IBuffer):
         self._closed = True  # until all parts below exist
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
         self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
+        # Re-entrant: subclasses lock around methods that lock as well, and `__del__` may run within
+        # one of them, when memory is collected there.
         self._lock = threading.RLock()
         self._draw = Draw()
         #: The generator of the buffer's random numbers; it is part of its state.
@@ -149,9 +151,11 @@ class RingBuffer(IBuffer):
             slots, kept = _of_last_items(np.asarray(slots), total, self._ring.capacity)
         if kept is not None:
             items = taken(items, kept)
+            # Items that are not kept are numbered, too: `set_newest` counts from the end of a push.
             self._ring.total += total - len(kept)
         if self._remover is not None:
             written = np.asarray(slots, np.int64)
+            # Before the write: after it, no item names the files of those that were replaced.
             self._discard(written[self._ring.numbers[written] >= 0])
         before, n = self._ring.count, len(slots)
         self._ring.write(slots, items)
@@ -257,6 +261,8 @@ class RingBuffer(IBuffer):
             TypeError: An item holds something that cannot be stored safely.
         """
         with self._lock:
+            # The copy alone is made under the lock; the file may take seconds, and collecting goes
+            # on.
             items = self._ring.state_dict()
         save_file(file_name, {"items": items})
 
@@ -271,6 +277,8 @@ class RingBuffer(IBuffer):
             self.push(list(content), -1)
             return
         state = content["items"]
+        # Read into a ring first and pushed from it: the file may be of a buffer of another size or
+        # kind, whose slots and numbers mean nothing here.
         ring = Ring(max(len(state["slots"]), 1), columnar=self._columnar)
         ring.load_state_dict(state)
         slots = ring.by_age()
