@@ -99,6 +99,7 @@ class LearnerTeam(CommWorker):
             timeout: Without one it waits until all are, or the worker is closed.
         """
         begun = time.monotonic()
+        # A learner that still ends its last task would refuse the next one as busy.
         wait(self._aborting, timeout)
         left = None if timeout is None else max(0.0, begun + timeout - time.monotonic())
         with self._changed:
@@ -155,6 +156,7 @@ class LearnerTeam(CommWorker):
         self._task_id, self._buffer_id = (None if id_ is None else str(id_) for id_ in given)
         self._left = 0
         self._require_all(durations.AGGREGATOR_GATHER)
+        # Before the others are asked: they wait for each other at that address.
         [place] = self._ask({self.names[0]: OpenMeeting()}, durations.AGGREGATOR_STEP)
         starts = {}
         for rank, name in enumerate(self.names):
@@ -177,6 +179,7 @@ class LearnerTeam(CommWorker):
         return super()._answer_in_task(request)
 
     def _demand(self, request: DemandRequest) -> Demand:
+        # The least of all counts: a batch more for one of them would leave it alone in a reduction.
         demands = self._ask_all(request, durations.AGGREGATOR_STEP)
         return Demand(
             self._task_id,
@@ -262,6 +265,7 @@ class LearnerTeam(CommWorker):
             raise _fail("NonsenseAnswer", name, error.cause) from error
         except WorkerFailed as error:
             report = ErrorReport.from_detail(error.detail, error.cause)
+            # A thread that hangs cannot be ended, so that only its process can be given up.
             if report.type == HUNG:
                 self.release(name, error.cause)  # its process ends, and is started again
             raise _fail(report.type, name, report.message, report) from error

@@ -70,6 +70,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
     def attach(self, link: CollectorLink) -> None:
         """Set the worker that policies come from and samples go to."""
         self._link = link
+        # Users' collectors call these functions as their own, as DI-engine documents it.
         for name in LINK_FUNCTIONS:
             setattr(self, name, getattr(link, name))
 

@@ -94,6 +94,8 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         freq = self._cfg.eval_freq
         if train_iter != 0 and (freq < 0 or train_iter - max(self.last_eval_iter, 0) < freq):
             return False
+        # Kept for `put_off`: a run that is resumed makes an evaluation that was interrupted or
+        # failed.
         self._eval_iter_before, self.last_eval_iter = self.last_eval_iter, train_iter
         return True
 
@@ -109,6 +111,8 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
 
     def _share(self, stop: bool, result: Result) -> tuple[bool, Result]:
         """Give rank 0's verdict to all ranks."""
+        # All ranks must end at the same update: one that went on would wait for the others'
+        # gradients.
         shared = [(stop, result)]
         if get_world_size() > 1:
             broadcast_object_list(shared, src=0)

@@ -146,6 +146,7 @@ class PolicySource:
         except Exception as error:  # a damaged file may raise anything; the old policy is kept
             text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
             is_early = isinstance(error, FileNotFoundError) and self._lent.iter is None
+            # Once for each cause: it is tried again every few seconds.
             if not is_early and text != self._noted:
                 _logger.warning("%s", text)
                 self._warning = self._noted = text
@@ -170,6 +171,7 @@ class SampleSender:
         now = time.monotonic()
         if self._since is None:
             self._since = now
+        # A message costs a coordinator that is behind the same whatever its size: send fewer.
         scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
         is_enough = waiting >= self._n_sample * scale
         if is_enough and now - self._sent >= durations.CHUNK_SPAN:

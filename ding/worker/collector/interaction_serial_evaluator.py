@@ -33,6 +33,8 @@ class EpisodeEvaluator(SerialEvaluator):
         monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally()
         began = time.monotonic()
         if hasattr(self._env, "number_starts"):
+            # The k-th episode of each evaluation starts alike, so that results differ by the policy
+            # alone.
             self._env.number_starts()
         freeze_statistics(self._env, self._policies)
         self._env.reset()
@@ -51,6 +53,8 @@ class EpisodeEvaluator(SerialEvaluator):
                     self._env.enable_save_figure(episode.env_id, self._cfg.figure_path)
                 monitor.update_info(episode.env_id, episode.infos[0])
                 monitor.update_reward(episode.env_id, episode.returns[0])
+                # An environment with its share stops: further episodes would favour those that are
+                # short.
                 active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
             self._report(episodes, envstep, train_iter)
         tally.seconds = time.monotonic() - began

@@ -81,6 +81,7 @@ class PartsCache:
         if is_new or seed is not None:
             role = "evaluator" if evaluate else f"collector {self._name}"
             seeds = env_seeds(seed or 0, role, manager.env_num)
+            # A collector that repeated its episodes would bring the same starts again in each task.
             manager.seed(seeds, dynamic_seed=not evaluate)
         if evaluate:
             manager.number_starts()

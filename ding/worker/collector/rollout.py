@@ -107,6 +107,8 @@ class Rollout:
             tally: Counts the steps and episodes.
             active: Mask of the environments that act, bool ``[env_num]``; all by default.
         """
+        # Before acting: an environment that was reset from outside shows another episode, and
+        # n-step returns would take the end of one trajectory and the start of the next for one.
         self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)
         env_ids = step.env_ids
@@ -117,6 +119,7 @@ class Rollout:
         tally.envsteps += len(env_ids)
         all_env_ids = len(env_ids) == self._lengths.shape[1]
         self._lengths[:, slice(None) if all_env_ids else env_ids] += 1
+        # An upper bound, so that most steps need not look at the length of each trajectory.
         self._longest += 1
         if not step.infos and step.abnormal is None and self._longest < self.traj_len:
             return []
@@ -153,6 +156,8 @@ class Rollout:
         step: VectorStep = self._envs.step_columns(joined, env_ids)
         for index, columns in enumerate(kept):
             columns["reward"] = step.reward[:, index] if self._battle else step.reward
+            # A time limit is no terminal state: targets bootstrap from what followed (Pardo et al.
+            # 2018).
             columns["done"] = step.done & ~step.truncated if step.infos else step.done
             level_seeds = self.players[index].level_seeds
             if level_seeds is not None or self._has_seeds:
@@ -182,6 +187,7 @@ class Rollout:
             complete = done | (self._traj_lengths[env_ids] >= self.traj_len)
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
+            # A step that failed has no observation that a trajectory could end with.
             complete, done = complete & ~step.abnormal, done & ~step.abnormal
             tally.envsteps -= len(failed)
             self._lengths[:, failed] -= 1  # the steps that failed are not lost: they never counted
@@ -295,6 +301,8 @@ class Rollout:
         batched = self.players[index].mode.batched
         lengths = ended.lengths
         rewrites = self._on_trajectories is not None
+        # A method that computes with observations needs arrays; one that passes them on saves a
+        # copy.
         takes_indexed = not train_samples or batched.takes_indexed
         columns = log.transitions(index, ended, takes_indexed and not rewrites)
         if self._on_trajectories is not None:
@@ -303,6 +311,7 @@ class Rollout:
             columns = batched.get_train_columns(columns, lengths)
             lengths = batched.count_samples(lengths)
         else:
+            # In a transition a reward has the shape (1,), as environments return it.
             columns["reward"] = columns["reward"][:, None]
         return sample_columns(columns), lengths.tolist()
 

@@ -191,5 +191,6 @@ def _row_action(action: Tree) -> Tree:
     if isinstance(array, dict):
         return {name: _row_action(part) for name, part in array.items()}
     if getattr(array, "shape", None) in ((), (1,)) and array.dtype.kind in "iu":
+        # Environments use it as an index or a number, which numpy 2.4 denies arrays of shape (1,).
         return array.reshape(1).view(WholeAction)
     return array

@@ -32,6 +32,7 @@ from ding.worker.collector.steps import (
 )
 
 #: Episodes in the mean return that runs show.
+#: Not those since the last log row: on-policy there may be none, elsewhere a handful.
 RECENT_EPISODES = 100
 
 
@@ -87,6 +88,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
         lengths = [trajectory_length(m, self._env.env_num, n_sample) for m in self._policies]
         whole_episodes = max(lengths) == INF
+        # On-policy, `cut` ends trajectories where each environment has its share.
         rollout.traj_len = INF if on_policy else max(lengths)
         tally, players = Tally(), zip(rollout.players, self._stocks)
         stocks = [stock for player, stock in players if player.wanted]
@@ -221,6 +223,8 @@ class SerialCollector(SerialPart, ISerialCollector):
         tally.samples = sum(map(len, samples))
         tally.seconds = time.monotonic() - self._began
         if get_world_size() > 1:
+            # Before it is added to the totals: by these all ranks stop, log and save at the same
+            # step.
             tally.sum_over_ranks()
         self._total.add(tally)
         self._since_log.add(tally)
@@ -283,6 +287,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._last_log_iter = state_dict["last_log_iter"]
         self._turn = state_dict.get("turn", 0)
         self._load_env_state(state_dict)
+        # No environment can be put back into the middle of an episode, so its trajectory is over.
         self._rollout = None
         for stock, own in zip(self._stocks, state_dict["stocks"]):
             stock.load_state_dict(own)

@@ -96,6 +96,8 @@ class StepLog:
         """Add a column of the dtype of `like`; the cells so far get `value`."""
         for stored in self._players:
             if name not in stored and self._used:
+                # Cells so far need a value of their own: those that were never written are
+                # arbitrary memory.
                 stored[name] = self._empty(like)
                 stored[name][: self._used] = value
 
@@ -160,6 +162,8 @@ class StepLog:
         self._numbers[: self._used] = numbers[cells]
 
         def moved(leaf: np.ndarray, is_given: bool) -> np.ndarray:
+            # Samples that were handed out as indices still read the array that they were taken
+            # from.
             to = np.empty_like(leaf) if is_given else leaf
             to[: len(cells)] = leaf.take(cells, axis=0)
             if leaf.dtype == object:

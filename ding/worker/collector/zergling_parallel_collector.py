@@ -80,12 +80,15 @@ class ZerglingParallelCollector(BaseParallelCollector):
             mode.reset()
         self.waits_for = "policy"
         for source in self._sources:
+            # Collecting may begin with untrained weights; a return of these would count as a
+            # result.
             source.begin(self._ended, may_be_missing=not self._evaluate)
         self.waits_for = None
         traj_len, n_sample = INF, None
         if self._evaluate:
             freeze_statistics(self._env_manager, modes)
             if getattr(self._env_manager, "normalises", False):
+                # What the environments show was normalised before they had the run's statistics.
                 self._env_manager.reset()
             self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
         else:
@@ -195,6 +198,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._monitor.send_time = self._step_start - now
         self._monitor.sample_num = float(sent)
         if self._monitor.send_time >= durations.SEND_WAIT:
+            # The coordinator held the samples back, so the learner may be hundreds of updates ahead
+            # of these weights.
             for source in self._sources:
                 source.look_soon()
 

@@ -163,6 +163,7 @@ def learner_task(cfg: Settings, task_id: str, policy_id: str, buffer_id: str) ->
 
 
 def _own_copy(task: AnyTask) -> AnyTask:
+    # A copy: a worker in a thread of this process completes the config that it is given.
     return cast(AnyTask, EasyDict(copy.deepcopy(dict(task))))
 
 
@@ -199,6 +200,8 @@ def command_settings(cfg: Settings) -> tuple[SettingsOf, SettingsOf]:
         policy_cfg.type = f"{policy_cfg.type}_command"
     if policy_cfg.get("cuda") and not torch.cuda.is_available():
         warn_of_no_gpu()
+    # The coordinator only asks for settings: it must not take memory of a GPU, which its host may
+    # not have.
     policy_cfg.cuda = policy_cfg.multi_gpu = False
     # The settings do not depend on a network.
     policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
@@ -258,6 +261,7 @@ class OpenTask:
     def count(self, steps: object) -> None:
         """Count the env steps that the collector has made so far."""
         new = max(0, as_count(steps) - self.steps)
+        # Reports are sums of the task and may come late: only what is new counts.
         self.steps += new
         if not self.is_eval:
             self.trainee.envstep += new

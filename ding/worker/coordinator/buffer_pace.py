@@ -182,6 +182,7 @@ class BufferPace(RateLimiter):
         self._paced[worker] = True
         allowed = None
         if not self._is_free and self._row_bytes:
+            # In equal shares, rounded up: otherwise none could write when there is room for a few.
             rows = -(-self.room // len(self._paced))
             if not rows:
                 return written

@@ -104,6 +104,7 @@ class ChunkBuffer(ChunkTable):
         facts = cast("dict[str, Json]", {k: v for k, v in meta.items() if k != "data_id"})
         if "sample_num" in meta:
             facts = {name: facts[name] for name in _REPORTED if name in facts}
+        # A report may come twice: a collector that did not get the answer sends it again.
         if self._closed or self.find(data_id) is not None:
             return
         self._add(data_id, rows, size, facts)
@@ -126,6 +127,7 @@ class ChunkBuffer(ChunkTable):
             self._taken_in = rows
             self._receive(received)
             self._leave(filter(None, map(self.find, left)))
+            # With samples on their way, the draws that are due can still be made.
             if is_starved and not self.on_the_way:
                 self.pace.starve()
             self._turn.later(self.remove_unused)
@@ -133,6 +135,8 @@ class ChunkBuffer(ChunkTable):
     def permit(self, batch_size: int, wanted: int) -> int:
         """How many batches may be drawn now, ``wanted`` at most; they are counted as drawn."""
         if not self._has_enough(batch_size):
+            # What the buffer has lost unused can never be drawn: the collectors would wait for that
+            # for ever.
             self.pace.starve()
             return 0
         count = 0
@@ -199,8 +203,10 @@ class ChunkBuffer(ChunkTable):
     def evict(self, n_bytes: int) -> None:
         """Remove the oldest chunks, of ``n_bytes``; a learner keeps the samples that it has."""
         kept, n_chunk_bytes = max(self.kept_rows, 1), max(self.bytes, 1)
+        # Before they leave: it is an estimate by the chunks that are stored now.
         fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
         oldest: list[Chunk] = []
+        # Those that the learner has, first: the others are lost to it when their files are removed.
         for chunk in itertools.chain(self._received.values(), self._unsent.values()):
             if n_bytes <= 0:
                 break

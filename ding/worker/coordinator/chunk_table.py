@@ -168,6 +168,7 @@ class ChunkTable:
             if self._received.pop(chunk.number, None) is None:
                 self.on_the_way -= chunk.rows
             self._unsent.pop(chunk.number, None)
+            # It stays in the table until its file is removed: batches on the way may need it.
             chunk.is_live = False
             self._left[chunk.number] = chunk
 
@@ -181,6 +182,7 @@ class ChunkTable:
 
     def _size_of(self, data_id: str, reported: object) -> int:
         """Bytes of a chunk; what its writer reported if it cannot be looked up."""
+        # Not the writer's word: the limit on the store's bytes must hold whatever a worker reports.
         found = self._store.size(data_id)
         if found is not None:
             return found  # else a learner that needs it will report the chunk as bad
@@ -243,6 +245,7 @@ class ChunkTable:
             self._next = number
             self._add(data_id, rows, size, facts)
         self._next = state["next"]
+        # A file that a crash has cut short has its name, but not its size.
         gone = [c for c in self._chunks.values() if self._store.size(c.data_id) != c.size]
         self._leave(gone)
         return [chunk.data_id for chunk in gone]

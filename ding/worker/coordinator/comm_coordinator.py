@@ -59,6 +59,7 @@ class CommCoordinator:
             workers = HttpWorkers(own)
             control = RunControl(workers, workers.specs)
         self._control = control
+        # Those that the run starts are expected as well: only others are beyond the config.
         started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
         self.core = Core(self.events, max(len(own.get("collector") or {}), int(started)))
         self._turn = Turn() if turn is None else turn
@@ -73,6 +74,7 @@ class CommCoordinator:
     def close(self) -> None:
         """Release all workers, within seconds."""
         with self._turn:
+            # First: a worker that joins from now on gets no session that would have to end, too.
             self.core.is_closing = True
             for session in self.core.workers.values():
                 self.core.end(session, "the run is over")
@@ -215,6 +217,7 @@ class CommCoordinator:
 
     def lost(self, arrival: Arrival, cause: str) -> None:
         """End the session of a lost worker; an earlier life of the name is ignored."""
+        # Compared by arrival: a loss that is reported late must not end the worker's next life.
         session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
             with self._turn:

@@ -157,6 +157,7 @@ class Coordinator(RunEvents, Configurable):
             saved = self._state.load(self._resume)
             if saved is not None:
                 self.load_state_dict(saved)
+            # After the state: workers that join at once must meet the buffers and tasks of before.
             self._comm.start()
             self._address_file = write_address(self.exp_name, self.address)
             self.view.log(f"the run's page is http://{joined(*self.address)}/")
@@ -215,7 +216,9 @@ class Coordinator(RunEvents, Configurable):
     def _close_tasks(self) -> None:
         """End the tasks, and save the state to resume from."""
         state = self._ask_to_end()
+        # A run that has ended starts from the beginning, unless --resume asks to continue it.
         self._state.is_of_end = self.verdict is not None and self.verdict.exit_status == 0
+        # Before the tasks end, which may hang: a killed process has its state then.
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have reported more since then, which a learner's own state contains.
@@ -342,9 +345,11 @@ class Coordinator(RunEvents, Configurable):
         if not state_dict:
             return
         self.commander.load_state_dict(state_dict["commander"])
+        # Tasks of before are remembered as failed, so that late answers to them are known.
         self.table.load_state_dict(state_dict["tasks"])
         self.facts.load_state_dict(state_dict["facts"])
         self.files.note("weights", state_dict["policy_ids"])
+        # A league's old players have no learner that would publish their weights again.
         self.files.restore_weights(self.commander.weights_files())
         self.files.note("buffers", state_dict["buffers"])
         for name, saved in state_dict["buffers"].items():

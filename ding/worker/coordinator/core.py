@@ -63,6 +63,7 @@ class Core:
         session = self.workers[arrival.name] = WorkerSession(arrival, now)
         session.steps = self._live(session)
         if old is not None:
+            # Before it ends: a name must never have two sessions that take tasks.
             self._forget(old)
             self.end(old, "it joined again")
         return session
@@ -105,6 +106,7 @@ class Core:
 
     def _forget(self, worker: WorkerSession) -> None:
         """It is no longer the worker of its name."""
+        # A task that was given to it now would wait for the time limit of unclaimed tasks.
         self._idle[worker.kind].pop(worker, None)
         self._present[worker.kind].discard(worker)
         self._count_collectors()
@@ -154,6 +156,7 @@ class Core:
         while idle:
             worker = next(iter(idle))
             del idle[worker]
+            # It may have been lost since it became free, which its own thread has not seen yet.
             if worker.gone is None:
                 worker.next_task, worker.is_close_asked = task, False
                 worker.state = "starting"
@@ -213,6 +216,8 @@ class Core:
             if worker.failures:  # let others try
                 worker.become("resting")
                 first, longest = durations.WORKER_RESTS
+                # A worker that cannot do its tasks (no GPU, a broken host) would take and fail one
+                # after another, and use up the retries of the run.
                 rest = min(first * 2 ** (worker.failures - 1), longest)
                 yield from worker.pause(rest, until_close=False)
 
@@ -246,6 +251,7 @@ class Core:
             worker.failures = 0
             return None
         finally:
+            # Whatever has happened: rows that stay pinned keep their chunks in the store for ever.
             job.abandon()
             worker.task_id, worker.info, worker.is_eval = None, {}, False
 
@@ -264,6 +270,8 @@ class Core:
     def _fail(self, worker: WorkerSession, err: WorkerFailed) -> Steps[str | None]:
         is_lost = isinstance(err, WorkerLost)
         if isinstance(err, NonsenseAnswer | SideFailed):  # the worker is not aware of the end
+            # Without that, its task would go on at the worker, and the next one be refused as it is
+            # busy.
             is_lost = not (yield from self._close_quietly(worker))
         ids = worker.name, err.cause, worker.task_id
         self.events.task_failed(TaskFailure(*ids, is_lost, err.by_worker))

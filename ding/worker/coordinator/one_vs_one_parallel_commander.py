@@ -80,6 +80,7 @@ class OneVsOneCommander(PolicyCommander):
         """
         job = self._collectors.opened.get(task_id)
         if job is not None and job.league_job is not None and not job.is_eval:
+            # Of a task that was closed early no game may have ended.
             result = finished_task.get("game_result") or []
             if result:
                 self._league.finish_job({**job.league_job, "result": result})

@@ -66,6 +66,7 @@ class RowServer:
         batch_id, self._next_id = self._next_id, self._next_id + 1
         self._in_flight[batch_id] = chunks
         rows: list[dict[str, Json]] = []
+        # Some twice rather than a smaller batch: a foreign learner may rely on its size.
         for chunk, row in itertools.islice(itertools.cycle(whole), len(drawn)):
             # For chunks of ding's collectors, a learner needs only their names and rows.
             facts = {} if "sample_num" in chunk.facts else chunk.facts

@@ -71,6 +71,7 @@ class Run:
         self.table, self.facts = TaskTable(), RunFacts()
         self.retries, self.task_limits = RetryLimit(max_task_retry), task_limits
         self.wake = threading.Event()
+        # Not the turn: a signal must end the run also while a thread decides, and hangs in it.
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 
     def stop(self, reason: str, status: str = "interrupted") -> None:

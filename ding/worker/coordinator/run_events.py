@@ -44,11 +44,13 @@ class RunEvents(Run):
         state, buffer = self._collector_task(task_id), self.learner_buffer(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
+            # Nothing else knows the chunk: it would stay in the store up to the run's end.
             self.turn.later(partial(self.files.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._count_steps(state, data)
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
+        # Without the statistics: the metadata are kept as long as the chunk.
         buffer.push({**meta, "data_id": data_id}, envstep)
         self.facts.collected(state.worker, samples, as_count(data.get("size")))
         if "env_statistics" in data:
@@ -83,6 +85,8 @@ class RunEvents(Run):
         converged = self.ask(self.commander.finish_collector_task, task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
             self.retries.progress("evaluation" if is_eval else "collector")
+        # After the turn: it writes a checkpoint and calls users' code, for which all workers would
+        # wait.
         self.turn.later(partial(self._show_report, state, finished_task, is_best, bool(converged)))
 
     def _show_report(
@@ -178,6 +182,7 @@ class RunEvents(Run):
         unused = self.ask(self.commander.finish_learner_task, task_id, finished_task)
         self.stop_at_goal()
         buffer_id = unused or state.buffer_id
+        # Two learners of a run may train on one buffer.
         used = any(other.buffer_id == buffer_id for other in self.table.live("learner"))
         if buffer_id and not used and self.verdict is None:
             closed = self.buffers.pop(buffer_id, None)
@@ -241,6 +246,8 @@ class RunEvents(Run):
         """It has to be given out again."""
         task_id = failure.task_id or ""
         state = self.table.get(task_id)
+        # A task fails once: a worker that is lost may be reported by its session and by its
+        # control.
         if state is None or not self.table.move(task_id, "failed", failure.worker):
             return
         if self.verdict is None:

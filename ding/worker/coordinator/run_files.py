@@ -83,6 +83,7 @@ class RunFiles:
 
     def note(self, kind: str, names: Iterable[str]) -> None:
         """Remember what to remove at the end; a mark remembers it if this process dies."""
+        # Each name once: the mark is a file, and this is called in each tick.
         new = set(names) - self.noted[kind]
         self.noted[kind] |= new
         mark = self._marks.get(kind)
@@ -144,6 +145,8 @@ class CoordinatorState:
         self, exp_name: str, run: Settings, seconds: float, warn: Callable[[str], object]
     ) -> None:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
+        # By type, for what JSON does not have: its text may contain an address, another in each
+        # process.
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
         self._warn, self._is_failing, self.is_of_end = warn, False, False

@@ -168,6 +168,7 @@ class PolicyCommander(BaseCommander):
         }
         if not job.is_eval:  # evaluations are to compare
             name = f"task {self._collectors.issued + 1}"
+            # Tasks of one collector would begin with the same episodes otherwise.
             settings["seed"] = env_seeds(as_count(self._cfg.get("seed")), name, 1)[0]
         if self._setting is not None:
             job.collect_setting = self._collect_setting(job)
@@ -232,8 +233,11 @@ class PolicyCommander(BaseCommander):
         settings are older than ``eval_interval`` or explore too much by now."""
         if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
+            # One collector is enough for an evaluation, and the longest task has the oldest
+            # settings.
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
+        # A task with an end gets new settings with the next one.
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
         if self._setting is None or not is_endless:
             return False
@@ -271,6 +275,8 @@ class PolicyCommander(BaseCommander):
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:
             now = self.clock()
+            # Sooner than the interval where evaluations are cheap: between two, a policy may have
+            # reached its goal and lost it again.
             self._next_eval = min(self._next_eval, now + self._rest(job))
             if not self._collectors.opened:  # the only collector has to collect, too
                 self._next_eval = max(self._next_eval, now + (now - job.since))

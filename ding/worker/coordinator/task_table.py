@@ -90,6 +90,7 @@ class TaskTable:
         if task_id in self._live:
             stage = self._live[task_id].stage
             raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
+        # A commander may give a failed task out again under its name.
         self._ended.pop(task_id, None)
         state = TaskState(task_id, kind, task, now)
         self._live[task_id] = self._queued[task_id] = state

@@ -26,6 +26,7 @@ class Turn:
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
+        # Only at the end of the outermost turn: within it, this thread still holds the lock.
         after: list[Callable[[], object]] = []
         if not self._depth:
             after, self._after = self._after, after

@@ -129,6 +129,7 @@ class CollectorJob(Job):
         request = SamplesRequest()
         if self._ours:
             gather = self._worker.gather
+            # Longer than news is gathered for, or each answer would come back empty.
             request = SamplesRequest(max(durations.POLL, 2 * gather), self._quota(), gather)
         answer = yield from self._worker.ask(request)
         for chunk in answer.chunks:
@@ -140,6 +141,7 @@ class CollectorJob(Job):
             return False
         if self._take_progress(progress):
             return True
+        # Foreign collectors answer at once, also without news; ours wait for some.
         if not (answer.chunks or self._ours):
             shortest, longest = durations.FOREIGN_PAUSES
             yield from self._worker.pause(min(shortest * 2**self._idle, longest))
@@ -224,11 +226,13 @@ class LearnerJob(Job):
             if not self._has_begun and self._buffer is not None:
                 self._has_begun = True
                 if self._ours:
+                    # Not at the start of the task: the learner's answer may name another buffer.
                     self._buffer.begin()
             self._demand = demand
         request = yield from self._batches(self._demand)
         if request is None:
             return False
+        # Draws were permitted: collectors that the rate limiter held back may go on now.
         self._worker.changed.add(f"room {self.buffer_id}")
         answer = yield from self._worker.ask(request)
         demand, self._demand = self._demand, None
@@ -255,6 +259,8 @@ class LearnerJob(Job):
             self._worker.waits_for = "collectors" if is_held else "data"
             seconds = look_at - self._worker.now
             if seconds <= 0 and demand.batch_num is not None and buffer is not None:
+                # Its answer moves the rate limiter on, which is what the collectors wait for
+                # meanwhile.
                 return self._request(0.0)  # it may have news of what it trains on
             wait = seconds if seconds > 0 else durations.POLL
             if (yield from self._worker.pause(wait, f"data {self.buffer_id}")):
@@ -287,6 +293,7 @@ class LearnerJob(Job):
     ) -> TrainRequest:
         envstep, statistics = self._events.collected()
         news = None
+        # Compared by identity: statistics are replaced as a whole, and may be large.
         if statistics and statistics is not self._sent_statistics:
             self._sent_statistics = statistics
             news = plain(statistics)
@@ -303,6 +310,7 @@ class LearnerJob(Job):
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         worker = self._worker
         worker.info = answer.as_json()
+        # The cause that was found here (data, collectors) is nearer than what the learner can see.
         if worker.waits_for is None or answer.waiting is None:
             worker.waits_for = _short(answer.waiting)
         worker.changed.add(f"room {self.buffer_id}")

@@ -67,6 +67,7 @@ class WaitShares:
 
     def _until(self, now: float) -> tuple[float, dict[str, float]]:
         """Time that was seen, and of that what was waited for; older time counts less."""
+        # Exponential weights need no list of what was: two sums, whatever happens.
         kept = math.exp(min(self._since - now, 0.0) / durations.WAIT_SHARE_SPAN)
         sums = {what: total * kept for what, total in self._sums.items()}
         if self.what is not None:

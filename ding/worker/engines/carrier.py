@@ -111,6 +111,7 @@ class WorkerSpec:
         if self.output is not None:
             redirect_output(self.output)
         set_logs(self.logs)
+        # Before the worker is built: its policy and environments draw from these generators.
         set_pkg_seed(self.seed, use_cuda=False)
         if self.kind == "collector" and hasattr(os, "nice"):
             os.nice(COLLECTOR_NICENESS)
@@ -440,9 +441,11 @@ class Worker:
             self.close()
             return Answered(None, _files(at_end=True))  # type: ignore[return-value]
         if isinstance(request, WithFiles):
+            # Before the request is answered, which may read them.
             if (sent := sent_files()) is not None and request.files:
                 sent.give(request.files)
             answer = self.answer(request.request)
+            # Logs are flushed at an end alone: what is buffered meanwhile goes with a later answer.
             at_end = isinstance(request.request, CloseTask)
             return Answered(answer, _files(at_end))  # type: ignore[return-value]
         try:

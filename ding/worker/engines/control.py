@@ -96,6 +96,7 @@ class RunControl:
             PortTakenError: Another program listens on the port.
         """
         self.arrivals = arrivals
+        # First: workers that are started next join at its port.
         self._server = self.workers.listener(self, arrivals) or StatusServer(arrivals.status)
         self._server.start()
         for team in self._teams.values():
@@ -120,10 +121,12 @@ class RunControl:
     def adopt(self, kind: Kind, name: str, handle: object) -> bool:
         """A worker has joined, perhaps again; whether it is wanted."""
         with self._lock:
+            # One that joined now would get no goodbye, and wait for a coordinator.
             if self.closing.is_set():
                 return False
             life = self._lives.get(name)
             if life is None or not life.take(handle):
+                # Not in the table, or given up: it comes as a guest, which no other life follows.
                 spec = WorkerSpec(name, kind, built_elsewhere)
                 life = self._lives[name] = _Life(self, spec, joined=handle, is_guest=True)
                 self.look_after(life)
@@ -157,6 +160,8 @@ class RunControl:
         for team in self._teams.values():
             team.close()
         for life in lives:
+            # All are asked before any is waited for: their ends take the time of the slowest, not
+            # the sum.
             life.finish(deadline)
         ended = [life.join(deadline) for life in lives]
         if self._server is not None:
@@ -289,6 +294,7 @@ class _Life:
         """It has died; returns the cause that was reported first."""
         restarts, name = self._control.restarts, self.spec.name
         with self._changed:
+            # Once for each life: a death counts against the restarts, whichever thread reports it.
             if not (self._is_dead or self.is_guest):  # those are not started again
                 self._is_dead = self._is_news = True
                 self._is_unbuilt = way == "unbuilt"
@@ -313,6 +319,8 @@ class _Life:
     def _end(self, cause: str) -> str:
         self._cause = self._cause or cause or "it has ended"
         self._changed.notify_all()
+        # While a thread looks after it, that thread sees the cause; two would start the worker
+        # twice.
         if self._arrival is not None and self.thread is None:
             self._control.look_after(self)
         return self._cause
@@ -345,6 +353,7 @@ class _Life:
         except BaseException:
             self._drop()
             raise
+        # A cause that came during the start is seen here or by `_end`, never by neither.
         with self._changed:
             if not self._cause:
                 self.thread = None
@@ -371,6 +380,7 @@ class _Life:
     def _spawn(self) -> Any:
         """Start the worker, or find it; waits as long as it cannot be started yet."""
         control, spec, begun, is_news = self._control, self.spec, time.monotonic(), True
+        # Only the first life of a name can be of an earlier coordinator.
         found = self._workers.find(spec, self.die) if self._is_first else None
         if self._starter is not None:
             self._starter.ensure(spec.name, control.address)
@@ -461,6 +471,7 @@ class _Life:
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
         """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        # A request that was given up still waits for its answer in another thread.
         if not self._asking.acquire(blocking=False):
             raise WorkerBusy("it still works on an earlier request")
         try:
@@ -482,6 +493,7 @@ class _Life:
         finally:
             self._asking.release()
         self._is_news = True  # who asks knows it now, what else follows the worker does not
+        # What `end` returns: the first cause says more than the broken call that follows from it.
         raise WorkerLost(self.end(cause))
 
     def _call(self, request: Request[Answer], timeout: float) -> Answer:

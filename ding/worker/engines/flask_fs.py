@@ -105,8 +105,10 @@ def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> M
     first = system.get(f"{kind}0")
     if first is None or not re.fullmatch(rf"{kind}\d+", name):
         raise ConfigError(f"expected a worker's name, such as {kind}7, got {name!r}")
+    # Without the key: the worker has it already, as it could not have asked otherwise.
     entry = {**first, "name": name, "host": None, "port": "auto", "run_key": None}
     for path in ("exp_name", "path_data", "path_policy"):
+        # The worker may run in another working directory.
         entry[path] = os.path.abspath(entry[path])
     main = {"exp_name": entry["exp_name"], "seed": seed}
     return {"main": main, "system": {"logs": system.get("logs", {}), name: entry}}
@@ -286,6 +288,7 @@ class HttpWorkers(Workers[Remote]):
             taken = self._given_names.union(self._table.names())
             free = (f"{message.kind}{n}" for n in itertools.count())
             name = message.name or next(name for name in free if name not in taken)
+            # Remembered: between this answer and the worker's joining others may ask.
             self._given_names.add(name)
         try:
             return self._entry_of(message.kind, name)
@@ -302,6 +305,8 @@ class HttpWorkers(Workers[Remote]):
             _check_replacement(old, message)
             cause = "it joined again" if old.address == address else "started again"
             self._master.lose(name, cause)
+            # Before the new one is connected: its session must not take the loss for one of its
+            # own.
             self._table.lost(name, old, cause)
         try:
             remote = self._connect(name, address, message.pid)
@@ -344,6 +349,7 @@ def _check_replacement(old: Remote, message: JoinMessage) -> None:
     same = old.address == (message.host, message.port)
     if same and old.is_dropped and old.is_busy:
         cause = f"{old.name} still works on a task of before: end it and start it again"
+    # A process that was killed leaves its connection behind until the heartbeat is missed.
     elif not same and old.connection.is_connected and _listens(old.address):
         cause = (
             f"a worker called {old.name} works at {old.where}; choose another name, or end that one"

@@ -240,6 +240,8 @@ class Joiner:
             if cause is not None:
                 self._give_up(cause)
                 return
+            # The first time, the coordinator may still be starting; later it has to be started
+            # again, too.
             patience = later
 
     def _give_up(self, cause: str) -> None:
@@ -250,6 +252,7 @@ class Joiner:
         """Why it gave up; ``None`` when it has joined."""
         begin, (wait, longest) = time.monotonic(), durations.JOIN_PAUSES
         while not self._closed.is_set():
+            # Before the try: a loss during it must lead to another one.
             self._wake.clear()
             cause, is_final = self._ask()
             if cause is None:

@@ -147,6 +147,7 @@ class LocalCarrier(Carrier[LocalWorker]):
 
     def put(self, name: str, samples: Samples) -> int:
         columns = as_columns(samples)
+        # A collector goes on in the arrays that its samples refer to.
         kept = copy.deepcopy(samples if columns is None else columns)
         size = _bytes_of(kept)
         self._samples[name] = kept, size
@@ -172,6 +173,7 @@ class LocalCarrier(Carrier[LocalWorker]):
         self._weights.pop(name, None)
 
     def publish(self, name: str, weights: Weights) -> None:
+        # The learner's next update writes to these tensors.
         own = Weights(copy.deepcopy(weights.state), dict(weights.facts))
         self._weights[name] = next(self._versions), own
 

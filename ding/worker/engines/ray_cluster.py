@@ -198,6 +198,7 @@ class RayCluster:
             return True
         self._joined = False
         # Workers of a killed node daemon outlive Ray's shutdown for a moment, or longer.
+        # They are found before it: children of a daemon that has ended have another parent.
         started = [process_identity(pid) for pid in _with_descendants(self._processes)]
         # Without a head, Ray waits for it far longer than a run may take for its end.
         leaving = ReportingThread(ray.shutdown, "leave-ray", _logger.warning)
@@ -245,6 +246,7 @@ class NodeWatch:
         for node in {*nodes, *self.gone} & self._answered.keys():
             if _listens(self._places[node]):
                 self._answered[node] = now
+            # A busy node may miss one probe.
             elif now - self._answered[node] > durations.RAY_NODE_TOLERANCE:
                 gone.add(node)
         self.gone = frozenset(gone)
@@ -346,6 +348,7 @@ def _path_of(module: str) -> str | None:
         raise ConfigError(f"import_names: there is no module {module!r} on this host")
     places = list(spec.submodule_search_locations or [])
     path = places[0] if places else spec.origin
+    # Built into the interpreter: every node has it.
     if path is None or not os.path.exists(path):
         return None
     path = os.path.realpath(path)

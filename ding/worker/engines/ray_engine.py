@@ -158,6 +158,8 @@ class RayCarrier(Carrier[RayHandle]):
             if found["namespace"] == self._namespace:
                 with contextlib.suppress(ValueError):  # it has ended meanwhile
                     actor = ray.get_actor(found["name"], self._namespace)
+                    # Each life has a random end in its name, as the name of an actor that is dying
+                    # is still taken.
                     self._left[found["name"].rpartition("-")[0]] = actor
         for watcher in self._watchers:
             watcher.start()
@@ -225,6 +227,7 @@ class RayCarrier(Carrier[RayHandle]):
                 return handle
         except ray.exceptions.RayError as error:
             _logger.debug("%s is not used any more: %s", worker.name, death_of(error))
+        # It was started for another config or cannot answer: its name and resources are needed.
         ray.kill(actor)
         return None
 
@@ -382,6 +385,8 @@ class RayCarrier(Carrier[RayHandle]):
             for name, place in {**places, **news.kept}.items():
                 self._add_weights(name, place)
             written: Files = ()
+            # Only if there are any: each object costs Ray a look-up, and most answers write
+            # nothing.
             if reply.files:
                 written = ray.get(files, timeout=fetch_time(reply.files))
         except (LookupError, ray.exceptions.RayError) as error:
@@ -391,6 +396,8 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _add_weights(self, name: str, place: Location) -> None:
         """Take in a version, and hold a copy of it on this node."""
+        # The learner's node may die with the object: collectors would have no weights until the
+        # next version.
         copied = fetch(place, fetch_time(place.size))
         with self._lock:
             self._weights[name] = next(self._versions), place, copied
@@ -453,6 +460,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _end_of(self, handle: RayHandle, cause: str) -> None:
         with self._lock:
+            # Dropped already, so that its end is known; or its next life has begun.
             if self._handles.get(handle.spec.name) is not handle:
                 return
             del self._handles[handle.spec.name]
@@ -461,6 +469,7 @@ class RayCarrier(Carrier[RayHandle]):
     def _lose_head(self, cause: str) -> None:
         self._lost_head = cause
         with self._lock:
+            # None of them can be asked any more, though their processes may live.
             handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             handle.on_death(cause)

@@ -173,6 +173,7 @@ class RayWorker:
     def adopt(self, spec: WorkerSpec) -> Life | None:
         """Serve another driver of the run; ``None`` if this is not what that one would build."""
         self._beat.set()
+        # A run that is resumed with another config needs workers that were built from it.
         if self._worker is None or self._worker.ended.is_set() or self._spec != spec:
             return None
         self._store.forget()
@@ -186,6 +187,7 @@ class RayWorker:
     def _look_for_driver(self, tolerance: float) -> None:
         while self._beat.wait(tolerance):
             self._beat.clear()
+        # Environments that hang would keep the node's resources, with no driver to end them.
         threading.Timer(durations.WORKER_END, os._exit, (1,)).start()
         if self._worker is not None:
             self._worker.close()
@@ -314,6 +316,8 @@ class WorkerStore:
     def forget(self) -> None:
         """The driver has died, and with it what it owned."""
         with self._lock:
+            # Weights that were not sent yet stay: the new driver has none, and the learner
+            # publishes again only after further updates.
             self._news, self._new = News(weights=self._news.weights), []
             self._freight = {name: self._freight[name] for name in self._news.weights}
             self._places.clear()
@@ -325,6 +329,8 @@ class WorkerStore:
         with self._lock:
             for name in parcel.gone:
                 if name in self._places:
+                    # A mapped object takes room in the node's store for as long as an array refers
+                    # to it.
                     self._mapped.pop(self._places.pop(name)[1].ref, None)
             self._places.update(parcel.weights)
             self._places.update({name: (0, place) for name, place in parcel.chunks.items()})

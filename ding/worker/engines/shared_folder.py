@@ -37,6 +37,8 @@ class SharedFolderWeights(SharedFolder):
 
     def version(self, name: str) -> tuple[int, ...] | None:
         try:
+            # Without reading it, as collectors look often. A file is replaced as a whole, so its
+            # inode and time change with each version.
             found = os.stat(self.file(name))
         except OSError:
             return None
@@ -112,6 +114,7 @@ def files_of_task(root: str, request: object) -> dict[str, bytes]:
         root = os.path.realpath(root)
         for given in _texts(request.info):
             path = os.path.realpath(given)
+            # Only files of the run: a task may name any path, and what is sent leaves this host.
             if path.startswith(root + os.sep) and os.path.isfile(path):
                 with open(path, "rb") as stream:
                     found[os.path.relpath(path, root)] = stream.read()

@@ -201,6 +201,7 @@ class BaseLearner(Configurable):
                 self.log_buffer[kind][name] = value
             else:
                 scalar[name] = value
+                # Not of tensors: to ask for a value waits for all that a GPU has to do.
                 if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
                     raise DataError(
                         f"{self.instance_name}: the policy returned {name} = NaN at iteration "
@@ -216,6 +217,8 @@ class BaseLearner(Configurable):
         Ends early when the loader is closed; counts continue from a loaded state. An error saves a
         checkpoint before it propagates.
         """
+        # Here and not at the end: the state of a finished run counts all of its batches, so that a
+        # larger limit continues the run.
         if self._learner_done:
             self._batch_count = 0
         self._end_flag = self._learner_done = False
@@ -300,6 +303,8 @@ class BaseLearner(Configurable):
         named = (hook for hook in self._hooks["after_run"] if hook.name == "save_ckpt_after_run")
         hook = next(named, None)
         if hook is None:
+            # With a position other than after_iter, a file that cannot be written is an error: the
+            # caller asked for this one.
             hook = SaveCkptHook("save_ckpt_after_run", 20, position="after_run")
         self.ckpt_name, before = ckpt_name, self.ckpt_name
         try:

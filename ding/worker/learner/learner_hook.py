@@ -175,6 +175,8 @@ class SaveCkptHook(LearnerHook):
                 for old in numbered[:-keep]:
                     remove_file(os.path.join(folder, old))
         except CheckpointWriteError as error:
+            # The next one may succeed, and a full disk must not end a training of days; a
+            # checkpoint at the end has no next one.
             if self.position != "after_iter":
                 raise
             engine.logger.warning("%s; training continues", error)
@@ -205,6 +207,7 @@ class LogShowHook(LearnerHook):
             engine.update_monitor()
             if self._is_due(engine):
                 engine.log_monitor()
+        # On each rank, also where nothing is shown: `log_reduce` would average an earlier update.
         for buffer in engine.log_buffer.values():
             buffer.clear()
 

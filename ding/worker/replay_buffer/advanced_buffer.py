@@ -113,6 +113,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
                 total = len(data) if isinstance(data, list) else 1
                 allowed, reason = self._controller.can_push(total)
                 if not allowed:
+                    # Not raised: collecting goes on, and the learner catches up meanwhile.
                     self._log.refuse("push", reason)
                     return
                 self._log.served("push")
@@ -157,6 +158,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         given = [row.get("priority") for row in rows]
         priorities = None
         if any(value is not None for value in given):
+            # New items are to be seen at least once (Schaul et al. 2016, algorithm 1, line 6).
             highest = self._priorities.highest
             filled = [highest if value is None else value for value in given]
             priorities = checked_priorities(filled, len(rows))
@@ -219,6 +221,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
             if has_limit:
+                # Last: the batch above is gathered from these slots.
                 self._remove(np.unique(slots[self._use[slots] >= self._max_use]))
             return data
 
@@ -330,6 +333,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         self._sample_count = int(state["sample_count"])
         if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
             self._beta = float(state["beta"])
+        # The limit may be lower than that of the run which saved the state.
         self._remove(slots[self._use[slots] >= self._max_use])
         return slots
 

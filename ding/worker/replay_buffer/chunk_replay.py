@@ -108,10 +108,12 @@ class ChunkReplay:
                 if not self._named or until():
                     return
                 chunk, envstep = self._named.popleft()
+                # A coordinator that did not get the answer names its chunks again.
                 if chunk.data_id in self._held:
                     self._received.append(chunk.data_id)
                     continue
             try:
+                # Without the lock: the training thread draws while a chunk is read.
                 samples = read(chunk)
                 with self._changed:
                     self._push(chunk, samples, envstep)
@@ -174,6 +176,8 @@ class ChunkReplay:
         with self._changed:
             rows = int(self.buffer.count())
             left = self._pushed - rows
+            # To look compares the numbers of all rows with all chunks, which is too slow for each
+            # answer.
             if left - self._looked_at > _LOOK_AFTER * rows:
                 self._looked_at = left
                 self._note_left()

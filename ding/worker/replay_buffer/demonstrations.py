@@ -66,6 +66,7 @@ class DemonstrationBuffer(BufferGroup):
     def sample_demonstrations(self, batch_size: int, cur_learner_iter: int) -> Columns | None:
         """A batch of demonstrations alone."""
         data = self.demonstrations.sample(batch_size, cur_learner_iter)
+        # Item 0 of both buffers has to be distinguished as well, so -n would not do.
         return None if data is None else _labelled(data, lambda number: -1 - number)
 
     def update(self, info: Mapping[str, Any]) -> None:

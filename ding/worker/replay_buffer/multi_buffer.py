@@ -88,6 +88,7 @@ class MultiBuffer(BufferGroup):
         one = None if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         sizes = one or batch_size
         assert isinstance(sizes, Mapping)
+        # Asked of all first: a buffer that gave a batch in vain would have counted its use.
         if any(buffer.count() < sizes[name] for name, buffer in self._buffers.items()):
             return None
         return {n: buffer.sample(sizes[n], cur_learner_iter) for n, buffer in self._buffers.items()}

@@ -73,6 +73,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
             report = ErrorReport.of(err)
             _logger.error("task %s failed: %s", task.task_id, report)
             with self._tasks_change:
+                # Another task may have begun while the collector of this one was asked.
                 if self._task is task:
                     self.end_task()
             raise report.task_fail() from err
@@ -93,6 +94,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
     def _close_task(self) -> TaskReport:
         with self._tasks_change:
             task = self._require_task()
+            # The report is made after the collector's last step, so that it counts all steps.
             task.close(durations.COLLECTOR_REPORT)
             try:
                 report, kept = task.report(), self._kept_policy
@@ -141,6 +143,8 @@ class BaseCommCollector(CommWorker, CollectorLink):
         task, self._task = self._task, None
         if task is not None:
             task.close()
+            # They may be in any state, and one that hangs still steps in the thread of the old
+            # task.
             if task.hangs or isinstance(task.error, EnvError):
                 self.parts.discard_envs()
         self._drop_kept_policy()

@@ -32,6 +32,8 @@ MAX_ANSWER = 256
 INF = float("inf")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 #: The task whose collector runs in this thread.
+#: Not the worker's current one: a collector that returns late from a hung environment or disk would
+#: report its samples to the task after its own.
 own_task: "ContextVar[CollectTask | None]" = ContextVar("own_task", default=None)
 
 
@@ -137,6 +139,7 @@ class CollectTask:
         deadline = time.monotonic() + durations.DISK_PATIENCE
         while True:
             try:
+                # Without the lock: a disk that hangs must not keep the coordinator from an answer.
                 written = write()
             except CheckpointWriteError as err:
                 if err.errno not in _DISK_FULL or time.monotonic() >= deadline:
@@ -255,6 +258,7 @@ class CollectTask:
             self._changed.notify_all()
         self.collector.close()
         thread, deadline = self._thread, time.monotonic() + timeout
+        # A collector whose own call ends its task cannot wait for its own thread.
         if thread is not threading.current_thread():
             while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
                 if (overdue := self.collector.overdue(thread.ident)) is not None:

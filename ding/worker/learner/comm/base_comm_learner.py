@@ -211,6 +211,7 @@ class BaseCommLearner(CommWorker):
         self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
         task.replay = self.replays.get(info.buffer_id or "")
         if info.meeting is not None and self._multi_gpu:
+            # Before the policy is made, which gives all ranks the same weights.
             self._group.meet(info.meeting)
         learner = self._create_learner(vars(info), self._batches(task))
         learner.send_policy = task.send_policy  # type: ignore[attr-defined]
@@ -244,6 +245,7 @@ class BaseCommLearner(CommWorker):
             # The answer must not take long, however many chunks a learner has to read again.
             deadline, read = time.monotonic() + durations.POLL, self.stores.samples.get
             task.replay.take_in(partial(read_rows, read), lambda: time.monotonic() > deadline)
+        # After the chunks: permitted batches are drawn from what is named with them.
         task.feed.put(request.draws)
         return task.results(self._wanted(task, request.wait or 0.0))
 
@@ -301,6 +303,8 @@ class BaseCommLearner(CommWorker):
             setattr(learner, name, getattr(self, name))
         policy_cfg = EasyDict(task_info["policy"])
         if self._world_size > 1:
+            # The task decides, not the config: processes that were started for one learner have to
+            # average.
             policy_cfg.multi_gpu = True
         learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
         fit_threads(learner.policy.get_attribute("model"))

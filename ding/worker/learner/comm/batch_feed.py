@@ -72,6 +72,7 @@ class BatchFeed:
         with self._changed:
             if self._step_began is not None:
                 took = time.monotonic() - self._step_began
+                # A moving mean, as the first update compiles and allocates.
                 self._step_seconds += 0.1 * (took - self._step_seconds)
                 self.longest_step = max(self.longest_step, took)
             self.finished, self._step_began = self._taken, None
@@ -112,6 +113,8 @@ class BatchFeed:
         """Permit a number of batches."""
         with self._changed:
             if number and self._asked is not None:
+                # What is asked for in vain, as collectors are behind, is no latency: only permits
+                # count.
                 self._latency += 0.3 * (time.monotonic() - self._asked - self._latency)
                 self._asked = None
             if not self.closed:

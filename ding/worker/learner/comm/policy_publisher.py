@@ -84,6 +84,7 @@ class PolicyPublisher:
                 self.warning = f"weights cannot be published: {error}"
                 _logger.warning("%s", self.warning)
                 with self._changed:
+                    # A newer version that came meanwhile takes its place.
                     self._newest = self._newest or version
                     self._next_time = now + wait
                 wait = min(2 * wait, longest)
@@ -102,6 +103,8 @@ class PolicyPublisher:
                 elif not self._closed and (early := self._next_time - time.monotonic()) > 0:
                     self._changed.wait(early)
                 elif self._allowed():
+                    # From the beginning of the write, so that a slow store does not make it rarer
+                    # still.
                     self._next_time = time.monotonic() + durations.PUBLISH_INTERVAL
                     version, self._newest = self._newest, None
                     return version
@@ -132,6 +135,7 @@ class SendPolicyHook(LearnerHook):
         if done % self._freq == 0:
             self._put_off = True
         due = getattr(engine, "policy_due", None)
+        # A copy of the weights costs as much as a small update: not for versions that are skipped.
         if self._put_off and (due is None or due()):
             self._send(engine, done)
 

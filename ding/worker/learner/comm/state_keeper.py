@@ -98,6 +98,7 @@ class StateKeeper(LearnerHook):
         state, self._state = self._state, None
         if state is not None:
             self._restore(engine, state)
+        # A rank that begins elsewhere would change all others by its gradients, silently.
         if get_world_size() > 1:
             _check_agreement(engine)
 

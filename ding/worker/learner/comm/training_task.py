@@ -127,6 +127,7 @@ class TrainingTask:
         self._publisher.publish(map_leaves(cpu_copy, version))
 
     def _between_updates(self, idle: bool) -> None:
+        # While training waits there is time for it, and collectors may wait for newer weights.
         if idle:
             for hook in self._policy_hooks:
                 hook.flush(self.learner)
@@ -151,6 +152,7 @@ class TrainingTask:
 
     def check(self) -> None:
         """Raise `TaskFail` if training has failed, or an iteration does not end."""
+        # Here, in the thread that serves: the training thread is the one that hangs.
         if self.failure is None and self.feed.step_seconds > self.iteration_timeout:
             self.fail(
                 self._hung(
@@ -273,6 +275,7 @@ class TrainingTask:
         except BaseException as error:  # the edge of the thread
             self.fail(ErrorReport.of(error))
         else:
+            # Only after a good end: the state of a failed update is not one to continue from.
             self.keeper.save()
             self.add(learner.learn_info)
         finally:
