@@ -106,6 +106,7 @@ class AdvantageActorCritic(PolicyGradient):
         returns = batch["adv"] + batch["value"]
         if self._value_norm and new is not None:
             moments = joint_moments(returns[new], self._joint)
+            # Off-policy, all samples of a batch may have been counted before.
             if moments.number > 0:
                 self._running_mean_std.merge(*(moment.item() for moment in moments))
         batch["return"] = returns / self._value_std

@@ -97,6 +97,7 @@ class ArrayUpdate:
         next_obs, action = batch["next_obs"].numpy(), batch["action"].numpy()
         traces = network.traced(batch["obs"].numpy())
         q_values = _joined(traces)
+        # Autograd refuses these; numpy would take a negative index for another action.
         if action.min() < 0 or action.max() >= q_values.shape[1]:
             return None
         next_q_values = _joined(target_network.traced(next_obs))
@@ -221,6 +222,7 @@ def _is_plain(model: Any) -> bool:
     return (
         all(type(part) in (type, nn.Parameter, *_KINDS) for part in _parts(model))
         and all(_is_float(p.detach(), p.shape) and p.is_contiguous() for p in parameters)
+        # A shared layer gets gradients from all of its places, and here from the last one alone.
         and len(set(map(id, parameters))) == len(parameters)
         and all(layer.bias is not None for layer in model.modules() if type(layer) is nn.Linear)
         and all(type(next(leaves(stack))) is nn.Linear for stack in _stacks(model))

@@ -130,6 +130,7 @@ class Policy(Learning, Cores, ModeStates):
         if self._cuda:
             self._model.to(self._device)
         self._learn_model: Network = model_wrap(self._model, "base")
+        # Before the modes: optimisers and target networks begin with these weights.
         if self._joint:
             self._broadcast_model(self._model)
         # Order matters: collect and eval wrap the model that learn has set up.
@@ -160,6 +161,7 @@ class Policy(Learning, Cores, ModeStates):
         defaults = self.default_config() if idle else {}
         for key, instead in idle.items():
             value = at(self._cfg, key)
+            # A key at its default was not set by the user.
             if value != at(defaults, key):
                 _logger.warning("policy.%s=%r has no effect: %s", key, value, instead)
 

@@ -57,6 +57,7 @@ def default_preprocess_learn(
     batch["done"] = torch.zeros_like(done, dtype=torch.float32) if ignore_done else _float(done)
     reward = _float(batch["reward"])
     if use_nstep:
+        # Targets are sums over steps: each step's rewards are read as a whole.
         reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.transpose(0, 1).contiguous()
     batch["reward"] = reward
     batch["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)

@@ -145,6 +145,8 @@ class DDPGPolicy(QActorCritic):
     def _actor_loss(self, batch: Steps) -> LoggedLoss:
         output = self._model(batch["obs"], mode="compute_actor")
         if not self._hybrid:
+            # The first critic alone (Fujimoto et al. 2018, algorithm 1): the least of both is for
+            # targets.
             return -self._judge(self._model, batch["obs"], output["action"])[0].mean(), {}
         logit = output["logit"]
         choice = F.gumbel_softmax(logit, hard=True)

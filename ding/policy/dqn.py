@@ -121,6 +121,7 @@ class DQNPolicy(NStepPolicy):
         self._arrays = ArrayUpdate()
         theta, freq = (cfg.learn.get(key) for key in ("target_theta", "target_update_freq"))
         self._target_model = follower(self._model, theta, freq)
+        # The target's noise is drawn separately (Fortunato et al. 2018).
         if cfg.noisy_net:
             set_noise_mode(self._target_model, True)
         self._learn_model = model_wrap(self._model, "argmax_sample")
@@ -128,6 +129,7 @@ class DQNPolicy(NStepPolicy):
     def _learn(self, batch: Steps) -> Log:
         """One update; the ``priority`` of a sample is its TD error, see ``priority_form``."""
         if self._cfg.noisy_net:
+            # An evaluation has switched it off in the same network.
             set_noise_mode(self._model, True)
         log = descend_on_arrays(self, batch)  # for exactly this class and small plain networks
         if log is None:

@@ -95,6 +95,7 @@ class Learning(NetworkOwner):
             if len(self._layouts) >= _MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts.add(layout)
+        # The same network acts, and acting has switched it to evaluation mode.
         self._train_mode(True)
         log = self._learn(batch)
         if isinstance(log, list):
@@ -151,6 +152,7 @@ class Learning(NetworkOwner):
             return action  # a list with a tensor for each of several choices
         if not action.is_floating_point():
             return action.squeeze(-1) if action.shape[leading:] == (1,) else action
+        # Rows that users write with numpy are in double precision, which torch's layers refuse.
         action = action.float()
         # Data sets may hold indices as floats.
         has_indices = self._cfg.get("action_space", self.actions[:1] or "discrete")
@@ -181,6 +183,7 @@ class Learning(NetworkOwner):
         Raises:
             DataError: The loss is not finite; names the columns of ``batch`` that are not.
         """
+        # Before anything changes: a step down such a loss would make all weights NaN.
         check_loss(self, value := loss.item(), batch)
         optimizer.zero_grad()
         if self._joint:
@@ -250,6 +253,7 @@ def follower(model: torch.nn.Module, theta: float | None, freq: int | None = Non
             "the target network never follows: set policy.learn.target_update_freq (updates "
             "between copies) or policy.learn.target_theta (how far to move at each update)"
         )
+    # Without gradients, or the optimiser of a user who passes all parameters would train it.
     target = copy.deepcopy(model).requires_grad_(False)
     if freq is not None:
         return model_wrap(target, "target", update_type="assign", update_kwargs={"freq": freq})

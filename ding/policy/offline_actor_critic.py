@@ -193,6 +193,7 @@ class BCQPolicy(QActorCritic):
         reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
         mu, variance = output["mu"], output["sigma"].pow(2)
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
+        # Half of the divergence, as the paper's authors have it.
         loss = reconstruction + 0.5 * divergence
         vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
         parts = floats({"recons_loss": reconstruction, "kld_loss": divergence})
@@ -213,5 +214,6 @@ class BCQPolicy(QActorCritic):
     def _proposed(self, actor: Network, obs: Obs) -> torch.Tensor:
         """Actions such as the data have, as ``actor`` changes them."""
         with torch.no_grad():
+            # For targets, too: the data's model has no slow copy (algorithm 1).
             action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]
         return actor.forward({"obs": obs, "action": action}, mode="compute_actor")["action"]

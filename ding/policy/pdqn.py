@@ -141,6 +141,7 @@ class PDQNPolicy(NStepPolicy):
         """Raise the sum of all choices' values: each has separate arguments."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
+        # The network of the values stays as it is: without targets, they would grow for ever.
         loss_value = self._descend(
             loss, batch, self._optimizer_cont, parameters=self._argument_parameters
         )

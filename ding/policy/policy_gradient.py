@@ -103,6 +103,8 @@ class PolicyGradient(ActingPolicy):
         order = torch.randperm(count).to(self._device)
         # Learners must sync equally often, regardless of how much data each has.
         mean = float(allreduce_data(float(count), "avg")) if self._joint else count
+        # In nearly equal parts: a remainder of a few samples would make as large a step as the
+        # others.
         return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
 
     def _update(self, batch: Rollout) -> Log:
@@ -172,6 +174,7 @@ class PolicyGradient(ActingPolicy):
         """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``."""
         number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
         number += self._next_step_id
+        # One is left out, or the next trajectory would continue this one.
         self._next_step_id = int(number[-1]) + 2
         return number
 

@@ -48,6 +48,7 @@ class Clipped(PolicyGradient):
         cfg = self._cfg.learn
         if cfg.ppo_param_init:
             init_parameters(self._model)
+            # Each process has drawn its own.
             if self._joint:
                 self._broadcast_model(self._model)
         self._optimizer = Adam(
@@ -189,6 +190,8 @@ class PPOPolicy(_ClippedActorCritic):
         """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
+            # The critic learns in each pass, so that advantages of the first one are stale in the
+            # next (Andrychowicz et al. 2021).
             if epoch == 0 or self._recompute_adv:
                 self._estimate_returns(batch, first=epoch == 0)
             logs += [self._update(part) for part in self._minibatches(batch)]

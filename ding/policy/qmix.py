@@ -135,6 +135,7 @@ def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int
     goes_on = gamma * (1 - done)
     target = reward + goes_on * next_value
     for _ in range(nstep - 1):
+        # Where the next step is padding, the return ends with the value after this one.
         later = torch.where(mask[1:] > 0, target[1:], next_value[:-1])
         target = reward + goes_on * torch.cat([later, next_value[-1:]])
     return target

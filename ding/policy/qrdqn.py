@@ -165,12 +165,14 @@ class FQFPolicy(QRDQNPolicy):
         """What has the distance's gradient by the shares' ends."""
         row = torch.arange(len(action), device=action.device)
         at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
+        # The distance moves the fractions alone (proposition 1): quantiles have their own loss.
         at_middles = output["q"].detach()[row, action]  # [B, Q]
         gradient = 2 * at_ends - at_middles[:, 1:] - at_middles[:, :-1]
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
     def _update(self, loss: Tensor, batch: Steps) -> float:
+        # Its gradients come from the backward pass in the base class's update.
         self._fraction_optimizer.zero_grad()
         value = super()._update(loss, batch)
         self._fraction_optimizer.step()

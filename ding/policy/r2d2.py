@@ -158,6 +158,7 @@ class R2D2Policy(RecurrentPolicy):
             "q_s_a-mean_t0": first.mean(),
             **{name: self._mean_of_steps(batch, part.detach()) for name, part in more.items()},
         }
+        # Priorities are made of absolute errors; these are squares.
         return loss, error.detach().sqrt(), log
 
     def _q_values(self, network: Network, batch: Sequences) -> Tensor:
@@ -167,6 +168,7 @@ class R2D2Policy(RecurrentPolicy):
         if burnin:
             with torch.no_grad():
                 first = {"obs": tree_take(obs, slice(0, burnin)), "prev_state": states}
+                # No gradient: this part only replaces the stored state, which older weights made.
                 warm = network(first)["next_state"]
             # Where an episode begins there is nothing to warm up with.
             warmed = batch["mask"][0].bool().tolist()
@@ -176,6 +178,7 @@ class R2D2Policy(RecurrentPolicy):
     def _mean_of_steps(self, batch: Sequences, losses: Tensor) -> Tensor:
         """The mean over sequences of the means over their steps ``[L, B]``."""
         mask = batch["mask"][self._burnin_step :]
+        # Over steps first: an importance weight belongs to the draw of a whole sequence.
         loss = (losses * mask).sum(0) / mask.sum(0)
         return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
 

@@ -92,6 +92,7 @@ class _SoftActorCritic(QActorCritic):
         self._optimizer_alpha.step()
         if not self._log_space:
             with torch.no_grad():
+                # A step may lead below 0, and a negative temperature would punish entropy.
                 self._alpha_parameter.clamp_(min=0)
         self._read_alpha()
         return {"alpha": self._alpha_value, "alpha_loss": loss, "entropy": mean.item()}
@@ -160,6 +161,7 @@ class SACPolicy(_SoftActorCritic):
             self._transition_outputs = ("logit", "log_prob")
 
     def _usual_entropy(self) -> float:
+        # Haarnoja et al. 2019, appendix D.
         return -float(np.prod(self._cfg.model.action_shape))
 
     def _next_value(self, batch: Steps) -> torch.Tensor:
@@ -230,6 +232,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         return {**super()._settings_without_effect(), **instead}
 
     def _usual_entropy(self) -> float:
+        # Of the largest entropy there is, that of uniform actions (Christodoulou 2019).
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))
 
     def _log_prob(self, obs: Obs) -> torch.Tensor:
@@ -258,6 +261,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         log_prob = self._log_prob(batch["obs"])
         prob = log_prob.exp()
         with torch.no_grad():
+            # The expectation over actions is exact: no gradient has to pass through the critics.
             q_value = least(self._judge(self._model, batch["obs"]))
         loss = (prob * (self._alpha_value * log_prob - q_value)).sum(-1).mean()
         return loss, self._update_alpha(-(prob * log_prob).sum(-1))

@@ -71,6 +71,7 @@ class UnrolledPolicy(ActingPolicy):
         )
         batch["action"] = self._shaped_action(batch["action"], leading=2)
         mask, weight = batch["mask"], batch["weight"]
+        # 1 at padding passes on, backwards, the value that `with_last_values` puts there.
         batch["discount"] = torch.where(
             mask > 0, cfg.learn.discount_factor * (1 - batch["done"]), 1.0
         )

@@ -77,6 +77,7 @@ def acer_trust_region_update(
     """
     with torch.no_grad():
         growth = target_logit.softmax(-1) - avg_logit.softmax(-1)
+        # The policies may be equal: then nothing grows, and nothing is taken away.
         square = growth.pow(2).sum(-1, keepdim=True).clamp(min=torch.finfo(growth.dtype).tiny)
         updated = []
         for gradient in actor_gradients:

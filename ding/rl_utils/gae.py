@@ -87,6 +87,7 @@ def gae_columns(
     delta = reward + gamma * alive * next_value - value
     factor = gamma * lambda_ * alive
     lengths = np.asarray(lengths)
+    # No advantage crosses the end of a trajectory, also where that was only cut.
     factor[np.cumsum(lengths) - 1] = 0
     return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32).reshape(given)
 

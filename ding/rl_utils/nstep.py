@@ -146,6 +146,7 @@ def nstep_columns(
 def _last_rows(done: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """For each row, the last one of its episode within its trajectory. ``[N]``"""
     is_last = done.astype(bool)
+    # A cut ends a window as a terminal state does; they differ in `done` alone.
     is_last[np.cumsum(lengths) - 1] = True
     last = np.flatnonzero(is_last)
     return np.repeat(last, np.diff(last, prepend=-1))

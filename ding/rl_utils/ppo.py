@@ -139,6 +139,7 @@ def ppo_policy_error(
     ratio = _per_sample(log_ratio.exp(), adv)
     gain = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
     if dual_clip is not None:
+        # With a negative advantage the minimum has no lower bound when the ratio grows.
         gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
     zero = gain.new_zeros(())
     entropy_loss = zero if entropy is None else weighted_mean(_per_sample(entropy, adv), weight)
@@ -179,6 +180,7 @@ def ppo_value_error(
     error = (return_ - value_new).pow(2)
     if use_value_clip:
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
+        # The larger of both: a value that has moved away from its target must be drawn back.
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * weighted_mean(error, weight)
 

@@ -91,6 +91,7 @@ def vtrace_error_discrete_action(
         clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
         rho, c, rho_pg = (rhos.clamp(max=bound) for bound in clips)
         return_ = vtrace_nstep_return(rho, c, reward, value, gamma, lambda_)
+        # r + gamma v[t + 1] estimates the action's value (section 4.2); after the last step v is V.
         next_return = torch.cat([return_[1:], value[-1:]])
         adv = vtrace_advantage(rho_pg, reward, next_return, value, gamma)
     return vtrace_loss(
