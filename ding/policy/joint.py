@@ -43,6 +43,7 @@ def joint_sums(sums: Tensor, joint: bool) -> Tensor:
 
 def joint_moments(values: Tensor, joint: bool) -> Moments:
     """Moments of all elements of float ``values``, any shape; float64."""
+    # In double precision, as small differences of long sums are taken.
     flat = values.detach().double().flatten()
     count, total = joint_sums(torch.stack([flat.new_tensor(flat.numel()), flat.sum()]), joint)
     mean = total / count

@@ -216,8 +216,10 @@ def try_network(policy: Any, model: nn.Module, shapes: Sizes, obs: Any = None) -
     if isinstance(obs, Mapping):
         sizes["*obs_shape"] = obs
     was_training = model.training
+    # In training mode a batch norm would take the made-up inputs into its statistics.
     model.eval()
     try:
+        # Dropout and noisy layers would shift the draws of the run.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             for call in policy.network_calls:
                 inputs = _inputs(call.takes, sizes, obs, policy)

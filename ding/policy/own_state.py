@@ -59,6 +59,7 @@ class OwnState:
     ) -> None:
         self._covered, self._with_bases = frozenset(covered), with_bases
         self._theirs = [cls for cls in type(owner).__mro__[:-1] if not _is_ours(cls)]
+        # A copy, as lists and dicts are changed in place.
         self._initial = copy.deepcopy(self._plain_values(owner)) if self.applies else {}
         self._made: list[object] | None = None
         #: Attributes that the newest `save` could not store, or `load` could not restore.
@@ -100,6 +101,8 @@ class OwnState:
         own = self._own_names(owner)
         reader = _Reader(_shared(owner, own), self._templates(owner))
         for name in own:
+            # What was left out of the state was as it was built, which this object may have changed
+            # since.
             if name in self._initial and name not in state:
                 setattr(owner, name, copy.deepcopy(self._initial[name]))
         failed = []
@@ -144,6 +147,7 @@ class OwnState:
                 before = self._initial.get(name, _MISSING)
                 if name not in own and (before is _MISSING or not self._with_bases):
                     continue
+                # By type as well: True equals 1.
                 if type(before) is type(value) and before == value:
                     continue
             elif name not in own:
@@ -163,6 +167,7 @@ def _assigned_names(cls: type) -> set[str]:
 @functools.cache
 def _assigned_by(cls: Hashable) -> frozenset[str]:
     functions = (getattr(member, "__func__", member) for member in vars(cls).values())
+    # By the code and not by what is set: a method that assigns may not have been called yet.
     codes = (getattr(inspect.unwrap(one), "__code__", None) for one in functions)
     return frozenset(name for code in codes for name in _stored_in(code))
 
@@ -332,6 +337,7 @@ class _Reader:
                 return deque(items, encoded["maxlen"])
             if type(current) is not list or kind != "list":
                 return _SEQUENCES[kind](items)
+            # In place: another attribute, or an object outside, may hold the same list.
             current[:] = items
             return current
         if kind in _MAPPINGS:
@@ -384,6 +390,7 @@ class _Reader:
 def _restore_tensor(encoded: Encoded, current: Any) -> torch.Tensor:
     value = encoded["value"]
     fits = isinstance(current, torch.Tensor) and current.shape == value.shape
+    # In place, as an optimiser or a network may hold this tensor.
     if fits and current.dtype == value.dtype and (current.is_leaf or not current.requires_grad):
         with torch.no_grad():
             current.copy_(value)

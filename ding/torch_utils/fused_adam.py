@@ -53,6 +53,8 @@ class FusedAdam:
             return False
         grads = [[param.grad for param in group["params"]] for group in groups]
         for given, (params, *_) in zip(grads, self._lists):
+            # The kernel takes whole lists; torch's own step leaves out parameters without a
+            # gradient.
             if len(given) != len(params) or any(grad is None for grad in given):
                 return False
         for group, given, (params, averages, squares, maxima, count, steps) in zip(

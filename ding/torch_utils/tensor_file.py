@@ -41,6 +41,7 @@ _FROM_TORCH_ONLY = {
     name: (kind, np.dtype(np.int16 if stand_in is torch.int16 else np.uint8))
     for kind, (name, stand_in) in _TORCH_ONLY.items()
 }
+#: The format's own limit: a damaged length must not make a reader allocate all memory.
 _LONGEST_HEADER = 100_000_000
 _LONGEST_KEPT = 1 << 16
 
@@ -176,6 +177,7 @@ def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> byt
     last = end, end + _SUM_BYTES
     header[_SUM] = {"dtype": "U8", "shape": [_SUM_BYTES], "data_offsets": last}
     head = json.dumps(header, separators=(",", ":")).encode()
+    # So that the tensors, the widest of which are first, begin at multiples of 8.
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head
 
@@ -191,6 +193,7 @@ def _check(content: Buffer, entries: list[_Entry]) -> None:
     """Compare with the checksum; files of other programs have none."""
     tail = bytes(content[-_SUM_BYTES:])
     if not any(entry[0] == _SUM for entry in entries):
+        # The checksum is there, so the header that does not name it is damaged.
         if tail.startswith(_MAGIC):
             raise DataError(_NO_SUM)
         return
@@ -233,6 +236,7 @@ def _layout(head: bytes) -> tuple[list[_Entry], int, JsonObject]:
     if not isinstance(header, dict):
         raise DataError("its header is damaged: it is no table of tensors")
     own = _own(header.pop("__metadata__", None))
+    # Otherwise a flipped bit in the checksum's name would switch the check off.
     if own is not _FOREIGN and _SUM not in header:
         raise DataError(_NO_SUM)
     as_numpy = set(own["numpy"])
@@ -262,6 +266,7 @@ def _leaf(
     array = np.frombuffer(content, dtype, count, start + begin).reshape(shape)
     if plain:
         return array
+    # Files of other programs need not align their tensors.
     tensor = torch.from_numpy(array if array.flags.aligned else array.copy())
     return tensor if torch_dtype is None else tensor.view(torch_dtype)
 

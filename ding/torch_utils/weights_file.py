@@ -76,6 +76,7 @@ def weight_tensors(
         elif isinstance(leaf, _PLAIN):
             tree.append([path, None, leaf])
         else:
+            # An empty mapping has no leaf that would bring it back.
             tree.append([path, None, None, "empty"])
     return tensors, {"facts": dict(facts), "tree": tree}
 

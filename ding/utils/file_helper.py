@@ -31,6 +31,7 @@ from ding.utils.types import Json, JsonObject, Tree
 
 #: Names of files that `write_atomically` is writing, and in it the name that they get.
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
+#: Exclusive: where others may write into the folder, a link of that name would be followed.
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CHECKPOINTS = re.compile(r".+\.pth\.tar")
 
@@ -179,6 +180,7 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
         try:
             replace_file(path, write, durable)
         except FileNotFoundError:
+            # Only where it is missing: each look costs a shared disk a round trip.
             os.makedirs(os.path.dirname(path), exist_ok=True)
             replace_file(path, write, durable)
 
@@ -254,6 +256,8 @@ def put_in_place(temporary: str, path: str, durable: bool = True) -> None:
     """
     with writing(path):
         if durable:
+            # Before it gets its name: after a crash of the machine the name could lead to an empty
+            # file.
             _sync(temporary)
         os.replace(temporary, path)
         if durable:
@@ -314,6 +318,7 @@ def _remove_unlocked(path: str) -> None:
         # One that was made just now may have no lock yet.
         if time.time() - os.fstat(stream.fileno()).st_mtime < durations.FILE_LOCK:
             return
+        # By a lock and not by age alone: a slow disk may need minutes for a large file.
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being written
         os.unlink(path)
 

@@ -153,6 +153,8 @@ def _end(identity: Mapping[str, Json], deadline: float) -> None:
         return
     process = os.pidfd_open(identity["pid"])
     try:
+        # Asked again, as the number may have become another process's before the descriptor was
+        # opened.
         if still_runs(identity) and not wait([process], max(0.0, deadline - time.monotonic())):
             signal.pidfd_send_signal(process, signal.SIGKILL)
             wait([process], durations.KILLED_GONE)
@@ -220,6 +222,7 @@ class Restarts:
 
     def after_death(self, name: str, how: str, life: float) -> AfterDeath:
         """What follows the death of a part that has lived for `seconds`."""
+        # A part that dies once a day must not use up its restarts in a week.
         if life > durations.GOOD_LIFE:
             self._counts[name] = 0
         count = self._counts[name] = self._counts[name] + 1

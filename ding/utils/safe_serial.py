@@ -238,6 +238,7 @@ def _encode_dict(value: dict[Hashable, Tree], place: str) -> Tree:
         return OrderedDict(items)
     if isinstance(value, EasyDict):
         return {_TAG: "EasyDict", "items": items}
+    # A user's own key of this name must not be read as a tag.
     return {_TAG: "dict", "items": items} if _TAG in items else items
 
 

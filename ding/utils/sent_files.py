@@ -32,6 +32,7 @@ class SentFiles:
     """
 
     def __init__(self, folder: str) -> None:
+        # Callers name files either way.
         self._roots = {os.path.abspath(folder), os.path.realpath(folder)}
         self._lock = threading.Lock()
         self._appended: dict[str, list[bytes]] = {}
@@ -66,6 +67,7 @@ class SentFiles:
             self._appended.pop(name, None)
             self._replaced[name] = content
             self._written.pop(name, None)
+            # At the end again: `keep_ckpt` removes files in this order.
             self._written[name] = None
 
     def remove(self, name: str) -> None:

@@ -94,6 +94,7 @@ class Trackers:
 
     def feed(self) -> None:
         """Pass the new rows to the trackers; report those that failed."""
+        # One call passes on all new rows: a slow tracker must not make a queue of them.
         if self._calls.empty():
             self._calls.put(("scalars", ()))
         for name, error in list(self._failed.items()):
