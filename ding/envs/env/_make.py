@@ -67,6 +67,7 @@ class _QuickDiscrete(spaces.Discrete):
     @classmethod
     def like(cls, space: spaces.Discrete) -> "_QuickDiscrete":
         quick = cls(int(space.n), start=int(space.start))
+        # With its generator, so that a seeded space draws the same actions.
         vars(quick).update(vars(space))
         quick._low, quick._end = int(space.start), int(space.start + space.n)
         return quick
@@ -210,6 +211,7 @@ def current_id(env_id: str) -> tuple[str, Config]:
         return now or env_id, dict(_AS_BEFORE.get(now or "", {}))
     if simulator is ALE and f"ALE/{name.removesuffix('NoFrameskip')}-v5" in known:
         game = name.removesuffix("NoFrameskip")
+        # Version 0 repeats actions at random, version 4 does not (Machado et al. 2018).
         sticky = 0.0 if version == 4 else 0.25
         return f"ALE/{game}-v5", {"frameskip": 1, "repeat_action_probability": sticky}
     return _newer(name, version) or env_id, {}

@@ -194,6 +194,7 @@ class _Box(_Other):
         self.low = np.clip(space.low, -biggest, biggest)
         self.high = np.clip(space.high, -biggest, biggest)
         if act_scale:
+            # Float32 cannot hold the sum of its largest numbers, and rounds what it can.
             self.middle = (self.low.astype(np.float64) + self.high) / 2
             self.half = (self.high.astype(np.float64) - self.low) / 2
             self.low, self.high = -np.ones_like(self.low), np.ones_like(self.high)

@@ -240,6 +240,7 @@ class DingEnvWrapper(Configurable, BaseEnv):
             self._env.close()
             self._step_env = self._step_before_reset
             if self._given_env is None:
+                # Generator and statistics continue in the environment that is made next.
                 self._kept, self._env = self._inner_state(), None
 
     def build(self) -> gymnasium.Env:
@@ -410,6 +411,7 @@ class DingEnvWrapper(Configurable, BaseEnv):
         if self._act_scale:
             space = scaled_space(space)
         if self._seed is not None:
+            # `random_action` draws from the space's own generator.
             space.seed(self._seed)
         self._action_space = space
         self._observation_space, self._to_obs = observation_adapter(env.observation_space, name)

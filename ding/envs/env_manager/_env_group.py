@@ -112,6 +112,8 @@ class EnvGroup(EnvRunner):
                     for env_id, action in todo:
                         append(steps[env_id](action))
                     break
+                # Some simulators call sys.exit() when they fail, which would end the run without a
+                # cause.
                 except (Exception, SystemExit) as error:
                     env_id = ids[len(results)]
                     obs = self._recover(env_id, error)
@@ -299,6 +301,7 @@ class EnvGroup(EnvRunner):
         """First observation of a new episode, after a step that failed with `error`."""
         failure = self._error(env_id, "step", error)
         self.states[env_id] = EnvState.ERROR
+        # An action that cannot be taken is the policy's fault, which another episode would hide.
         if self.settings.max_retry <= 1 or isinstance(error, ActionError):
             raise failure from error
         return self._reset(env_id, failure)
@@ -336,6 +339,8 @@ class EnvGroup(EnvRunner):
         reset = timeout_wrapper(env.reset, self.settings.reset_timeout)
         is_wrapper = isinstance(env, DingEnvWrapper)
         if is_wrapper:
+            # Before its reset, so that its wrappers have the run's statistics for the first
+            # observation.
             env.build()
             self._normalisers.adopt(env_id, env)
         kwargs = self.spec.reset_kwargs.get(env_id, {})

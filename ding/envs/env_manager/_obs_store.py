@@ -74,6 +74,8 @@ class ObsColumns:
             if not isinstance(observations, list | tuple):
                 raise
             new = dict(zip(rows, observations))
+            # With the rows of the others, so that all fit: a wider number would be cut in a narrow
+            # column.
             latest = [new[i] if i in new else self.row(i) for i in self._all_rows]
             refitted = ObsColumns(latest)
             if not may_differ and _shapes(refitted.layout) != _shapes(self.layout):
@@ -147,6 +149,7 @@ def _as_columns(layout: Layout, observations: Sequence[Obs] | Obs) -> Obs:
     if layout == OBJECT:
         column = np.empty(len(observations), object)
         for position, obs in enumerate(observations):
+            # The object may be the environment's own, which it goes on to change.
             column[position] = copy.deepcopy(obs)
         return column
     shape, dtype = layout

@@ -235,5 +235,6 @@ def reward_column(
 def _none(count: int) -> np.ndarray:
     """No environment of `count`."""
     none = np.zeros(count, bool)
+    # One array for all steps of this size.
     none.setflags(write=False)
     return none

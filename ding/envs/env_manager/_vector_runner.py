@@ -49,6 +49,7 @@ class VectorRunner(EnvRunner):
         idle = getattr(space, "start", 0)
         if isinstance(space, spaces.Box):
             idle = np.clip(0, space.low, space.high)
+        # Members without an action are stepped as well, and 0 may lie outside of the space.
         self._idle_actions = np.zeros((env_num, *(space.shape or ())), space.dtype) + idle
         self._episode_count = np.zeros(env_num, np.int64)
         self._returns = np.zeros(env_num, np.float64)
@@ -71,6 +72,7 @@ class VectorRunner(EnvRunner):
 
     def load_state_dict(self, state: Settings) -> None:
         if "native" in state:
+            # The restored generator takes the place of a seed.
             self._seed = None
             self._venv.np_random.bit_generator.state = state["native"]
 
@@ -118,6 +120,7 @@ class VectorRunner(EnvRunner):
                 self._episode_count[env_id] = 0
         options = next((dict(param) for param in params.values() if param), {})
         obs, _ = self._guarded("reset", self._venv.reset, seed=self._seed, options=options)
+        # Once: later resets continue the library's own generators.
         self._seed = None
         self._returns[:], self._begins[:] = 0, False
         self.states.update(dict.fromkeys(self.states, EnvState.RUN))
@@ -142,6 +145,7 @@ class VectorRunner(EnvRunner):
         self._begins = np.zeros_like(ended) if self._resets_at_once else ended
         is_unasked, own = np.ones_like(ended), reward[asked]
         is_unasked[asked] = False
+        # Their rewards belong to no episode that is reported.
         self._returns[is_unasked] = 0
         self._returns[asked] += own
         step = GroupStep(

@@ -186,6 +186,8 @@ class Failure:
         own = isinstance(cause, DingError)
         self.trace = "" if own else "".join(traceback.format_exception(cause)).rstrip()
         try:
+            # Tried here: an exception whose constructor takes other arguments can be written, not
+            # read.
             self.cause = pickle.loads(pickle.dumps(cause))
         except Exception:
             self.cause = None

@@ -111,12 +111,14 @@ class WorkerLink:
 
     def begin(self, ids: list[int], method: str, *args: object) -> None:
         limits, limit = self.spec.settings, None
+        # Each of its environments may begin a new episode with the step.
         resets = self.ids if method == "step" else ids
         if limits.reset_timeout is not None:
             limit = limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
             limit *= len(resets)
         if method == "step":  # with the resets after it
             step_limit = limits.step_timeout
+            # A worker steps its environments one after the other.
             limit = None if step_limit is None else len(self.ids) * step_limit + (limit or 0.0)
         self.post(method, *args)
         self.pending.append(ids)

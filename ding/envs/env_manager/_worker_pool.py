@@ -64,6 +64,7 @@ class WorkerPool(EnvRunner):
         for first in range(0, len(env_fns), self._per_worker):
             own = dict(env_fns[first : first + self._per_worker])
             self._links.append(self._make_link(dataclasses.replace(self._spec, env_fns=own)))
+        # All are started before any is waited for: they make their environments at the same time.
         spaces, *_ = [link.await_start() for link in self._links]
         self.states.update(dict.fromkeys(self.states, EnvState.INIT))
         return spaces
@@ -119,6 +120,7 @@ class WorkerPool(EnvRunner):
         errors: list[DingError] = []
         for link, ids, _ in self._shares(list(params)):
             with contextlib.suppress(EnvError):  # it may be lost
+                # Answers to steps from before the reset are of episodes that it cuts.
                 link.drop_steps()
             try:
                 if link.lost:
@@ -147,6 +149,7 @@ class WorkerPool(EnvRunner):
             raise errors[0]
         step = _joined(parts, ids)
         if self._shared is not None:
+            # Copied, as workers write the next observations into the same memory.
             step.obs = obs_store.take_rows(self._shared, step.ids)
         return step
 

@@ -120,6 +120,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             raise EnvError("the env manager is launched already; close() it before another launch")
         try:
             self._start(self._make_runner())
+            # Before the first reset, whose seeds it decides.
             if self._saved_state is not None:
                 self._launched().load_state_dict(self._saved_state)
                 self._saved_state = None
@@ -156,6 +157,7 @@ class BaseEnvManager(Configurable, EnvRequests):
         try:
             params = dict.fromkeys(self._all_list) if reset_param is None else reset_param
             params = by_env_id(params, self._env_num, "reset_param")
+            # Another array each time: collectors compare identities, as they look in every step.
             self.reset_counts = self.reset_counts.copy()
             self.reset_counts[list(params)] += 1
             step = runner.restart(params, recount=reset_param is None)
@@ -230,6 +232,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             DataError: NaN or infinity in rewards, NaN in observations.
         """
         self._observed(in_columns=True)
+        # The very array that `ready_columns` returned needs no check.
         if env_ids is self._ready_ids and self._ready_list:
             ids = self._ready_list
         else:
@@ -292,6 +295,8 @@ class BaseEnvManager(Configurable, EnvRequests):
         except Exception:
             self._note_ready()
             raise
+        # A failed environment's step has no reward: zeros of the others' shape keep the column
+        # whole.
         if step.abnormal or self._reward_shape is None:
             given = (np.shape(reward) for reward in step.rewards if reward is not None)
             self._reward_shape = shape = next(given, self._reward_shape)
@@ -361,6 +366,7 @@ class BaseEnvManager(Configurable, EnvRequests):
 
 def _constant(ids: Sequence[int]) -> np.ndarray:
     array = np.array(ids, np.int64)
+    # It is handed out, and compared by identity: a caller must not change what it names.
     array.setflags(write=False)
     return array
 
