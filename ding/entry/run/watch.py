@@ -47,11 +47,12 @@ class HeldInterpreter:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # The main thread may hold it when `pause` interrupts it.
+        self._lock = threading.RLock()
         self._paused = False
 
     def arm(self, limit: float) -> None:
-        """Start the timer again; not in the main thread once `pause` handles a signal.
+        """Start the timer again.
 
         Args:
             limit: Seconds from now to the end; infinity never ends it.

@@ -69,3 +69,35 @@ def test_without_a_limit_it_may_hold_on():
     assert process.poll() is None
     process.kill()
     process.wait(30)
+
+
+PAUSED_WHILE_IT_ARMS = """
+import faulthandler, os, signal
+from ding.entry.run.watch import HeldInterpreter
+
+os.setpgrp()
+held = HeldInterpreter()
+signal.signal(signal.SIGTSTP, held.pause)
+start = faulthandler.dump_traceback_later
+
+def pressed(*args, **kwargs):  # Ctrl-Z at this very moment
+    os.kill(os.getpid(), signal.SIGTSTP)
+    start(*args, **kwargs)
+
+faulthandler.dump_traceback_later = pressed
+held.arm(60)
+held.disarm()
+print("goes on")
+"""
+
+
+def test_the_main_thread_may_be_paused_while_it_starts_the_timer():
+    process = start_python(PAUSED_WHILE_IT_ARMS)
+    try:
+        wait_for(lambda: process.poll() is not None or state_of(process.pid) == "T")
+        os.kill(process.pid, signal.SIGCONT)
+        output, _ = process.communicate(30)
+    finally:
+        process.kill()
+    assert process.returncode == 0, output
+    assert "goes on" in output
