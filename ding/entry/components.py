@@ -150,6 +150,7 @@ def build_components(
     collector_env = make_env_manager(cfg, env_setting, evaluate=False)
     evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
     seed_envs(collector_env, cfg.seed, "collector", dynamic_seed)
+    # The same episodes in each evaluation, so that their results can be compared.
     seed_envs(evaluator_env, cfg.seed, "evaluator", dynamic_seed=False)
     with contextlib.ExitStack() as opened:
         _close_later(opened, collector_env)
@@ -187,6 +188,7 @@ def build_components(
         if cfg.get("reward_model"):
             reward_model = _reward_model(cfg, policy, collector, collector_env, writer)
             learner.reward_model = reward_model
+        # Complete: `Components.close` closes them from here on.
         opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),

@@ -162,11 +162,13 @@ class Commands:
 
     def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
         """Exit status, and what was printed; `is_enough` ends the run early, asked every second."""
+        # Not a pipe, which is read at the end only: a full one would stop the run.
         with tempfile.TemporaryFile() as output:
             command = [sys.executable, "-m", "ding", *args]
             with self._lock:
                 if self.is_ending:
                     return 1, ""
+                # Under the lock, so that `_end` knows of all.
                 process = subprocess.Popen(
                     command, env=self._env, stdout=output, stderr=subprocess.STDOUT
                 )

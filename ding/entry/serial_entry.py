@@ -235,6 +235,7 @@ class SerialPipeline:
                 with contextlib.closing(built) as parts:
                     watch.rest()
                     self.outfit(parts)
+                    # There is a state to save from here on: a signal is noted, and raises nothing.
                     stop.patient = True
                     run = SerialRun(
                         *(parts, log, console, stop, watch, folder, begin, callbacks), *limits

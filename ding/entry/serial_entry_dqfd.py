@@ -129,6 +129,7 @@ class DemonstrationPipeline(ExpertPipeline):
             raise ConfigError(
                 f"create_config.replay_buffer.type is {cfg.type!r}; demonstrations need 'advanced'"
             )
+        # They are never used up, for no others come.
         demonstrations = create_buffer(
             EasyDict(cfg, replay_buffer_size=self.count, max_use=float("inf")),
             tb_logger=None,

@@ -157,6 +157,7 @@ class OfflinePipeline(SerialPipeline):
         several = policy.get("multi_gpu", False)
         self._batches = Batches(samples, policy.learn.batch_size, self.cfg.seed, several)
         if policy.get("priority"):
+            # All of them: one that fell out could not be drawn again.
             policy.other.replay_buffer.replay_buffer_size = len(samples)
             if not isinstance(samples, Columns):
                 raise DataError(

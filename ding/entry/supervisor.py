@@ -93,6 +93,7 @@ class Supervisor:
         self._due = self._started + self._processes.start_limit
         main = partial(run_coordinator, config=self._config, key=self._key)
         self._processes.start(_COORDINATOR, main)
+        # One that is started again has to know of those that have lived on.
         self._name_processes(self._workers)
 
     def _start_worker(self, name: str, address: str) -> None:
@@ -124,6 +125,7 @@ class Supervisor:
                     self._start_worker(news.name, news.address)
             case Kill():
                 self._processes.kill(news.name)
+            # Of one that is not up it is the cause of its death, which `_on_death` takes.
             case Ending() if name == _COORDINATOR and name in self._up:
                 self._verdict = self._verdict or news
 

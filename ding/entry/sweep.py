@@ -137,6 +137,7 @@ def sweep(
         def try_next() -> bool:
             nonlocal running
             with lock:
+                # With `ask` under the lock: two threads must not both begin the last one.
                 left = trials - len(_ended(study)) - running
                 if left <= 0 or (len(outputs) >= MAX_FAILURES and not _ended(study)):
                     return False

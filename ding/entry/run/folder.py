@@ -65,6 +65,7 @@ def taken_folder(exp_name: str) -> Iterator[None]:
     what = f"cannot write into the run's folder {os.path.abspath(exp_name)!r}"
     with naming_errors(what, "; choose another exp_name"):
         os.makedirs(exp_name, exist_ok=True)
+        # Permissions alone do not tell: file systems may be full or read-only.
         with tempfile.TemporaryFile(dir=exp_name):
             pass
     with RunLock(exp_name):
@@ -115,6 +116,7 @@ def serial_folder(cfg: EasyDict, mode: str) -> Iterator[Callable[[], None]]:
         if not get_rank():
             save_run_config(cfg, mode=mode)
 
+    # The ranks of a run share its folder: the first has the lock.
     with contextlib.nullcontext() if get_rank() else taken_folder(cfg.exp_name):
         if cfg.exp_name != name and not get_rank():
             print_line(f"{name} exists: this run's folder is {cfg.exp_name}", important=True)

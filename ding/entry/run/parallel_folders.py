@@ -28,6 +28,7 @@ class RunFolders:
     def __init__(self, config: EasyDict) -> None:
         self._config = config
         self._exp = config.main.exp_name
+        # Other engines carry data and weights themselves.
         keys = () if has_own_engine(config.system) else ("path_data", "path_policy")
         self._shared = {key: os.path.abspath(config.system[key]) for key in keys}
         self._made: list[str] = []
@@ -155,6 +156,7 @@ def _problem(path: Path, exp_name: str) -> str | None:
             if run == exp:
                 break
             return f"is in {str(run)!r}, where another run keeps its files"
+    # It may be a whole disk.
     for place, below, names in itertools.islice(os.walk(path), _MOST):
         if RECORD_FILE in names or "ckpt" in below:
             found = place if RECORD_FILE in names else os.path.join(place, "ckpt")

@@ -194,6 +194,7 @@ class SerialRun:
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
         resumes = parts.cfg.policy.learn.get("resume_training", False)
         changed = self._resume(checkpoint) if resumes else []
+        # From here on files are changed: all that may be refused was looked at.
         self._begin()
         if note_first_action(parts.cfg, parts.collector_env) and not get_rank():
             save_run_config(parts.cfg, mode=parts.mode)
@@ -278,6 +279,7 @@ class SerialRun:
                     f"{other_seed}: a resumed run continues its own random numbers; "
                     "give it the seed that it has, or start another run"
                 )
+            # So that the end does not evaluate the same policy again.
             self._evaluated_iter = parts.evaluator.last_eval_iter
         load_best_result(parts, self.warn)
         return changed
@@ -307,6 +309,8 @@ class SerialRun:
         """Read what callbacks have asked for; all ranks call it at the same place."""
         requests = [self._callbacks.request]
         if self._callbacks and get_world_size() > 1:
+            # All leave the loop in the same round: gradients are averaged among all, or for ever
+            # awaited.
             broadcast_object_list(requests, src=0)
         self._request = requests[0]
 
@@ -375,6 +379,7 @@ class SerialRun:
             # Results may be anything; a better one takes the place of the one before.
             is_best=parts.evaluator.best is not best_before,
         )
+        # This result may have been the reason to ask for the end: no other round follows.
         self._agree()
 
     def _before_step(self, grace: float) -> None:

@@ -210,6 +210,7 @@ def heard_at_once(stop: StopSignal) -> Iterator[None]:
 def woken_by_signals() -> Iterator[int]:
     """A descriptor for the numbers of signals as they come; only the main thread gets any."""
     read, write = os.pipe()
+    # A signal must not wait for a reader.
     os.set_blocking(write, False)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False) if is_main else -1

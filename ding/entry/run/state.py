@@ -60,6 +60,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> State:
             "python": random.getstate(),
             "numpy": (kind, np.asarray(keys), *generator),
             "torch": torch.get_rng_state(),
+            # To ask for them starts CUDA in a process that may not use it.
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
         },
         "optimizer_options": parts.built_options,
@@ -82,6 +83,7 @@ def write_run_state(exp_name: str, state: State, journal: RowJournal) -> None:
         CheckpointWriteError: The file cannot be written; the previous one is intact.
         TypeError: A part's state holds something that cannot be stored.
     """
+    # First: a state may refer only to rows that are on disk.
     journal.write()
     path = state_path(exp_name)
     previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
@@ -89,9 +91,11 @@ def write_run_state(exp_name: str, state: State, journal: RowJournal) -> None:
     # The state before is kept, and its rows in the journal; only the newest one on a file system
     # without hard links.
     with suppress(OSError):
+        # A link, not a rename, after which there would be no state for a while.
         os.link(path, temporary)
         put_in_place(temporary, previous)
     save_file(path, state)
+    # Only now: until the new state was in place, the one that it replaces had to be readable.
     journal.remove_unused()
 
 
@@ -129,6 +133,7 @@ def load_run_state(
             changed = _load_state(previous, parts, journal)
         except CheckpointError:
             raise error from None
+        # What is at this path is kept as the state before by the next save.
         put_in_place(previous, path)
         warn(f"{error}; continuing from the state that was saved before it")
         return changed
@@ -290,6 +295,7 @@ class SerialStateKeeper(StateSaver[State]):
 
     def _taken(self) -> State:
         state = take_run_state(self._parts, self.journal)
+        # What is learned while it is written belongs to the next one.
         self.start_counting()
         return state
 

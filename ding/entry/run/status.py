@@ -159,6 +159,7 @@ def is_answering(address: Status, exp_name: str) -> bool:
         answering = ask_status(address, exp_name).get("exp_name")
     except RunError:
         return False
+    # Not whole paths: the coordinator may have been started in another folder, or elsewhere.
     return _folder_name(answering) == _folder_name(exp_name)
 
 

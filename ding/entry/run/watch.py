@@ -324,10 +324,12 @@ class RunWatch:
         self._leave_process(report[0] if report else str(ending))
 
     def _leave_process(self, report: str) -> None:
+        # `os._exit` calls nothing that would end these, or remove locks.
         for child in multiprocessing.active_children():
             child.kill()
         release_locks()
         if report:
+            # Not `print`: the main thread may hold the lock of the stream for ever.
             os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{report}\n".encode())
         number = self._stop.signalled
         os._exit(1 if number is None else Ending.by_signal(number).exit_status)
