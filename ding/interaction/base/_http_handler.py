@@ -51,6 +51,7 @@ class HttpHandler(WSGIRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
+    # Otherwise the end of an answer waits for an acknowledgement, which clients delay.
     disable_nagle_algorithm = True
     wbufsize = PIECE
     server: Server  # type: ignore[assignment]
@@ -84,6 +85,7 @@ class HttpHandler(WSGIRequestHandler):
         self.close_connection = True  # unless a request was complete
         rest = durations.IDLE_TIMEOUT if self._is_authentic else durations.HEAD_TIMEOUT
         self.connection.settimeout(rest)
+        # Not `readline`: waiting for a request has another limit than its head.
         begin = self._stream.peek(1)[:1]  # type: ignore[attr-defined]
         self.requestline = self.request_version = self.command = ""
         if begin == HANDSHAKE_BYTE:  # at once: a client that wants TLS waits for an answer
@@ -148,6 +150,7 @@ class HttpHandler(WSGIRequestHandler):
         """Call the application, unless the length of the body is refused."""
         lengths = set(self.headers.get_all("Content-Length", ["0"]))
         text = lengths.pop().strip()
+        # One length, and one way to read it: doubts about it smuggle requests (RFC 9112, 11.2).
         if self.headers.get("Transfer-Encoding"):
             return self.send_error(411)
         if lengths or not (text.isascii() and text.isdigit()) or len(text) > 18:

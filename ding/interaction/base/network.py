@@ -249,12 +249,14 @@ class HttpEngine:
             ) from error
         try:
             content = bytearray()
+            # By itself `requests` reads an answer of any size.
             for piece in response.iter_content(65536):
                 content += piece
                 if len(content) > MAX_ANSWER:
                     raise AnswerTooLargeError(
                         f"the answer of {request.url} has more than {MAX_ANSWER} bytes"
                     )
+                # Over HTTPS each byte begins the timeout of the socket again.
                 if time.monotonic() > deadline:
                     raise requests.ReadTimeout(f"{request.url} takes too long for its answer")
             response._content = bytes(content)
@@ -283,6 +285,7 @@ class HttpEngine:
         request.headers.update({n: str(v) for n, v in merged.items() if v is not None})
         if data is not None:
             request.body = to_json(data if self.process_data is None else self.process_data(data))
+            # The blank was prepared without a body, so `requests` has not counted this one.
             request.headers["Content-Length"] = str(len(request.body))
         return request
 

@@ -161,6 +161,7 @@ class HttpServer:
                     self._stopping.wait(durations.SHORTAGE_PAUSE)
 
     def _begin(self, plain: socket.socket, address: Any) -> None:
+        # With a timeout for all of a handshake or head: a byte now and then does not prolong it.
         connection = _Connection(DeadlineSocket.of(plain), address[0])
         connection.thread = threading.Thread(
             target=self._serve, args=(connection, address), name="http-client", daemon=True
@@ -169,6 +170,7 @@ class HttpServer:
             try:
                 connection.thread.start()
             except BaseException:
+                # Without a thread nothing else would close it.
                 self._connections.remove(connection)
                 raise
 

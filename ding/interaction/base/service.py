@@ -123,6 +123,7 @@ class HttpService(ControllableService):
         if self._key is not None:
             context = server_context(self._key, self._role, self._ports())
             self._server.secure(context, self._note_stranger)
+        # Before requests are taken: these may need what it starts.
         self._on_start()
         self._server.start()
 
@@ -231,6 +232,7 @@ class HttpService(ControllableService):
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(environ)
         try:
+            # First: strangers from elsewhere learn nothing, not even which paths there are.
             if not is_loopback(request.remote_addr):
                 self._check_certificate(request)
             response = self._reply(request)
@@ -278,6 +280,7 @@ class HttpService(ControllableService):
         return given(request, "Token", self._peer_codes[0])
 
     def _note_stranger(self, host: str, cause: str) -> None:
+        # Many addresses that try must fill neither memory nor log.
         if len(self._noted) >= LOGGED_HOSTS and host not in self._noted:
             host = "other hosts"
         if self._is_first(host):

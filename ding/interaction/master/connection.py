@@ -126,6 +126,7 @@ class SlaveConnection(ControllableContext):
             if self._engine is not None:
                 raise InteractionError(f"slave {self.name} is connected already, or about to be")
             self.last_seen = time.monotonic()
+            # A closed one tries nothing again.
             engine = self._engine = self._new_engine()
         try:
             engine.request("POST", "connect", ConnectMessage(self._my_address).body())
@@ -133,6 +134,7 @@ class SlaveConnection(ControllableContext):
             self.lose("it could not be connected")
             raise
         with self._lock:
+            # It may have been given up while the slave answered.
             if self._engine is engine:
                 self._is_connected, self.last_seen = True, time.monotonic()
 

@@ -187,6 +187,7 @@ class Master(HttpService):
     def _check_slave(self, request: Request) -> SlaveConnection:
         token = self._peer_token(request)
         connection = self._by_token.get(_digest(token))
+        # Open, not connected: the first heartbeat may overtake the slave's answer to connecting.
         if connection is None or not (connection.is_open and same_secret(token, connection.token)):
             raise refusal(Code.SLAVE_TOKEN_INVALID, "no slave has this token", HTTPStatus.FORBIDDEN)
         connection.last_seen = time.monotonic()

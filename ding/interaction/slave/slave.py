@@ -120,6 +120,7 @@ class _MasterSession:
         except (MasterTaskDataInvalid, MasterSystemShuttingDown) as err:
             _logger.info("the answer to task %s is not taken: %s", message.id, err)
         except Exception as err:
+            # That is no loss of the master: the caller answers with less.
             if getattr(err, "status_code", None) == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                 raise
             self._lose(err)
@@ -334,6 +335,7 @@ class Slave(HttpService):
         with self._changed:
             self._changed.notify_all()
             session, task = self._session, self._task
+        # The thread of the task may never come back, and the master waits for an answer.
         if task is not None and not task.session.closed and self._claim(task):
             cause = "the slave was shut down while it worked on the task"
             answer = AnswerMessage(task.message.id, {"type": "SlaveShutDown"}, cause)
