@@ -109,6 +109,7 @@ def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> 
     Raises:
         DataError: The bytes are not a JPEG, or one of more than `MAX_PIXELS`.
     """
+    # Before OpenCV reserves what the header declares.
     if _jpeg_pixels(compressed_data) > MAX_PIXELS:
         raise DataError(f"{len(compressed_data)} bytes declare a JPEG of over {MAX_PIXELS} pixels")
     cv2 = _cv2()
@@ -146,6 +147,7 @@ def _by_name(table: dict[str, Codec], name: str) -> Codec:
 
 def _unpacked(inflator: _Inflator, content: bytes) -> Tree:
     try:
+        # Half of it: what is read out of the bytes takes as much again.
         inflated = inflator.decompress(content, min(MAX_INFLATED, available_memory() // 2))
         if not inflator.eof:
             raise DataError(f"it is cut short, or inflates to more than {len(inflated)} bytes")

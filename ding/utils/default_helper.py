@@ -256,6 +256,7 @@ def deep_merge_dicts(original: Config | None, new_dict: Config | None) -> Config
 def _copy_containers(value: Tree) -> Tree:
     """Copies dicts and lists; what they hold (classes, models, tensors) is shared."""
     if isinstance(value, dict):
+        # Keeps the type, such as EasyDict.
         copied = copy.copy(value)
         for key, item in value.items():
             copied[key] = _copy_containers(item)

@@ -124,6 +124,7 @@ def get_group(group_size: int) -> "ProcessGroup | None":
         raise ValueError(f"{world} processes cannot form groups of {group_size}")
     if dist is None:
         return None
+    # All processes have to take part in making each group, also those outside of it.
     groups = [dist.new_group(range(i, i + group_size)) for i in range(0, world, group_size)]
     return groups[dist.get_rank() // group_size]
 
@@ -288,6 +289,7 @@ def _on_tensor(
         change(dist, x)
         return x
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    # Not float32, which has no whole numbers beyond 2^24 one by one.
     tensor = torch.tensor(x, device=device, dtype=torch.float64)
     change(dist, tensor)
     value = tensor.item()

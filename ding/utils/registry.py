@@ -166,6 +166,7 @@ class Registry(dict[str, Maker]):
     def _add(self, name: str | None, obj: Maker, force_overwrite: bool) -> Maker:
         name = obj.__name__ if name is None else name
         origin = _calling_place()
+        # What was announced comes now, from the module that was named or from one in it.
         if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
             if name in self._replaced:
                 return obj  # the user's type came first, with force_overwrite

@@ -51,6 +51,7 @@ class RunLock:
     def __exit__(self, *exc: object) -> None:
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
+                # While it is held: a moment later it may be the lock of another process.
                 os.remove(self._path)
         self._forget()
 
@@ -117,6 +118,7 @@ def _is_at(path: str, descriptor: int) -> bool:
 def is_locked(exp_name: str) -> bool:
     """Whether a process runs in the folder."""
     try:
+        # A FIFO or link that somebody has put there is neither waited for nor followed.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(os.path.join(exp_name, LOCK_FILE), flags)
     except OSError:
@@ -272,6 +274,7 @@ def read_run_key(exp_name: str) -> str | None:
         return _checked(key, f"the environment variable {KEY_VARIABLE}")
     path = os.path.join(exp_name, KEY_FILE)
     try:
+        # Here, too, no FIFO is waited for, and no link is followed.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None

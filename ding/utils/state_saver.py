@@ -101,6 +101,7 @@ class StateSaver(Generic[State]):
             # It runs concurrently with the work, on another core if there is one.
             self._outcome = taken + (time.thread_time() - cpu) / cores, problem
 
+        # A daemon: a disk that does not answer must not keep the process from its end.
         self._writer = threading.Thread(target=write, name="save-state", daemon=True)
         self._writer.start()
         return True

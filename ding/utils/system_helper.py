@@ -113,6 +113,7 @@ def available_memory() -> int:
         limit, used = (
             int(Path(f"{_CGROUP}/memory.{one}").read_text()) for one in ("max", "current")
         )
+        # Cached files count as used, and make room for whatever needs it.
         with open(f"{_CGROUP}/memory.stat") as file:
             cache = next(int(line.split()[1]) for line in file if line.startswith("inactive_file"))
         found.append(max(0, limit - used + cache))
@@ -160,6 +161,7 @@ def find_free_port(host: str) -> int:
         tries = 0
         while True:
             probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            # As servers do: to these a port of a connection that has just ended is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, 0))
             port: int = probe.getsockname()[1]

@@ -126,6 +126,7 @@ class WatchDog:
         signal.signal(signal.SIGALRM, self._outer or signal.SIG_DFL)
         if self._outer_end is not None:  # another alarm (a test's time limit) continues
             left = self._outer_end - time.monotonic()
+            # With 0 it would never come.
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 
     def __enter__(self) -> "WatchDog":
