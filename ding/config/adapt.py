@@ -58,6 +58,7 @@ def take_old_names(user: EasyDict, defaults: Settings) -> None:
     policy, known = user.policy, defaults["policy"]
     for old, new in OLD_NAMES:
         value = at(user, old)
+        # Of some policies the old name is a key of today.
         renamed = has(defaults, new) and not has(defaults, old)
         if value is not None and renamed and not has(user, new):
             put(user, new, value)

@@ -155,6 +155,7 @@ def name_types(draft: Draft, request: Request) -> Draft:
     seed = request.seed
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
         problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")
+    # The next steps need both sections.
     problems.raise_if_any()
     add_origins(create, cfg, parts)
     defaults = defaults_of(parts, create)
@@ -166,6 +167,7 @@ def name_types(draft: Draft, request: Request) -> Draft:
 def translate_old_names(draft: Draft, request: Request) -> Draft:
     """Set the keys of today from those of older configs, and check all that the user wrote."""
     cfg, parts = unshared(draft.cfg), draft.parts
+    # Before defaults are filled in: what is written by an old name wins over these.
     take_old_names(cfg, draft.defaults)
     share_buffer_keys(cfg, parts)
     model_cls = model_class(parts, cfg)

@@ -228,6 +228,7 @@ class Source:
     def of(self, value: object, path: str) -> str:
         """The ``repr`` of the value at a path; a mapping has a line for each key."""
         readable = self._readable(plain(value), path)
+        # In the order of the config, as its readers know it.
         return pprint.pformat(readable, width=100, compact=True, sort_dicts=False)
 
     def _readable(self, value: object, path: str) -> object:
