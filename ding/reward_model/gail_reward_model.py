@@ -106,6 +106,7 @@ class GailRewardModel(_ComparedSteps):
     entry = "serial_pipeline_gail"
 
     def _reward(self, output: Tensor) -> Tensor:
+        # -log(1 - D) by the logit of D, where D itself would round to 1.
         return F.softplus(output)
 
     def _loss(
@@ -164,6 +165,7 @@ class GuidedCostRewardModel(_ComparedSteps):
     ) -> tuple[Tensor, dict[str, float]]:
         of_own, of_expert = self._output(own), self._output(expert)
         cost = torch.cat([of_own, of_expert])
+        # One step of next to no probability would outweigh all others.
         log_prob_ = torch.cat([own["prob"], expert["prob"]]).clamp(min=1e-6).log()
         partition = torch.logsumexp(-cost - log_prob_, 0) - np.log(len(cost))
         means = {"cost_own": of_own.mean().item(), "cost_expert": of_expert.mean().item()}

@@ -73,6 +73,7 @@ class TrexRewardModel(DemonstratedRewardModel):
         count = max(1, cfg.num_snippets * cfg.update_per_collect // cfg.batch_size)
         for step in range(1, count + 1):
             sums = [self._sums(obs, one) for one in self._snippets(starts, lengths, levels)]
+            # Minus the log of the better one's share, exp(better) / (exp(worse) + exp(better)).
             losses.append(self._descend(F.softplus(sums[0] - sums[1]).mean()))
             right.append(float((sums[1] > sums[0]).float().mean()))
             if step % 10 == 0 or step == count:

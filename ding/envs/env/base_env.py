@@ -161,6 +161,7 @@ def copy_env_cfg(cfg: Config, count_key: str, **extra: object) -> list[Config]:
         raise ConfigError(
             f"env.{count_key} is {count!r}; expected how many environments to make, 1 or more"
         )
+    # An environment may change what it is given.
     copies = [copy.deepcopy(cfg) for _ in range(count)]
     for one in copies:
         one.pop(count_key)

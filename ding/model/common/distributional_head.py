@@ -22,6 +22,7 @@ class _AtomHead(nn.Module):
     def __init__(self, n_atom: int, v_min: float, v_max: float) -> None:
         super().__init__()
         self.n_atom = n_atom
+        # Not in checkpoints: it follows from the config.
         self.register_buffer("support", torch.linspace(v_min, v_max, n_atom), persistent=False)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -173,6 +173,7 @@ class ConvEncoder(nn.Module):
         self.act = activation_or_identity(activation)
 
     def _flat_size(self, layers: list[nn.Module]) -> int:
+        # In training, batch norm would take the zeros into its moments.
         probe = nn.Sequential(*layers).eval()
         try:
             with torch.no_grad():

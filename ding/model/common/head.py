@@ -173,6 +173,7 @@ class ReparameterizationHead(nn.Module):
         self.mu = nn.Linear(sizes[-1], output_size)
         if sigma_type == "fixed":
             sigma = torch.full((output_size,), float(fixed_sigma_value))
+            # Not in checkpoints: the config has it.
             self.register_buffer("sigma", sigma, persistent=False)
         elif sigma_type == "independent":
             self.log_sigma_param = nn.Parameter(torch.zeros(1, output_size))

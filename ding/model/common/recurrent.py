@@ -112,6 +112,7 @@ class StatefulGRU(nn.GRUCell):
 
     def _unroll(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         weights = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
+        # cuDNN refuses a state with gaps between its numbers, such as a slice.
         return torch.gru(x, h.contiguous(), weights, True, 1, 0.0, False, False, False)
 
 
@@ -124,5 +125,6 @@ RECURRENT_LAYERS: dict[Any, type[nn.Module]] = {
 
 
 def _initial(size: int, gates: int) -> nn.Parameter:
+    # As wide as the first weights of `nn.LSTM`.
     bound = 1 / math.sqrt(gates // 4)
     return nn.Parameter(torch.empty(size, gates).uniform_(-bound, bound))

@@ -200,6 +200,7 @@ def _explore(action: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Te
     if mask is None:
         uniform = torch.randint_like(action, logit.shape[-1])
     else:
+        # Of random numbers each is the largest equally often.
         uniform = torch.rand_like(logit).masked_fill_(~_as_bool(mask, logit), -1).argmax(-1)
     if not isinstance(eps, float):
         eps = eps_per_row(eps, action)

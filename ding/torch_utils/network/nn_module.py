@@ -244,6 +244,7 @@ class NoiseLinearLayer(nn.Module):
     def _load_from_state_dict(
         self, state_dict: State, prefix: str, *args: Any, **kwargs: Any
     ) -> None:
+        # Old checkpoints hold the noise of their last pass as well.
         for name in ("weight_eps", "bias_eps"):
             state_dict.pop(prefix + name, None)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
