@@ -79,8 +79,8 @@ class MultiBuffer(BufferGroup):
 
     def sample(  # type: ignore[override]
         self, batch_size: int | Mapping[str, int], cur_learner_iter: int
-    ) -> dict[str, Items | None] | None:
-        """A batch of each buffer by its name; ``None`` when one of them has too few items.
+    ) -> dict[str, Items] | None:
+        """A batch of each buffer by its name; ``None`` when one of them gives none.
 
         Args:
             batch_size: One size for all buffers, or the size for each.
@@ -91,7 +91,13 @@ class MultiBuffer(BufferGroup):
         # Asked of all first: a buffer that gave a batch in vain would have counted its use.
         if any(buffer.count() < sizes[name] for name, buffer in self._buffers.items()):
             return None
-        return {n: buffer.sample(sizes[n], cur_learner_iter) for n, buffer in self._buffers.items()}
+        batches: dict[str, Items] = {}
+        for name, buffer in self._buffers.items():
+            batch = buffer.sample(sizes[name], cur_learner_iter)
+            if batch is None:  # it has dropped stale items, or its limits forbid it
+                return None
+            batches[name] = batch
+        return batches
 
     def count(self) -> int:
         """The count of the buffer with the fewest items."""

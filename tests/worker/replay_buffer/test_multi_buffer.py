@@ -42,6 +42,20 @@ def test_no_batch_unless_all_have_one(buffer):
     assert buffer.count() == 0
 
 
+def test_no_batch_if_one_drops_its_stale_items():
+    cfg = EasyDict(
+        type="advanced",
+        multi_buffer=True,
+        value=dict(replay_buffer_size=8),
+        policy=dict(replay_buffer_size=8, max_staleness=2),
+    )
+    buffer = create_buffer(cfg, exp_name="run")
+    buffer.push(rows(6), 0)
+    assert set(buffer.sample(4, 2)) == {"policy", "value"}
+    assert buffer.sample(4, 9) is None
+    buffer.close()
+
+
 def test_state_and_files(buffer, tmp_path):
     buffer.push(rows(6), 0)
     buffer.save_data(str(tmp_path / "data.pkl"))
