@@ -85,6 +85,22 @@ def test_demonstrations_come_first_and_stay(tmp_path, batches):
     assert batches == [(8 if i < 3 else 4, 40, own[i]) for i in range(9)]
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        dict(max_use=1),
+        dict(max_staleness=2),
+        dict(thruput_controller=dict(push_sample_rate_limit=dict(max=float("inf"), min=0.9))),
+    ],
+    ids=["use", "staleness", "throughput"],
+)
+def test_limits_are_of_own_samples_alone(tmp_path, batches, limits):
+    main, expert = configs(tmp_path / "run", other=dict(replay_buffer=limits))
+    ends = dict(max_train_iter=15, max_env_step=400)
+    serial_pipeline_dqfd(main, expert, expert_model=Leaning(), **ends)
+    assert [(of_expert, kept) for of_expert, kept, _ in batches] == [(8, 40)] * 3 + [(4, 40)] * 12
+
+
 def test_sequences_of_an_expert(tmp_path, batches):
     main, expert = configs(tmp_path / "run", type_="r2d3")
     main[0].policy.update(burnin_step=1, learn_unroll_len=5)
