@@ -10,7 +10,7 @@ from ding.data.arrays import Item, Items
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, as_samples
 from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_entry import SerialPipeline, priority_info
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
@@ -185,7 +185,7 @@ class DemonstrationPipeline(ExpertPipeline):
             )
         run.learn(batch)
         if learner.policy.get_attribute("priority"):
-            buffer.update(learner.priority_info)
+            buffer.update(priority_info(learner))
 
 
 class SQILPipeline(DemonstrationPipeline):

@@ -9,7 +9,8 @@ from torch import nn
 
 from ding.entry import serial_pipeline_dqfd, serial_pipeline_r2d3
 from ding.entry.run.serial import SerialRun
-from ding.utils import save_file
+from ding.policy.dqfd import DQFDPolicy
+from ding.utils import POLICY_REGISTRY, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 
 ENV = dict(
@@ -27,6 +28,14 @@ class Leaning(nn.Module):
 
     def forward(self, x):
         return {"logit": torch.stack([-x[:, 2] - x[:, 3], x[:, 2] + x[:, 3]], 1)}
+
+
+@POLICY_REGISTRY.register("silent_dqfd")
+class SilentDQFD(DQFDPolicy):
+    """Returns no priorities of what it has learned from."""
+
+    def _forward_learn(self, data):
+        return {k: v for k, v in super()._forward_learn(data).items() if k != "priority"}
 
 
 def configs(folder, type_="dqfd", **policy):
@@ -99,6 +108,12 @@ def test_limits_are_of_own_samples_alone(tmp_path, batches, limits):
     ends = dict(max_train_iter=15, max_env_step=400)
     serial_pipeline_dqfd(main, expert, expert_model=Leaning(), **ends)
     assert [(of_expert, kept) for of_expert, kept, _ in batches] == [(8, 40)] * 3 + [(4, 40)] * 12
+
+
+def test_a_policy_that_returns_no_priorities_is_named(tmp_path):
+    main, expert = configs(tmp_path / "run", type_="silent_dqfd", priority=True)
+    with pytest.raises(ConfigError, match=r"policy\.priority is True, but"):
+        serial_pipeline_dqfd(main, expert, expert_model=Leaning(), max_train_iter=1)
 
 
 def test_sequences_of_an_expert(tmp_path, batches):
