@@ -18,11 +18,8 @@ from ding.utils.settings import EnvSetting
 from ding.utils.types import Tree
 from ding.worker import create_buffer
 from ding.worker.collector.steps import Mode
-from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer, without_limits
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
-
-#: Settings that can keep a buffer from giving a batch; by default they do not.
-_LIMITS = ("max_use", "max_staleness", "thruput_controller")
 
 
 def serial_pipeline_dqfd(
@@ -132,11 +129,8 @@ class DemonstrationPipeline(ExpertPipeline):
             raise ConfigError(
                 f"create_config.replay_buffer.type is {cfg.type!r}; demonstrations need 'advanced'"
             )
-        usual = AdvancedReplayBuffer.default_config()
-        # They are never used up or too old, for no others come.
-        unlimited = {name: usual[name] for name in _LIMITS}
         demonstrations = create_buffer(
-            EasyDict(cfg, replay_buffer_size=self.count, **unlimited),
+            without_limits(cfg, self.count),
             tb_logger=None,
             exp_name=parts.cfg.exp_name,
             instance_name="demonstrations",

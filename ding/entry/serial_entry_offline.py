@@ -31,6 +31,7 @@ from ding.utils.errors import ConfigError, DataError
 from ding.utils.settings import EnvSetting, at
 from ding.utils.types import Settings
 from ding.worker.collector.steps import Samples
+from ding.worker.replay_buffer.advanced_buffer import without_limits
 
 
 def serial_pipeline_offline(
@@ -158,7 +159,7 @@ class OfflinePipeline(SerialPipeline):
         self._batches = Batches(samples, policy.learn.batch_size, self.cfg.seed, several)
         if policy.get("priority"):
             # All of them: one that fell out could not be drawn again.
-            policy.other.replay_buffer.replay_buffer_size = len(samples)
+            policy.other.replay_buffer = without_limits(policy.other.replay_buffer, len(samples))
             if not isinstance(samples, Columns):
                 raise DataError(
                     "policy.priority=True needs transitions of one shape, and those of the data "
@@ -190,7 +191,8 @@ class OfflinePipeline(SerialPipeline):
         if buffer is None:
             run.learn(self._batches[number])
             return
-        drawn = buffer.sample(self.cfg.policy.learn.batch_size, number)
+        size = min(self.cfg.policy.learn.batch_size, len(self._batches.samples))
+        drawn = buffer.sample(size, number)
         assert isinstance(drawn, Columns)
         facts = drawn.columns
         batch = self._batches.take(np.asarray(facts.pop("sample")))

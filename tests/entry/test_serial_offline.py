@@ -115,6 +115,17 @@ class TestPipeline:
         assert len(np.unique(state["priorities"]["values"])) > 50
         assert state["first_beta"] == 0.6
 
+    def test_a_batch_by_priority_has_no_more_than_there_is(self, rows):
+        save_file("demo.pkl", rows[:10])
+        serial_pipeline_offline(configs(priority=True), seed=0)
+        assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] == 2
+
+    def test_by_priority_samples_are_not_used_up(self):
+        main, create = configs(priority=True)
+        main["policy"]["other"] = dict(replay_buffer=dict(max_use=1))
+        serial_pipeline_offline((main, create), seed=0)
+        assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] == 14
+
     def test_environments_normalise_as_the_data_is_normalised(self, rows):
         main, create = configs()
         main["policy"]["collect"]["normalize_states"] = True

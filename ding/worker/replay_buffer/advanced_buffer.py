@@ -29,6 +29,14 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
     return idx if idx is None or idx >= 0 else size + idx
 
 
+def without_limits(cfg: EasyDict, size: int) -> EasyDict:
+    """The settings of a buffer of another size that gives as many batches as are asked for: its
+    items are all that there ever are, such as an expert's."""
+    usual = AdvancedReplayBuffer.default_config()
+    limits = ("max_use", "max_staleness", "thruput_controller")
+    return EasyDict(cfg, replay_buffer_size=size, **{name: usual[name] for name in limits})
+
+
 @BUFFER_REGISTRY.register("advanced")
 class AdvancedReplayBuffer(PrioritisedBuffer):
     """Prioritised replay buffer (Schaul et al. 2016) with limits on use and staleness.
