@@ -10,7 +10,7 @@ from ding.data.arrays import Item, Items
 from ding.entry.components import Components, InputConfig
 from ding.entry.expert import ExpertPipeline, as_samples
 from ding.entry.run.serial import SerialRun
-from ding.entry.serial_entry import SerialPipeline, priority_info
+from ding.entry.serial_entry import priority_info
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
@@ -150,11 +150,12 @@ class DemonstrationPipeline(ExpertPipeline):
         return DemonstrationBuffer(own, demonstrations, self.cfg.policy.collect.pho)
 
     def prepare(self, parts: Components) -> None:
-        """Let the expert play, unless it has."""
+        """Let the expert play, unless it has, before own samples come."""
         buffer = parts.replay_buffer
         assert isinstance(buffer, DemonstrationBuffer)
         if not buffer.demonstrations.count():
             buffer.demonstrations.push(self.demonstrations(parts))
+        super().prepare(parts)
 
     def demonstrations(self, parts: Components) -> Columns:
         """The expert's samples."""
@@ -196,10 +197,6 @@ class SQILPipeline(DemonstrationPipeline):
         self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer
     ) -> DemonstrationBuffer:
         return _UnrewardedBuffer(own, demonstrations, 0.5)
-
-    def prepare(self, parts: Components) -> None:
-        super().prepare(parts)
-        SerialPipeline.prepare(self, parts)
 
     def demonstrations(self, parts: Components) -> Columns:
         collect_mode: Mode = parts.policy.collect_mode

@@ -94,6 +94,11 @@ def test_demonstrations_come_first_and_stay(tmp_path, batches):
     assert batches == [(8 if i < 3 else 4, 40, own[i]) for i in range(9)]
 
 
+def test_own_samples_may_begin_with_random_ones(tmp_path, batches):
+    run(tmp_path / "run", 5, random_collect_size=16)
+    assert [(of_expert, own) for of_expert, _, own in batches] == [(8, 16)] * 3 + [(4, 24)] * 2
+
+
 @pytest.mark.parametrize(
     "limits",
     [
