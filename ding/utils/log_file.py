@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from typing import NoReturn, Protocol
 
 from . import durations
@@ -42,7 +43,7 @@ class AppendFile:
         self._header = header.encode()
         self._lines = lines
         self._flush_seconds = flush_seconds
-        self._pending: list[bytes] = []
+        self._pending: deque[bytes] = deque()
         self._lock = threading.Lock()
         self._due = time.monotonic() + flush_seconds
         self._tail_checked = False
@@ -50,8 +51,8 @@ class AppendFile:
 
     def write(self, data: str | bytes) -> None:
         """Append one piece; it reaches the disk at the next flush."""
-        hold(self)
         self._pending.append(data.encode() if isinstance(data, str) else data)
+        hold(self)  # after it: a flush by another thread in between would release it
         if time.monotonic() >= self._due:
             self.flush()
 
@@ -59,10 +60,11 @@ class AppendFile:
         """Write what has been collected."""
         with self._lock:
             self._due = time.monotonic() + self._flush_seconds
-            if not self._pending:
-                return
-            pending, self._pending = self._pending, []
             release(self)
+            # One by one: other threads append to it without a lock, which waits for the disk.
+            pending = [self._pending.popleft() for _ in range(len(self._pending))]
+            if not pending:
+                return
             try:
                 with writing(self.path):
                     self._append(b"".join(pending))
@@ -140,7 +142,8 @@ def flush_all() -> None:
     """Write everything that is pending anywhere; at the end of a process, it happens by itself."""
     # Writers hand their rows to files, so files have to come after them.
     for is_file in (False, True):
-        for target in [t for t in _held if isinstance(t, AppendFile) is is_file]:
+        # A copy, made in one go: other threads may go on to write.
+        for target in [t for t in list(_held) if isinstance(t, AppendFile) is is_file]:
             target.flush()
 
 
