@@ -112,10 +112,10 @@ class AdvantageActorCritic(PolicyGradient):
         batch["return"] = returns / self._value_std
         batch["value"] = batch["value"] / self._value_std
 
-    @torch.no_grad()
     def _values(self, obs: Obs) -> torch.Tensor:
         """What the critic predicts, in the unit of the reward."""
-        return self._model(obs, mode="compute_critic")["value"] * self._value_std
+        with self._as_acting():
+            return self._model(obs, mode="compute_critic")["value"] * self._value_std
 
     def _advantages(
         self,

@@ -3,7 +3,8 @@
 Dicts of environments in, dicts of environments out; one stacked call in between.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,18 @@ class Cores(NetworkOwner):
         """Switch the model, if it is not there yet: walking all layers each time costs."""
         if self._model.training is not training:
             set_training(self._model, training)
+
+    @contextmanager
+    def _as_acting(self) -> Iterator[None]:
+        """The network as it acts, without gradients and in evaluation mode: what is compared with
+        the outputs of collecting must not depend on dropout or on the rest of a batch."""
+        was_training = self._model.training
+        self._train_mode(False)
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self._train_mode(was_training)
 
     def _model_input(self, obs: Obs) -> Obs:
         if isinstance(obs, np.ndarray):

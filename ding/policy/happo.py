@@ -119,7 +119,7 @@ class HAPPOPolicy(PPOPolicy):
 
     def _change(self, own: Rollout) -> Tensor:
         """Probability ratio of an agent's actions, new policy to old, ``[N]``."""
-        with torch.no_grad():
+        with self._as_acting():
             now = self._trained(own["obs"], mode="compute_actor")["logit"]
             ratio = log_prob(now, own["action"]) - log_prob(own["logit"], own["action"])
         return ratio.exp()

@@ -127,7 +127,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         cfg = self._cfg.learn
         target = (returns / self._value_std).to(self._device)
         chunks = torch.arange(len(target)).split(cfg.batch_size)
-        with torch.no_grad():
+        with self._as_acting():
             inputs = (self._model_input(tree_take(obs, index)) for index in chunks)
             outputs = (self._model(part, mode="compute_actor") for part in inputs)
             old = tree_join(torch.cat, [one_action(output)["logit"] for output in outputs])

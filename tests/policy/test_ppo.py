@@ -114,9 +114,14 @@ def test_one_log_for_each_minibatch(make_ppo):
     assert len(policy.learn_mode.forward(collect(policy, [40, 25]))) == 3 * 5
 
 
-def test_recomputed_advantages_equal_the_collected_at_first(make_ppo, ppo_batches):
-    policy = make_ppo(learn={"adv_norm": False})
-    data = collect(policy, [7, 5, 1], ends="cut")
+@pytest.mark.parametrize("lengths", [[7, 5, 1], [13]])
+@pytest.mark.parametrize("norm_type", [None, "BN"])
+def test_recomputed_advantages_equal_the_collected_at_first(
+    make_ppo, ppo_batches, lengths, norm_type
+):
+    model = {"obs_shape": 3, "action_shape": 2, "norm_type": norm_type}
+    policy = make_ppo(model=model, learn={"adv_norm": False})
+    data = collect(policy, lengths, ends="cut")
     policy.learn_mode.forward(data)
     adv = ppo_batches["policy"][0].adv
     np.testing.assert_allclose(adv.numpy(), data.column("adv"), atol=1e-5)
