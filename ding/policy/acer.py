@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Log, Network, Obs, Sequences
 from ding.policy.checks import check_loss, floats
 from ding.policy.learning import follower
@@ -93,7 +94,7 @@ class ACERPolicy(UnrolledPolicy):
         batch["action"] = batch["action"].long()
         steps, size = batch["discount"].shape
         obs = flat_steps(batch["obs"])
-        logit = self._model(obs, mode="compute_actor")["logit"]
+        logit = legal(self._model(obs, mode="compute_actor"), obs)["logit"]
         logit = logit.unflatten(0, (steps + 1, size))
         q_value = self._model(obs, mode="compute_critic")["q_value"]
         q_value = q_value.unflatten(0, (steps + 1, size))
@@ -158,7 +159,7 @@ class ACERPolicy(UnrolledPolicy):
         (descent,) = torch.autograd.grad(loss.sum(), logit)
         if self._cfg.learn.trust_region:
             with torch.no_grad():
-                average = self._target_model.forward(obs, mode="compute_actor")["logit"]
+                average = legal(self._target_model.forward(obs, mode="compute_actor"), obs)["logit"]
             bound = self._cfg.learn.trust_region_value
             (ascent,) = acer_trust_region_update(
                 [-descent], logit, average.unflatten(0, logit.shape[:2]), bound

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ding.model import model_wrap
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Arrays, Lengths, Obs, Output
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
@@ -34,7 +35,9 @@ class ActingPolicy(Policy):
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Actions, with the ``_transition_outputs`` that belong to them."""
-        return one_action(self._collect_model.forward(obs, **self._collect_options, **kwargs))
+        output = self._collect_model.forward(obs, **self._collect_options, **kwargs)
+        # Learning compares it with what the network returns then.
+        return one_action(legal(output, obs) if "logit" in self._transition_outputs else output)
 
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, self._chooser)

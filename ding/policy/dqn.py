@@ -14,6 +14,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.model import model_wrap
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Eps, Log, Loss, Obs, Output, Steps
 from ding.policy.acting import NStepPolicy, priorities
 from ding.policy.array_update import ArrayUpdate, descend_on_arrays, updates_on_arrays
@@ -147,10 +148,10 @@ class DQNPolicy(NStepPolicy):
     def _target_output(self, batch: Steps) -> Output:
         """What targets are made of: the target network's output for ``next_obs``, and more.
 
-        Here ``next_action``, which the online network chooses (van Hasselt et al. 2016). Values
-        are tensors ``[B, ...]``, or lists with one for each part of the action.
+        Here ``next_action``, which the online network chooses (van Hasselt et al. 2016) among the
+        legal ones. Values are tensors ``[B, ...]``, or lists with one for each part of the action.
         """
-        next_q_value = self._model(batch["next_obs"])["logit"]
+        next_q_value = legal(self._model(batch["next_obs"]), batch["next_obs"])["logit"]
         target = self._target_model.forward(batch["next_obs"])
         if isinstance(next_q_value, list):
             return {**target, "next_action": [part.argmax(-1) for part in next_q_value]}

@@ -1,5 +1,6 @@
 """Importance weighted actor-learner architecture (Espeholt et al. 2018)."""
 
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Log, Sequences
 from ding.policy.checks import floats
 from ding.policy.learning import weighted_sum
@@ -75,7 +76,8 @@ class IMPALAPolicy(UnrolledPolicy):
     def _learn(self, batch: Sequences) -> Log:
         """One update; the ``priority`` of a piece is the mean of its one-step errors."""
         cfg, shape = self._cfg.learn, batch["discount"].shape
-        output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
+        obs = flat_steps(batch["obs"])
+        output = legal(self._model(obs, mode="compute_actor_critic"), obs)
         steps = shape[0] + 1, shape[1]
         value = with_last_values(output["value"].unflatten(0, steps), batch["mask"])
         # What is said of the last observation is not needed.

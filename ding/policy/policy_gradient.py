@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout, Samples
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import floats
@@ -109,7 +110,7 @@ class PolicyGradient(ActingPolicy):
 
     def _update(self, batch: Rollout) -> Log:
         """One step from a minibatch with ``adv`` ``[B]``; returns what to log."""
-        output = self._trained(batch["obs"], **self._learn_options)
+        output = legal(self._trained(batch["obs"], **self._learn_options), batch["obs"])
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
             adv = normalised(adv, self._joint)

@@ -14,6 +14,7 @@ from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_map, tree_take
 from ding.data.tree import tree_leaves
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Arrays, Log, Network, Obs, Output, Rollout, Samples
 from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
@@ -129,7 +130,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         chunks = torch.arange(len(target)).split(cfg.batch_size)
         with self._as_acting():
             inputs = (self._model_input(tree_take(obs, index)) for index in chunks)
-            outputs = (self._model(part, mode="compute_actor") for part in inputs)
+            outputs = (legal(self._model(part, mode="compute_actor"), part) for part in inputs)
             old = tree_join(torch.cat, [one_action(output)["logit"] for output in outputs])
         logs = []
         for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
@@ -142,7 +143,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     def _update_both(self, obs: Obs, old: Tree, target: torch.Tensor) -> dict[str, float]:
         """One step of each network; returns their losses."""
         obs = self._model_input(obs)
-        output = self._model(obs, mode="compute_actor_critic")
+        output = legal(self._model(obs, mode="compute_actor_critic"), obs)
         value_loss = 0.5 * (output["value"] - target).pow(2).mean()
         clone_loss = kl(split_like(old, output["logit"]), output["logit"]).mean()
         weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")

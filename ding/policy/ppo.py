@@ -10,6 +10,7 @@ from easydict import EasyDict
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Log, Losses, Output, Rollout
 from ding.policy.advantage_actor_critic import AdvantageActorCritic, CountedSteps
 from ding.policy.networks import stochastic_actor
@@ -63,7 +64,8 @@ class Clipped(PolicyGradient):
         cfg, pretrained = self._cfg.learn, None
         if self._pretrained_model is not None:
             with torch.no_grad():
-                pretrained = self._pretrained_model(batch["obs"], **self._eval_options)["logit"]
+                output_before = self._pretrained_model(batch["obs"], **self._eval_options)
+                pretrained = legal(output_before, batch["obs"])["logit"]
         new, old, action = output["logit"], batch["logit"], batch["action"]
 
         def clipped(new: Any, old: Any, action: Tensor, pretrained: Any) -> Any:

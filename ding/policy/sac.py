@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import nn
 from torch.nn import functional as F
 
-from ding.model.template.mavac import MASKED
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Output, Steps
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
@@ -237,10 +237,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     def _log_prob(self, obs: Obs) -> torch.Tensor:
         """Log-probabilities of the actions, ``[B, N]``."""
-        logit = self._model(obs, mode="compute_actor")["logit"]
-        if isinstance(obs, Mapping) and "action_mask" in obs:
-            logit = logit.masked_fill(obs["action_mask"] == 0, MASKED)
-        return logit.log_softmax(-1)
+        return legal(self._model(obs, mode="compute_actor"), obs)["logit"].log_softmax(-1)
 
     def _judge(self, model: Network, obs: Obs, action: Action = None) -> list[torch.Tensor]:
         """Each critic's values of all actions, ``[B, N]``."""

@@ -7,6 +7,7 @@ import torch
 from easydict import EasyDict
 from torch import Tensor
 
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Eps, Log, Loss, Obs, Output, Steps
 from ding.policy.acting import priorities
 from ding.policy.dqn import DQNPolicy
@@ -27,8 +28,9 @@ class SoftQPolicy(DQNPolicy):
     """
 
     def _target_output(self, batch: Steps) -> Output:
-        # The soft value takes all actions: none has to be chosen.
-        return self._target_model.forward(batch["next_obs"])
+        # The soft value takes all legal actions: none has to be chosen.
+        target = self._target_model.forward(batch["next_obs"])
+        return {**target, "legal_logit": legal(target, batch["next_obs"])["logit"]}
 
     def _soft_loss(
         self, batch: Steps, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
@@ -66,7 +68,7 @@ class SQLPolicy(SoftQPolicy):
         self._alpha = _temperature(self._cfg)
 
     def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
-        return self._soft_loss(batch, action, output["logit"], target["logit"], self._alpha)
+        return self._soft_loss(batch, action, output["logit"], target["legal_logit"], self._alpha)
 
     def _init_collect(self) -> None:
         super()._init_collect()
@@ -103,14 +105,18 @@ class MDQNPolicy(SoftQPolicy):
             raise ConfigError(f"policy.entropy_tau is {self._tau}; it must be > 0")
 
     def _target_output(self, batch: Steps) -> Output:
-        here = self._target_model.forward(batch["obs"])["logit"]
-        return {**super()._target_output(batch), "logit_here": here}
+        here = self._target_model.forward(batch["obs"])
+        return {
+            **super()._target_output(batch),
+            "logit_here": here["logit"],
+            "legal_here": legal(here, batch["obs"])["logit"],
+        }
 
     _logged: tuple[str, ...] = ("action_gap", "clip_frac")
 
     def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
-        log_policy = (target["logit_here"] / tau).log_softmax(-1)
+        log_policy = (target["legal_here"] / tau).log_softmax(-1)
         done_log_policy = of_action(log_policy, action)
         scaled = tau * done_log_policy
         clipped = scaled.clamp(*_LOG_POLICY_RANGE)
@@ -123,7 +129,7 @@ class MDQNPolicy(SoftQPolicy):
         }
         reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
         batch = {**batch, "reward": reward}
-        loss = self._soft_loss(batch, action, output["logit"], target["logit"], tau)
+        loss = self._soft_loss(batch, action, output["logit"], target["legal_logit"], tau)
         return loss._replace(log=log)
 
 
@@ -195,9 +201,11 @@ class SQNPolicy(SoftQPolicy):
     def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         alpha = self._log_alpha.detach().exp()
         values = [
-            self._soft_loss(batch, action, q, target["logit"], alpha) for q in output["q_value"]
+            self._soft_loss(batch, action, q, target["legal_logit"], alpha)
+            for q in output["q_value"]
         ]
-        log_policy = (output["logit"].detach() / alpha).log_softmax(-1)
+        logit = legal(output, batch["obs"])["logit"].detach()
+        log_policy = (logit / alpha).log_softmax(-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
         alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
         return Loss(

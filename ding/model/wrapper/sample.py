@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from ding.model.template.mavac import MASKED
 from ding.model.wrapper.base import IModelWrapper
 from ding.rl_utils.exploration import create_noise_generator
 from ding.utils.errors import ConfigError, DataError
@@ -62,14 +63,10 @@ class _DiscreteSampleWrapper(IModelWrapper):
         eps = kwargs.pop("eps") if self._explores else None
         alpha = kwargs.pop("alpha", None) if self._draws else None
         output = checked(self._model(*args, **kwargs), self._model)
-        logit = output["logit"]
-        mask = output.get("action_mask")
-        if mask is None and args and isinstance(args[0], Mapping):
-            mask = args[0].get("action_mask")
+        logit, mask = output["logit"], _mask_of(output, args[0] if args else None)
         if isinstance(logit, (list, tuple)):
-            masks = [mask] * len(logit) if mask is None or torch.is_tensor(mask) else mask
             output["action"] = [
-                self._choose(part, part_mask, alpha, eps) for part, part_mask in zip(logit, masks)
+                self._choose(*parts, alpha, eps) for parts in zip(logit, _masks_of(mask, logit))
             ]
         else:
             output["action"] = self._choose(logit, mask, alpha, eps)
@@ -180,6 +177,34 @@ def checked(output: Any, model: Any) -> dict[str, Any]:
 def gaussian(logit: Any) -> tuple[Tensor, Tensor]:
     """``mu`` and ``sigma``, by name or as a pair."""
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
+
+
+def legal(output: dict[str, Any], obs: Any) -> dict[str, Any]:
+    """A network's output with next to no probability for the actions that wrappers do not choose.
+
+    Args:
+        output: With ``logit``, a tensor ``[*, N]`` or a list with one for each of several choices;
+            others, as those of Gaussians, stay as they are. A row may have no legal action, as
+            where an episode has ended.
+        obs: What the network saw; ``action_mask`` is looked for as `_DiscreteSampleWrapper` does.
+    """
+    logit, mask = output["logit"], _mask_of(output, obs)
+    if mask is None or isinstance(logit, Mapping):
+        return output
+    if torch.is_tensor(logit):
+        return {**output, "logit": logit.masked_fill(~_as_bool(mask, logit), MASKED)}
+    pairs = zip(logit, _masks_of(mask, logit))
+    return {**output, "logit": [p.masked_fill(~_as_bool(m, p), MASKED) for p, m in pairs]}
+
+
+def _mask_of(output: Mapping[str, Any], obs: Any) -> Any:
+    mask = output.get("action_mask")
+    return obs.get("action_mask") if mask is None and isinstance(obs, Mapping) else mask
+
+
+def _masks_of(mask: Any, logits: Any) -> Any:
+    """The mask of each of several choices."""
+    return [mask] * len(logits) if mask is None or torch.is_tensor(mask) else mask
 
 
 def _masked(logit: Tensor, mask: Tensor) -> Tensor:
