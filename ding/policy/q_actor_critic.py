@@ -14,6 +14,9 @@ from ding.policy.learning import follower
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
+#: Relative error of discounts that samples hold.
+_ROUNDING = 1e-6
+
 
 class QActorCritic(NStepPolicy):
     """Base of off-policy actor-critic policies with Q-value critics.
@@ -75,7 +78,7 @@ class QActorCritic(NStepPolicy):
         The ``priority`` of a sample is the mean of the critics' TD errors, see ``priority_form``.
         """
         if self._cfg.get("reward_batch_norm", False):
-            batch["reward"] = normalised(batch["reward"], self._joint)
+            batch["reward"] = self._normalised_reward(batch)
         critic = self._critics(batch)
         total_loss = self._descend(
             critic.loss, batch, self._optimizer_critic, parameters=self._critic_parameters
@@ -97,6 +100,17 @@ class QActorCritic(NStepPolicy):
             # rest.
             self._target_model.update(self._model)
         return {**log, "total_loss": total_loss + log.get("actor_loss", 0.0)}
+
+    def _normalised_reward(self, batch: Steps) -> Tensor:
+        """Rewards ``[nstep, B]`` by the moments of all that were given: behind the end of a sample
+        that ended earlier there are none."""
+        reward, discount = batch["reward"], batch.get("value_gamma")
+        given = torch.ones_like(reward, dtype=torch.bool)
+        if discount is not None:
+            # A sample of n steps has the discount gamma^n.
+            steps = torch.arange(1, len(reward) + 1, device=reward.device).unsqueeze(1)
+            given = self._gamma**steps >= discount * (1 - _ROUNDING)
+        return reward.masked_scatter(given, normalised(reward[given], self._joint))
 
     def _critics(self, batch: Steps) -> CriticLoss:
         """The critics' loss, with their targets: the rewards and what the next state is worth."""

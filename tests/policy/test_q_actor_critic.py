@@ -65,6 +65,19 @@ def test_importance_weights_scale_the_critics_loss():
     assert weighted["critic_loss"] == pytest.approx((0.5 * 1.4**2 + 0.6**2) / 2)
 
 
+@pytest.mark.parametrize("gamma", [0.5, 0.99])
+def test_normalised_rewards_end_where_a_sample_does(gamma):
+    # Rewards 1 and 2, and 6 of a sample that ends after one step: mean 3, deviation sqrt(7).
+    network = Linear(critics=((0.0, 0.0),))
+    learn = dict(discount_factor=gamma)
+    policy = make(DDPGPolicy, network, nstep=2, reward_batch_norm=True, learn=learn)
+    batch = steps([0.0, 0.0], [0.0, 0.0], [[0.0], [0.0]], [[1.0, 2.0], [6.0, 0.0]], [False, True])
+    discount = torch.tensor([gamma**2, gamma])
+    log = policy.learn_mode.forward(batch.with_columns(value_gamma=discount))
+    targets = np.array([-2 - gamma, 3]) / math.sqrt(7)
+    assert log["critic_loss"] == pytest.approx((targets**2).mean(), rel=1e-5)
+
+
 def test_td3_takes_the_lesser_critic_and_delays_the_actor():
     network = Linear(critics=TWO_CRITICS)
     policy = build(TD3Policy, network, learn=dict(STILL, noise=False, target_theta=1.0))
