@@ -117,18 +117,13 @@ class PolicyGradient(ActingPolicy):
         losses, facts = self._losses(batch, output, adv)
         total_loss = weighted_sum(losses, self._cfg.learn)
         log = self._log_values({"total_loss": total_loss, **losses}, output, adv)
-        self._descend(total_loss, batch, self._optimizer, self._synced)
+        self._descend(total_loss, batch, self._optimizer, self._trained)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log, **facts}
 
     @property
     def _trained(self) -> torch.nn.Module:
         """The network, or the part of it, that an update is about."""
         return self._model
-
-    @property
-    def _synced(self) -> torch.nn.Module:
-        """The part of it whose gradients are averaged over processes."""
-        return self._trained
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
         """Losses by name, of which `weighted_sum` makes one, and numbers to log in addition.

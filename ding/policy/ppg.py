@@ -91,12 +91,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         log["actor_loss"] = log.pop("total_loss")
         return log
 
-    @property
-    def _synced(self) -> torch.nn.Module:
-        # Without the value head, which this phase leaves alone, where that is a part by itself.
-        network: torch.nn.Module = self._model.actor_critic
-        return getattr(network, "actor", network)
-
     def _update_critic(self, batch: Rollout) -> Log:
         value = self._model(batch["obs"], mode="compute_critic")["value"]
         data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))

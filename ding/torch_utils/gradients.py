@@ -9,14 +9,21 @@ from ding.utils.pytorch_ddp_dist_helper import allreduce
 
 
 def average_gradients(parameters: Sequence[torch.Tensor]) -> None:
-    """Give each parameter its average gradient over all processes; zero where it had none."""
+    """Give each parameter its average gradient over all processes, zero in those that had none.
+
+    A parameter without a gradient in all of them keeps none, so that optimisers leave it alone.
+    """
     if parameters:
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        reached = grads[0].new_tensor([p.grad is not None for p in parameters])
         # One message for all: small tensors cost their latency, not their size.
-        flat = torch.cat(
-            [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in parameters]
-        )
-        allreduce(flat)
+        message = torch.cat([*(grad.reshape(-1) for grad in grads), reached])
+        allreduce(message)
+        flat, reached = message.tensor_split([len(message) - len(parameters)])
         _hand_out(flat, parameters)
+        for parameter, share in zip(parameters, reached.tolist()):
+            if not share:
+                parameter.grad = None
 
 
 def _hand_out(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:

@@ -37,7 +37,7 @@ class Number(nn.Module):
 class FixedActor(nn.Module):
     def __init__(self):
         super().__init__()
-        self.actor = nn.ParameterList([torch.tensor([0.0, math.log(3)])])
+        self.logits = nn.ParameterList([torch.tensor([0.0, math.log(3)])])
         self.critic_head = Number(0.5)
 
 
@@ -52,7 +52,7 @@ class Fixed(nn.Module):
     def forward(self, x, mode):
         if mode == "compute_critic":
             return {"value": self.aux_critic(x)}
-        output = {"logit": self.actor_critic.actor[0].expand(len(x), 2)}
+        output = {"logit": self.actor_critic.logits[0].expand(len(x), 2)}
         if mode == "compute_actor_critic":
             output["value"] = self.actor_critic.critic_head(x)
         return output
@@ -82,6 +82,20 @@ def test_policy_phase_by_hand(cls):
     # The value head has no part in it, and the value network its own loss alone.
     assert network.actor_critic.critic_head.number.grad is None
     assert network.aux_critic.number.grad.item() == pytest.approx(0.5 * -(2 * 1 - 2 * 2) / 2)
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_policy_phases_leave_a_value_head_where_it_is(monkeypatch, world_size):
+    network = Fixed()
+    policy = build(PPGPolicy, network, learn=dict(aux_freq=2))
+    monkeypatch.setattr(policy, "_joint", world_size > 1)
+    monkeypatch.setattr("ding.policy.learning.get_world_size", lambda: world_size)
+    monkeypatch.setattr("ding.policy.learning.allreduce_data", lambda number, _: 2 * number)
+    learned = []
+    for _ in range(3):  # an auxiliary phase is in the second
+        policy.learn_mode.forward(samples([1.0, 2.0], [1, 0], [2.0, -2.0]))
+        learned.append(network.actor_critic.critic_head.number.item())
+    assert learned[0] == 0.5 != learned[1] == learned[2]
 
 
 @pytest.mark.parametrize("cls", BOTH)
