@@ -16,6 +16,7 @@ from ding.rl_utils import (
     acer_value_error,
     compute_q_retraces,
 )
+from ding.rl_utils.log_prob_utils import log_probabilities
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -101,9 +102,9 @@ class ACERPolicy(UnrolledPolicy):
         with torch.no_grad():
             value = (logit.softmax(-1) * q_value).sum(-1)
             value = with_last_values(value, batch["mask"])
-        log_prob = logit[:-1].log_softmax(-1)
+        log_prob = log_probabilities(logit[:-1])
         with torch.no_grad():
-            ratio = (log_prob - batch["logit"].log_softmax(-1)).exp()
+            ratio = (log_prob - log_probabilities(batch["logit"])).exp()
             # No trace comes from padding.
             ratio = ratio.masked_fill(batch["mask"].unsqueeze(-1) == 0, 0.0)
         q_retrace = compute_q_retraces(

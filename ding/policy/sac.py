@@ -15,6 +15,7 @@ from ding.policy._types import Action, Eps, Log, LoggedLoss, Network, Obs, Outpu
 from ding.policy.joint import joint_mean
 from ding.policy.networks import CHOICES, GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
+from ding.rl_utils.log_prob_utils import log_probabilities
 from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -237,7 +238,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     def _log_prob(self, obs: Obs) -> torch.Tensor:
         """Log-probabilities of the actions, ``[B, N]``."""
-        return legal(self._model(obs, mode="compute_actor"), obs)["logit"].log_softmax(-1)
+        return log_probabilities(legal(self._model(obs, mode="compute_actor"), obs)["logit"])
 
     def _judge(self, model: Network, obs: Obs, action: Action = None) -> list[torch.Tensor]:
         """Each critic's values of all actions, ``[B, N]``."""

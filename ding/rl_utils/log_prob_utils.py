@@ -31,6 +31,8 @@ def efficient_method(logits: Tensor, index: Tensor) -> Tensor:
 naive_method = less_efficient_method = efficient_method
 
 
+#: As good as impossible, also times a temperature.
+_LEAST = -1e8
 _LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
 #: Parameters of an action's distribution: logits ``[*, N]`` of one choice; one tensor for each of K
@@ -64,10 +66,14 @@ def log_prob_and_entropy(params: Params, action: Tensor) -> tuple[Tensor, Tensor
         parts = [log_prob_and_entropy(part, action[..., k]) for k, part in enumerate(params)]
         taken, entropies = (torch.stack(column).sum(0) for column in zip(*parts))
         return taken, entropies
-    logp = params.log_softmax(-1)
-    # A masked class has logit -inf or the like: its share of the entropy is 0, not NaN.
-    finite = logp.clamp(min=torch.finfo(logp.dtype).min)
-    return of_action(logp, action.long()), -(finite.exp() * finite).sum(-1)
+    logp = log_probabilities(params)
+    return of_action(logp, action.long()), -(logp.exp() * logp).sum(-1)
+
+
+def log_probabilities(logit: Tensor) -> Tensor:
+    """Log-probabilities ``[*, N]`` of all classes. One of a logit -inf, a class that is masked, is
+    finite, so that the products that expectations are made of are 0 and not NaN."""
+    return logit.log_softmax(-1).clamp(min=_LEAST)
 
 
 def kl(old: Params, new: Params) -> Tensor:
@@ -77,8 +83,8 @@ def kl(old: Params, new: Params) -> Tensor:
         spread = (old["sigma"].pow(2) + (old["mu"] - new["mu"]).pow(2)) / (2 * variance)
         return (new["sigma"].log() - old["sigma"].log() + spread - 0.5).sum(-1)
     if isinstance(old, Tensor) and isinstance(new, Tensor):
-        logp = old.log_softmax(-1)
-        return (logp.exp() * (logp - new.log_softmax(-1))).sum(-1)
+        logp = log_probabilities(old)
+        return (logp.exp() * (logp - log_probabilities(new))).sum(-1)
     return torch.stack([kl(*pair) for pair in zip(old, new)]).sum(0)  # type: ignore[arg-type]
 
 
