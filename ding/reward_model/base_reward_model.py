@@ -1,7 +1,7 @@
 """The seam between a run and the models that rewrite its rewards."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -170,7 +170,7 @@ class BaseRewardModel(Configurable):
 
     def estimate(self, data: Sequence[Mapping[str, Tree]]) -> list[Transitions]:
         """Copies of transitions with the rewards of this model, one number each."""
-        transitions, _ = self.rewarded(*of_rows(data))
+        transitions, _ = self.rewarded(*of_rows(data, ("reward",)))
         reward = np.asarray(transitions["reward"], np.float32).reshape(-1, 1)
         rows = Columns({**transitions, "reward": reward})
         if len(rows) != len(data):
@@ -216,6 +216,7 @@ class BaseRewardModel(Configurable):
 
     def _columns(self, transitions: Transitions, *names: str) -> dict[str, np.ndarray]:
         """Columns that must be one array each; numbers ``[N, 1]`` become ``[N]``."""
+        _require(transitions, names)
         flat = flatten_numbers(transitions)
         for name in names:
             if not isinstance(flat[name], np.ndarray | torch.Tensor):
@@ -321,8 +322,15 @@ def _as_size(shape: Tree) -> Tree:
     return shape[0] if is_vector else shape
 
 
-def of_rows(data: Sequence[Mapping[str, Tree]]) -> Trajectories:
+def of_rows(data: Sequence[Mapping[str, Tree]], names: Collection[str] = ()) -> Trajectories:
+    """Transitions that have at least these columns, and those that say what follows what."""
     columns = as_columns(data)
     if columns is None:
         raise DataError(f"expected transitions of the same keys and shapes, got {data!r:.200}")
+    _require(columns.columns, {"obs", "next_obs", "done", *names})
     return in_trajectories(columns, keeps_order=True)
+
+
+def _require(transitions: Mapping[str, Tree], names: Collection[str]) -> None:
+    if missing := sorted(set(names) - transitions.keys()):
+        raise DataError(f"transitions need {missing}, they have {sorted(transitions)}")

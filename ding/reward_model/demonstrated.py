@@ -83,7 +83,7 @@ class DemonstratedRewardModel(BaseRewardModel):
 
     def load_expert_data(self, data: Sequence[Mapping[str, Tree]]) -> None:
         """`demonstrate` a list of transitions."""
-        self.demonstrate(*of_rows(data))
+        self.demonstrate(*of_rows(data, self.columns))
 
     def _require_demonstrations(self, found: object) -> None:
         if not found:

@@ -249,6 +249,18 @@ def test_a_custom_loop_hands_over_rows(type_):
     mine.train()
 
 
+@pytest.mark.parametrize(("type_", "missing"), [("drex", "noise"), ("gail", "action")])
+def test_rows_that_lack_a_column_are_refused(type_, missing):
+    obs = np.zeros(2, np.float32)
+    row = dict(obs=obs, next_obs=obs, action=np.int64(0), reward=0.0, done=False, noise=0.5)
+    del row[missing]
+    with pytest.raises(DataError, match=rf"need \['{missing}'\], they have \[.*'done'"):
+        model(type_).load_expert_data([row] * 3)
+    del row["next_obs"]
+    with pytest.raises(DataError, match=r"need \['next_obs'\]"):
+        model(type_).collect_data([row] * 3)
+
+
 @pytest.mark.parametrize("type_", ["trex", "drex"])
 def test_ranks_are_learned(type_, learned):
     """The more of the first number a trajectory shows, the better it is ranked."""
