@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ding.utils import allreduce_data, get_world_size
+from ding.utils import allreduce_data, get_rank, get_world_size
 
 #: Added to deviations that values are divided by.
 _EPSILON = 1e-8
@@ -39,6 +39,13 @@ def joint_sums(sums: Tensor, joint: bool) -> Tensor:
     total = allreduce_data(sums.clone(), "sum")
     assert isinstance(total, Tensor)
     return total
+
+
+def joint_counts(values: Tensor, joint: bool) -> list[int]:
+    """How many ``values`` each learner has."""
+    counts = values.new_zeros(get_world_size() if joint else 1, dtype=torch.float64)
+    counts[get_rank() if joint else 0] = len(values)
+    return [int(one) for one in joint_sums(counts, joint).tolist()]
 
 
 def joint_moments(values: Tensor, joint: bool) -> Moments:

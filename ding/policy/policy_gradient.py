@@ -13,14 +13,14 @@ from ding.model.wrapper.sample import legal
 from ding.policy._types import Arrays, Lengths, Log, Losses, Output, Rollout, Samples
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import floats
-from ding.policy.joint import normalised
+from ding.policy.joint import joint_counts, normalised
 from ding.policy.learning import weighted_sum
 from ding.policy.networks import stochastic_actor
 from ding.rl_utils.gae import gae_columns
 from ding.rl_utils.log_prob_utils import log_prob_and_entropy
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY, allreduce_data
+from ding.utils import POLICY_REGISTRY
 
 #: Wrappers that draw an action from the policy, and that take its best, by action space.
 DRAWN = {
@@ -84,7 +84,8 @@ class PolicyGradient(ActingPolicy):
         return cast(Rollout, one_action(super()._batch(data)))
 
     def _minibatches(self, batch: Rollout) -> Iterator[Rollout]:
-        """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
+        """Shuffled parts of nearly equal size, on the mean of all learners none larger than
+        ``learn.batch_size``, unless one learner has fewer samples than there would be parts."""
         columns = {name: column for name, column in batch.items() if column is not None}
         used = {name: columns[name] for name in self._minibatch_columns if name in columns}
         places = self._shuffled_parts(len(batch["adv"]))
@@ -102,11 +103,13 @@ class PolicyGradient(ActingPolicy):
     def _shuffled_parts(self, count: int) -> tuple[Tensor, ...]:
         """Shuffled indices below ``count`` in as many parts as all other learners make."""
         order = torch.randperm(count).to(self._device)
-        # Learners must sync equally often, regardless of how much data each has.
-        mean = float(allreduce_data(float(count), "avg")) if self._joint else count
+        # Learners must sync equally often, regardless of how much data each has; and no part may
+        # be empty.
+        counts = joint_counts(order, self._joint)
+        number = math.ceil(sum(counts) / len(counts) / self._cfg.learn.batch_size)
         # In nearly equal parts: a remainder of a few samples would make as large a step as the
         # others.
-        return order.tensor_split(math.ceil(mean / self._cfg.learn.batch_size))
+        return order.tensor_split(min(number, *counts))
 
     def _update(self, batch: Rollout) -> Log:
         """One step from a minibatch with ``adv`` ``[B]``; returns what to log."""

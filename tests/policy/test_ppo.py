@@ -114,6 +114,16 @@ def test_one_log_for_each_minibatch(make_ppo):
     assert len(policy.learn_mode.forward(collect(policy, [40, 25]))) == 3 * 5
 
 
+def test_a_learner_with_few_samples_has_some_in_each_minibatch(make_ppo, monkeypatch):
+    policy = make_ppo(learn={"epoch_per_collect": 1, "adv_norm": False, "value_norm": False})
+    monkeypatch.setattr(policy, "_joint", True)
+    monkeypatch.setattr("ding.policy.joint.get_world_size", lambda: 2)
+    others = torch.tensor([0.0, 1000.0])
+    monkeypatch.setattr("ding.policy.joint.allreduce_data", lambda counts, _: counts + others)
+    assert len(policy.learn_mode.forward(collect(policy, [1, 1]))) == 2
+    assert len(policy.learn_mode.forward(collect(policy, [40, 40]))) == 9
+
+
 @pytest.mark.parametrize("lengths", [[7, 5, 1], [13]])
 @pytest.mark.parametrize("norm_type", [None, "BN"])
 def test_recomputed_advantages_equal_the_collected_at_first(
