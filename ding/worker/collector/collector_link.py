@@ -93,6 +93,11 @@ class PolicySource:
         """Training iteration of the version in use."""
         return self._lent.iter or 0
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether no version was loaded yet."""
+        return self._lent.iter is None
+
     def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
         """Load the first version, waiting for it until ``ended`` is set.
 
@@ -105,7 +110,7 @@ class PolicySource:
         deadline = time.monotonic() + durations.POLICY_FIRST_WAIT
         while (error := self._load()) is not None:
             missing = isinstance(error, FileNotFoundError)
-            if self._lent.iter is not None or (missing and may_be_missing):
+            if not self.is_missing or (missing and may_be_missing):
                 break
             if time.monotonic() >= deadline:
                 raise CheckpointError(
@@ -122,7 +127,7 @@ class PolicySource:
 
     def refresh(self) -> None:
         """Load a new version if it is time to look; sooner while there was none."""
-        is_soon = self._is_hasty or self._lent.iter is None
+        is_soon = self._is_hasty or self.is_missing
         now, span = time.monotonic(), self._period
         if now - self._looked >= (min(span, durations.POLICY_LOOK) if is_soon else span):
             self._looked, self._is_hasty = now, False
@@ -145,7 +150,7 @@ class PolicySource:
             self._mode.load_state_dict(state if "model" in state else {"model": state})
         except Exception as error:  # a damaged file may raise anything; the old policy is kept
             text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
-            is_early = isinstance(error, FileNotFoundError) and self._lent.iter is None
+            is_early = isinstance(error, FileNotFoundError) and self.is_missing
             # Once for each cause: it is tried again every few seconds.
             if not is_early and text != self._noted:
                 _logger.warning("%s", text)

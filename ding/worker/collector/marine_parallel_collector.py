@@ -12,8 +12,8 @@ class MarineParallelCollector(ZerglingParallelCollector):
 
     There are ``agent_num`` players, or as many as ``policy_update_path`` lists. With one, the
     environment is one for a single player. ``policy`` and ``collect_setting`` are for all, or
-    lists. A player whose ``policy_update_flag`` is false is frozen: its policy is loaded once, and
-    its data is not sent.
+    lists. A player whose ``policy_update_flag`` is false is frozen: its policy is loaded once, as
+    soon as it is published, and its data is not sent.
     """
 
     @property

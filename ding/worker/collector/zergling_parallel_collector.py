@@ -169,7 +169,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         if time.monotonic() >= self._log_due:
             self._log()
         for player, source in zip(self._players, self._sources):
-            if player.wanted:
+            if player.wanted or source.is_missing:
                 source.refresh()
             player.train_iter = source.iter
         if self._statistics is not None:

@@ -356,6 +356,27 @@ def test_both_players_data_is_sent_unless_one_is_frozen(link):
     assert link.asked.count("policy_a") > 1
 
 
+def test_a_frozen_player_whose_weights_come_late_plays_with_them(link, monkeypatch):
+    monkeypatch.setattr(durations, "POLICY_LOOK", 0.0)
+    collector = _build(link, **_duel())
+    send = link.send_metadata
+
+    def publish(metadata):
+        link.policies["policy_b"] = {**weights(1.0), "iter": 7}
+        send(metadata)
+
+    monkeypatch.setattr(link, "send_metadata", publish)
+    monkeypatch.setattr(durations, "CHUNK_AGE", 0.0)
+    collector.start()
+    state = collector.policy[1].collect_mode.state_dict()["model"]
+    assert all((values == 1.0).all() for values in state.values())
+    asked = link.asked.count("policy_b")
+    assert asked > 1
+    collector = _build(link, **_duel())
+    collector.start()
+    assert link.asked.count("policy_b") == asked + 1  # loaded once
+
+
 def test_evaluation_of_a_battle_is_of_the_first_player(link):
     link.policies = {"policy_a": weights(0.0), "policy_b": weights(1.0)}
     collector = _build(link, **_duel(), eval_flag=True)
