@@ -225,9 +225,8 @@ class LearnerJob(Job):
             self.buffer_id = demand.buffer_id or self.buffer_id
             if not self._has_begun and self._buffer is not None:
                 self._has_begun = True
-                if self._ours:
-                    # Not at the start of the task: the learner's answer may name another buffer.
-                    self._buffer.begin()
+                # Not at the start of the task: the learner's answer may name another buffer.
+                self._buffer.begin()
             self._demand = demand
         request = yield from self._batches(self._demand)
         if request is None:

@@ -11,7 +11,7 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.run_events import CALLBACKS, events_of
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.coordinator.worker_session import Wait, WorkerSession
-from ding.worker.messages import Demand, DemandRequest, TrainAnswer
+from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
 from ding.worker.seams import Arrival
 
 
@@ -59,6 +59,12 @@ class Learner:
             own_rows=self.rows,
             starved=self.starved,
         )
+
+
+def foreign_session():
+    session = WorkerSession(Arrival("learner", "f", None, "there"), 0.0)
+    session.resources = Resources(ours=False)
+    return session
 
 
 @pytest.fixture
@@ -137,3 +143,19 @@ def test_new_environment_statistics_reach_the_learner_once(make):
     learner.work()
     news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
     assert [request.env_statistics for request in learner.requests] == [None, news, None]
+
+
+def test_a_foreign_learner_draws_what_the_one_before_had_taken_in(make):
+    buffer = make()
+    run = run_of(b=buffer)
+    run.deal_with_learner_get_data = lambda _, __, size, step: buffer.sample_rows(size, step)
+    learner = Learner(run)
+    push(buffer, n=8)
+    learner.work()
+    assert buffer.count() == 8
+    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, foreign_session(), run)
+    steps = job.work()
+    assert isinstance(next(steps).request, DemandRequest)
+    request = steps.send(Demand("t", 4, 0)).request
+    assert {row["data_id"] for row in request.rows} == {"c0"}
+    assert buffer.count() == 8
