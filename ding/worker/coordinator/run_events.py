@@ -162,7 +162,7 @@ class RunEvents(Run):
         trouble = self.facts.note_trouble(worker, info.get("trouble"))
         if trouble is not None:
             self.warn(worker, trouble)
-        self.retries.trained(self.facts.trained(state.policy_id, info))
+        self.retries.trained(self.facts.trained(state.policy_id, info), state.policy_id)
         self.ask(self.commander.update_learner_info, task_id, info)
 
     @in_turn
@@ -253,8 +253,9 @@ class RunEvents(Run):
         if self.verdict is None:
             self._show_failure(failure)
             group = "evaluation" if state.is_eval else state.kind
+            policy_id = state.policy_id if state.kind == "learner" else ""
             now, created = self.facts.clock(), state.created
-            reason = self.retries.failed(group, failure, now, created)
+            reason = self.retries.failed(group, failure, now, created, policy_id)
             if reason is not None:
                 self.stop(self.facts.with_root(reason), "failed")
         self.give_back(state.kind, state.task, failure.cause)

@@ -284,46 +284,55 @@ class RunFacts:
 
 class RetryLimit:
     """Counts failures for each group of tasks; ``max_retry`` in a row without progress are tried
-    again. Workers that are lost together, as those of one host, are one failure."""
+    again. Workers that are lost together, as those of one host, are one failure. Those of learners
+    are also counted for each policy, of which another policy's progress is none."""
 
     def __init__(self, max_retry: int) -> None:
         self._max = max_retry
-        self._in_a_row: Counter[str] = Counter()
+        self._in_a_row: Counter[tuple[str, str]] = Counter()  # by group, and policy
         self._lost_at: dict[str, float] = {}  # when a loss was counted last
         # For each group, the times and causes of failures that workers reported.
         self._reported: defaultdict[str, deque[tuple[float, str]]]
         self._reported = defaultdict(lambda: deque(maxlen=SAME_CAUSE_LIMIT))
-        self._step_mark = self._step = -1
+        # By policy: the step that its learner has reached, and had when it failed.
+        self._steps: Counter[str] = Counter()
+        self._marks: dict[str, int] = {}
 
-    def progress(self, group: str) -> None:
+    def progress(self, group: str, policy_id: str = "") -> None:
         """A task of the group got on."""
-        self._in_a_row.pop(group, None)
+        for of in ("", policy_id):
+            self._in_a_row.pop((group, of), None)
 
-    def trained(self, step: int) -> None:
-        """The learner has reached that step; it is progress beyond where it failed before."""
-        self._step = max(self._step, step)
-        if step > self._step_mark:
-            self.progress("learner")
+    def trained(self, step: int, policy_id: str = "") -> None:
+        """A learner has reached that step; it is progress beyond where it failed before."""
+        self._steps[policy_id] = max(self._steps[policy_id], step)
+        if step > self._marks.get(policy_id, -1):
+            self.progress("learner", policy_id)
 
     def failed(
-        self, group: str, failure: TaskFailure, now: float, created: float = math.inf
+        self,
+        group: str,
+        failure: TaskFailure,
+        now: float,
+        created: float = math.inf,
+        policy_id: str = "",
     ) -> str | None:
-        """Note a failure of a task that was ``created`` then; returns why the run shall end, if it
-        shall."""
+        """Note a failure of a task that was ``created`` then, a learner's for ``policy_id``;
+        returns why the run shall end, if it shall."""
         if failure.lost:
             if created < self._lost_at.get(group, -math.inf):
                 return None
             self._lost_at[group] = now
-        self._in_a_row[group] += 1
-        count, reported = self._in_a_row[group], self._reported[group]
         if group == "learner":
             # One that was killed may be somewhere before that step, and still gets on.
-            self._step_mark = self._step if failure.by_worker else -1
-        if count > self._max:
-            return (
-                f"{group} tasks failed {count} times in a row, last at {failure.worker}: "
-                f"{failure.cause}"
-            )
+            self._marks[policy_id] = self._steps[policy_id] if failure.by_worker else -1
+        for of in dict.fromkeys(("", policy_id)):
+            self._in_a_row[group, of] += 1
+            if (count := self._in_a_row[group, of]) > self._max:
+                tasks = f"{group} tasks of {of}" if of else f"{group} tasks"
+                cause = f"last at {failure.worker}: {failure.cause}"
+                return f"{tasks} failed {count} times in a row, {cause}"
+        reported = self._reported[group]
         if failure.by_worker:
             reported.append((now, failure.cause))
         if len(reported) == SAME_CAUSE_LIMIT:

@@ -223,6 +223,25 @@ def test_training_the_same_steps_again_is_no_progress():
     assert limit.failed("learner", failure("NaN"), 0.0) is None
 
 
+def test_each_policy_s_learner_has_to_get_on_by_itself():
+    limit = RetryLimit(2)
+    for step in (10, 20):
+        limit.trained(step, "a")
+        assert limit.failed("learner", failure(f"NaN {step}"), 0.0, policy_id="b") is None
+    limit.trained(30, "a")
+    ended = limit.failed("learner", failure("NaN 30"), 0.0, policy_id="b")
+    assert ended == "learner tasks of b failed 3 times in a row, last at w: NaN 30"
+
+
+def test_a_learner_that_gets_on_behind_another_one_does_not_end_the_run():
+    limit = RetryLimit(2)
+    limit.trained(1000, "a")
+    for step in range(10, 60, 10):
+        limit.trained(step, "b")
+        cause = failure(f"disk full at {step}")
+        assert limit.failed("learner", cause, 0.0, policy_id="b") is None
+
+
 def test_the_same_cause_again_and_again_ends_the_run_despite_progress():
     limit = RetryLimit(3)
     for _ in range(SAME_CAUSE_LIMIT - 1):
