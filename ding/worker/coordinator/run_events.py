@@ -58,7 +58,7 @@ class RunEvents(Run):
             if problem is not None:
                 self.error(problem)
         if "policy_iter" in data:
-            for policy_id in state.weights_names:
+            for policy_id in state.weights_names[:1]:  # the player that reports it
                 self.facts.used(policy_id, data["policy_iter"])
         self.retries.progress("collector")
         self.notify(Collected, sample_count=samples)

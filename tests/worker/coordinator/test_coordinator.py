@@ -815,3 +815,17 @@ def raiser(error):
         raise error
 
     return fail
+
+
+def test_the_lag_is_that_of_the_player_whose_iteration_is_reported():
+    with Run() as run:
+        cfg = {"policy_update_path": ["a", "b"]}
+        task = {"task_id": "t", "buffer_id": "buffer", "collector_cfg": cfg}
+        run.coordinator.table.add("collector", task)
+        run.coordinator.open_buffer("buffer", {"type": "naive"})
+        for policy_id, step in (("a", 100), ("b", 50)):
+            run.coordinator.facts.trained(policy_id, {"learner_step": step})
+        meta = {"sample_num": 8, "size": 1, "policy_iter": 90}
+        run.coordinator.deal_with_collector_send_data("t", "buffer", "c0", meta)
+        lags = run.coordinator.status()["policy"]
+        assert (lags["a"]["lag_iters"], lags["b"]["lag_iters"]) == (10, None)
