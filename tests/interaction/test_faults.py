@@ -13,6 +13,7 @@ import requests
 
 from ding.interaction import Master
 from ding.interaction.exception import ResponseException
+from ding.interaction.exception.slave import SlaveSlaveAlreadyConnected
 from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process, works
 
@@ -226,6 +227,23 @@ def test_slow_answers_are_waited_for():
             for _ in range(2):
                 assert connection.new_task().start().join(30).status is TaskStatus.COMPLETED
             assert connection.is_connected
+        assert not slave.lost
+
+
+@pytest.mark.slow
+def test_a_slave_that_takes_long_to_accept_its_master_is_connected():
+    class Careful(DoingSlave):
+        def _before_connection(self, data):
+            super()._before_connection(data)
+            time.sleep(1.5)
+
+    impatient = {**MASTER, "request_timeout": 0.5, "request_retries": 5}
+    with Careful() as slave, Master(**impatient) as master:
+        with master.new_connection("worker", "127.0.0.1", slave.port) as connection:
+            assert connection.new_task().start().join(30).status is TaskStatus.COMPLETED
+            with pytest.raises(SlaveSlaveAlreadyConnected):
+                master.new_connection("again", "127.0.0.1", slave.port).connect()
+        assert [what for what, _ in slave.seen].count("connect") == 1
         assert not slave.lost
 
 

@@ -84,6 +84,7 @@ class _MasterSession:
         self._lock = threading.Lock()
         self.heard = time.monotonic()  # the master's last sign of life
         self.last_sign = self.heard  # the last one of this side
+        self.was_late = False  # whether the master may not have waited to hear of it
         self.thread = ReportingThread(
             self._beat, f"heartbeat-{address}", lambda cause: self._lose(InteractionError(cause))
         )
@@ -266,9 +267,12 @@ class Slave(HttpService):
         token = self._peer_token(request)
         refused = Code.SLAVE_CONNECTION_REFUSED
         message = parsed(request, ConnectMessage.parse, refused, max_body=SMALL_BODY)
+        began = time.monotonic()
         with self._requests:
             old = self._session
             if old is not None and not old.closed:
+                if old.was_late and same_secret(token, old.token):
+                    return "connected"  # its master has not heard the answer, and asks again
                 raise refusal(
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
@@ -280,6 +284,7 @@ class Slave(HttpService):
             session = _MasterSession(
                 message.address, token, engine, self._span, all_count, self._lost_master
             )
+            session.was_late = time.monotonic() - began > durations.LAST_REQUEST
             with self._changed:
                 self._check_open()  # `_on_stop` may have looked for a session just before
                 self._session = session
