@@ -74,7 +74,7 @@ class BaseCommLearner(CommWorker):
         self._lock = threading.Lock()
         self._task: TrainingTask | None = None  # the one that the coordinator works with
         self._last_task: TrainingTask | None = None  # perhaps still at its end
-        #: Replay buffers by their ids; they outlive their tasks.
+        #: The newest task's replay buffer by its id; for a task that has the same, it stays.
         self.replays: dict[str, ChunkReplay] = {}
 
     @abstractmethod
@@ -209,7 +209,10 @@ class BaseCommLearner(CommWorker):
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
         self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
-        task.replay = self.replays.get(info.buffer_id or "")
+        own = info.buffer_id or ""
+        for other in self.replays.keys() - {own}:
+            self.replays.pop(other).close()
+        task.replay = self.replays.get(own)
         if info.meeting is not None and self._multi_gpu:
             # Before the policy is made, which gives all ranks the same weights.
             self._group.meet(info.meeting)

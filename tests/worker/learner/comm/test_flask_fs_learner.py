@@ -1,8 +1,10 @@
 """A comm learner over real HTTP: tasks, batches, weights and reports."""
 
+import gc
 import os
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -130,6 +132,23 @@ def test_one_that_begins_again_has_priorities_and_uses_of_the_one_before(tmp_pat
     assert after["chunks"] == before["chunks"]
     for name in ("rows", "priority", "use"):
         assert after[name].tolist() == before[name].tolist()
+
+
+def test_a_task_with_another_buffer_frees_that_of_the_one_before(rig):
+    rig.begin()
+    rig.chunk("c0")
+    rig.feed(2)
+    rig.close_task()
+    before = weakref.ref(rig.learner.replays["buffer_1"])
+    rig.begin(task_id="learner_task_2", buffer_id="buffer_1")
+    assert rig.learn()["own_rows"] == 32
+    rig.close_task()
+    rig.begin(task_id="learner_task_3", buffer_id="buffer_2")
+    rig.chunk("c1")
+    assert rig.learn()["own_rows"] == 32
+    gc.collect()
+    assert list(rig.learner.replays) == ["buffer_2"]
+    assert before() is None
 
 
 def test_says_what_it_waits_for(rig):
