@@ -145,8 +145,11 @@ def collector_task(
     return _own_copy(task)
 
 
-def learner_task(cfg: Settings, task_id: str, policy_id: str, buffer_id: str) -> LearnerTask:
-    """A learner's task of the main config."""
+def learner_task(
+    cfg: Settings, task_id: str, policy_id: str, buffer_id: str, **settings: object
+) -> LearnerTask:
+    """A learner's task of the main config, with ``settings`` in addition to those of
+    ``policy.learn.learner``."""
     task: LearnerTask = {
         "task_id": task_id,
         "policy_id": policy_id,
@@ -155,6 +158,7 @@ def learner_task(cfg: Settings, task_id: str, policy_id: str, buffer_id: str) ->
             **section(cfg, "policy", "learn", "learner"),
             "exp_name": cfg.get("exp_name", "default_experiment"),
             **({"reward_model": section(cfg, "reward_model")} if cfg.get("reward_model") else {}),
+            **settings,
         },
         "replay_buffer_cfg": section(cfg, "policy", "other", "replay_buffer"),
         "policy": section(cfg, "policy"),

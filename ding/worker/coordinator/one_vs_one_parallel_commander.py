@@ -109,6 +109,11 @@ class OneVsOneCommander(PolicyCommander):
     def _new_trainee(self) -> Trainee | None:
         return None
 
+    def _learner_settings(self, trainee: Trainee) -> dict[str, object]:
+        # Files and curves of several players are in the same folder.
+        is_one_of_several = len(self._league.active_players) > 1
+        return {"player_id": trainee.player_id} if is_one_of_several else {}
+
     def _let_go(self, trainee: Trainee) -> None:
         self._current.remove(trainee)
         self._waiting.append(trainee.with_own_buffer())

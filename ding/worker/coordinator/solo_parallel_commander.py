@@ -110,7 +110,12 @@ class PolicyCommander(BaseCommander):
             self._next_eval = self.clock()
             if not self._begins_with_eval:
                 self._next_eval += self._own.eval_interval
-        return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
+        settings = self._learner_settings(trainee)
+        return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id, **settings)
+
+    def _learner_settings(self, trainee: Trainee) -> dict[str, object]:
+        """The fields of ``learner_cfg`` that this commander adds to a learner's task."""
+        return {}
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         """Take in the end of a learner's task.

@@ -54,6 +54,7 @@ class BaseLearner(Configurable):
     Attributes:
         checkpoint_facts: Further entries for checkpoints, such as the result of an evaluation.
         ckpt_name: Name of the next checkpoint; its iteration's number when ``None``.
+        ckpt_prefix: What names of numbered checkpoints begin with.
         collector_envstep: Environment steps collected when the newest batch was trained on.
         last_iter: Counts the updates.
         log_buffer: Values that the newest update logged: ``scalar``, ``scalars``, ``histogram``.
@@ -74,6 +75,7 @@ class BaseLearner(Configurable):
     """
 
     ckpt_name: str | None
+    ckpt_prefix: str
     collector_envstep: int
     exp_name: str
     instance_name: str
@@ -117,7 +119,7 @@ class BaseLearner(Configurable):
         self.last_iter = CountVar(0)
         self._batch_count = 0
         self.collector_envstep = 0
-        self.ckpt_name = None
+        self.ckpt_name, self.ckpt_prefix = None, ""
         self.checkpoint_facts: State = {}
         self.reward_model: Rewards | None = None
         self.on_checkpoint: Callable[[str], None] | None = None

@@ -163,7 +163,8 @@ class SaveCkptHook(LearnerHook):
         if engine.rank != 0 or not self._is_due(engine):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
-        name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
+        prefix = getattr(engine, "ckpt_prefix", "")
+        name = engine.ckpt_name or f"{prefix}iteration_{engine.last_iter.val}.pth.tar"
         path = os.path.join(folder, name)
         try:
             save_file(path, to_device(checkpoint_state(engine), "cpu"))
@@ -171,7 +172,8 @@ class SaveCkptHook(LearnerHook):
             if keep := self._ext_args.get("keep"):
                 # The oldest go: a run that was resumed further back reuses lower numbers.
                 names = names_by_age(folder)
-                numbered = [n for n in names if re.fullmatch(r"iteration_\d+\.pth\.tar", n)]
+                own = re.compile(re.escape(prefix) + r"iteration_\d+\.pth\.tar")
+                numbered = list(filter(own.fullmatch, names))
                 for old in numbered[:-keep]:
                     remove_file(os.path.join(folder, old))
         except CheckpointWriteError as error:

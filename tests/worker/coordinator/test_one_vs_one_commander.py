@@ -188,6 +188,13 @@ def test_only_the_hardest_opponent_means_convergence(tmp_path):
     assert finish_evaluation(commander, 4.0)[0]
 
 
+def test_learners_of_several_players_name_their_player(tmp_path):
+    commander = made(tmp_path, {**league(), "active_players": {"naive_sp_player": 2}})
+    names = [commander.get_learner_task()["learner_cfg"]["player_id"] for _ in range(2)]
+    assert names == commander.league.active_players_ids
+    assert "player_id" not in made(tmp_path).get_learner_task()["learner_cfg"]
+
+
 def test_players_take_turns(tmp_path):
     league_cfg = {**league(), "active_players": {"naive_sp_player": 2}}
     commander = made(tmp_path, league_cfg)

@@ -297,11 +297,15 @@ class BaseCommLearner(CommWorker):
     def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
         """Make the learner of a task; its hooks are the caller's to register."""
         learner_cfg = EasyDict(task_info["learner_cfg"])
+        # One of several players, whose files and curves are in the same folder.
+        player_id = learner_cfg.get("player_id")
         learner = create_learner(
             learner_cfg,
             dist_info=(self._rank, self._world_size),
             exp_name=learner_cfg.get("exp_name", "default_experiment"),
+            instance_name=f"learner_{player_id}" if player_id else "learner",
         )
+        learner.ckpt_prefix = f"{player_id}_" if player_id else ""
         for name in ("get_data", "send_policy", "send_learn_info"):
             setattr(learner, name, getattr(self, name))
         policy_cfg = EasyDict(task_info["policy"])

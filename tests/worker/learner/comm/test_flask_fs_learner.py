@@ -151,6 +151,19 @@ def test_a_task_with_another_buffer_frees_that_of_the_one_before(rig):
     assert before() is None
 
 
+def test_checkpoints_and_logs_of_players_are_apart(rig):
+    for player_id in ("main_0", "main_1"):
+        own = {"player_id": player_id, "train_iterations": 2, "hook": {"save_ckpt_after_iter": 1}}
+        rig.begin(learner={**own, "hook": {**own["hook"], "keep_ckpt": 1}}, buffer_id=player_id)
+        rig.chunk(f"chunk_{player_id}")
+        rig.feed(2)
+        until(lambda: rig.learn()["learner_done"])
+        rig.close_task()
+    kept = ["main_0_iteration_2.pth.tar", "main_1_iteration_2.pth.tar"]
+    assert sorted(os.listdir("exp/ckpt")) == kept
+    assert {"learner_main_0", "learner_main_1"} <= set(os.listdir("exp/log"))
+
+
 def test_says_what_it_waits_for(rig):
     rig.begin()
     until(lambda: rig.learn()["waiting"] == "data")
