@@ -242,6 +242,8 @@ def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Comman
 
 #: A part that is started by hand, other than its config: a mode of its own.
 _PARTS = tuple(f"dist -M {module}" for module in MODULES if module != "config")
+_OF_COLLECTORS = "dist", "dist -M collector"
+_OF_LEARNERS = "dist", "dist -M learner", "dist -M learner_aggregator"
 #: Where an option applies, as text and as modes; ``None`` is the mode that a config implies.
 _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
     ("-m eval", ("eval",), ("replay_path",)),
@@ -258,6 +260,13 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
             *("module", "module_name", "learner_host", "learner_port"),
             *("collector_host", "collector_port"),
         ),
+    ),
+    ("-M config and -M collector", _OF_COLLECTORS, ("collector_host", "collector_port")),
+    ("-M config and -M learner", _OF_LEARNERS, ("learner_host",)),
+    (
+        "-M config, -M learner and -M spawn_learner",
+        (*_OF_LEARNERS, "dist -M spawn_learner"),
+        ("learner_port",),
     ),
     (
         "training",

@@ -183,6 +183,18 @@ def test_a_coordinator_goes_on_to_a_larger_limit(monkeypatch):
             "--exp-name is",
         ),
         (["-m", "dist", "-M", "collector", "-c", "config.py", "--env-step", "5"], "--env-step is"),
+        (
+            ["-m", "dist", "-M", "learner", "-c", "config.py", "--collector-host", "a"],
+            "--collector-host is for -M config and -M collector, not -m dist -M learner",
+        ),
+        (
+            ["-m", "dist", "-M", "coordinator", "-c", "config.py", "-lp", "7000"],
+            "--learner-port is for -M config, -M learner and -M spawn_learner, not -m dist -M",
+        ),
+        (
+            ["-m", "dist", "-M", "spawn_learner", "-c", "config.py", "-lh", "a"],
+            "--learner-host is for -M config and -M learner, not",
+        ),
     ],
 )
 def test_wrong_usage(args, words):
