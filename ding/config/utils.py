@@ -167,6 +167,16 @@ def fill_tables(cfg: EasyDict) -> None:
     set_collector_interaction_for_coordinator(cfg)
 
 
+def move_worker(cfg: EasyDict, name: str, host: str | None, port: int | None) -> None:
+    """Have a worker of a compiled config listen at another host or port, in place, if these are
+    given. It joins the coordinator, whose table does not list it there."""
+    entry, coordinator = cfg.system[name], cfg.system.coordinator
+    listed = entry.host, entry.port
+    entry.update(host=host or entry.host, port=port or entry.port)
+    if entry.port in OPEN_PORTS or listed != (entry.host, entry.port):
+        entry.joins, entry.coordinator = True, [reachable(coordinator.host), coordinator.port]
+
+
 def _table(cfg: EasyDict, kind: str) -> EasyDict:
     table = EasyDict()
     for name in _workers(cfg, kind):

@@ -12,7 +12,7 @@ from ding.config.compile_parallel import complete_parallel
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names
-from ding.config.utils import check_platform, place_parts
+from ding.config.utils import OPEN_PORTS, check_platform, move_worker, place_parts
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_on_engine, run_worker
@@ -234,12 +234,14 @@ def launch(
         say(f"{name or module}: nothing to do, a learner's processes join the coordinator")
         return
     elif module == "spawn_learner":
+        _find_coordinator(config, name or "learner0")
         ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
         say(f"{name or 'learner'}: {ending}")
     else:
-        entry = _entry_of(config, module, name)
-        _place(entry, host, port)
-        ending = _run_worker(config, entry.name, make_run_key(config.main.exp_name))
+        name = _entry_of(config, module, name).name
+        _find_coordinator(config, name)
+        move_worker(config, name, host, port)
+        ending = _run_worker(config, name, make_run_key(config.main.exp_name))
     ending.raise_if_bad()
 
 
@@ -248,7 +250,8 @@ def _run_coordinator(config: EasyDict, host: str | None, port: int | None) -> En
         resume = config.get("resume_coordinator")
         with StopSignal() as stop:
             return run_in_folders(config, "dist", lambda _: run_on_engine(config, resume, stop))
-    _place(config.system.coordinator, host, port)
+    own = config.system.coordinator
+    own.update(host=host or own.host, port=port or own.port)
     main = partial(run_coordinator, config=config)
     return run_in_folders(config, "dist", lambda key: run_part(partial(main, key=key)))
 
@@ -259,25 +262,25 @@ def _run_worker(config: EasyDict, name: str, key: str) -> Ending:
     return ending
 
 
-def _place(entry: EasyDict, host: str | None, port: int | None) -> None:
-    entry.update(host=host or entry.host, port=port or entry.port)
-
-
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
     system = config.system
     if name and name not in system and kind_of(name) == kind and kind in _FURTHER:
         system[name] = {**worker_of(config, kind, None), "name": name, "port": "auto"}
-    entry = worker_of(config, kind, name)
-    # The coordinator of a run on one machine, or one that chooses its port.
-    if system.coordinator.port in (None, "auto", 0):
-        found = coordinator_address(config.main.exp_name)
-        if found is None:
-            raise ConfigError(
-                f"{config.main.exp_name} has no coordinator that {entry.name} could join: start "
-                "that first, or make the config with -m dist -M config"
-            )
-        entry.coordinator = [found["host"], found["port"]]
-    return entry
+    return worker_of(config, kind, name)
+
+
+def _find_coordinator(config: EasyDict, name: str) -> None:
+    """Look for the coordinator of a run on one machine, or one that chooses its port."""
+    coordinator = config.system.coordinator
+    if coordinator.port not in OPEN_PORTS:
+        return
+    found = coordinator_address(config.main.exp_name)
+    if found is None:
+        raise ConfigError(
+            f"{config.main.exp_name} has no coordinator that {name} could join: start "
+            "that first, or make the config with -m dist -M config"
+        )
+    coordinator.host, coordinator.port = found["host"], found["port"]
 
 
 def read_part(

@@ -9,7 +9,7 @@ from functools import partial
 from easydict import EasyDict
 
 from ding.config.system import kind_of, place_in_team, worker_names
-from ding.config.utils import OPEN_PORTS, reachable
+from ding.config.utils import OPEN_PORTS, move_worker, reachable
 from ding.entry.part_process import (
     Died,
     Ensure,
@@ -223,11 +223,9 @@ def run_ranks(
         name: One of its processes; the first learner's if not given.
         port: Port of the first process, others count up from it; by default the config's.
     """
-    exp_name, system = config.main.exp_name, config.system
-    names = _ranks_of(config, name)
-    if port:
-        for offset, one in enumerate(names):
-            system[one].port = port + offset
+    exp_name, names = config.main.exp_name, _ranks_of(config, name)
+    for offset, one in enumerate(names):
+        move_worker(config, one, None, port and port + offset)
     processes = Processes({one: output_path(exp_name, one) for one in names})
     with StopSignal() as stop, contextlib.closing(processes):
         stop.patient = True

@@ -22,7 +22,7 @@ from ding.entry.dist_entry import (
     dist_restart_replicas,
     join,
 )
-from ding.utils import durations
+from ding.utils import durations, find_free_port
 from ding.utils.errors import ConfigError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import saved_iteration, small_configs
@@ -145,6 +145,18 @@ def test_a_port_that_is_taken(parts):
     assert status == 1
     assert str(port) in line
     assert "failed: " in parts.text("coordinator")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_worker_at_another_port_than_the_config_s_joins(parts, listed):
+    known, chosen = (find_free_port("127.0.0.1") for _ in range(2))
+    path = prepare(ports=(None, known if listed else None, None))
+    parts.start("learner", dist_launch_learner, path, 0, chosen)
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    for name in ("coordinator", "learner", "collector"):
+        assert parts.end(name)[0] == 0, (name, parts.text(name))
 
 
 def test_another_key_is_refused(parts, monkeypatch):

@@ -112,8 +112,8 @@ class HttpWorker(Slave):
     Args:
         service: The worker.
         cfg: ``host``; ``port`` (``'auto'``, 0 or ``None``: any free one, sent to the coordinator);
-            ``coordinator``, its host and port; ``name``, ``run_key``, ``channel``,
-            ``heartbeat_span``.
+            ``coordinator``, its host and port; ``joins``: whether it joins there although it has
+            a port of its own; ``name``, ``run_key``, ``channel``, ``heartbeat_span``.
         on_failure: Called with the cause when no coordinator can reach it any more.
     """
 
@@ -135,7 +135,8 @@ class HttpWorker(Slave):
         )
         self._service = service
         self._joiner: Joiner | None = None
-        if cfg.get("coordinator") and not has_own_port:  # else it is in the coordinator's table
+        joins = cfg.get("joins") or not has_own_port  # else it is in the coordinator's table
+        if cfg.get("coordinator") and joins:
             host, at = cfg["coordinator"]
             name = str(cfg.get("name") or service.kind)
             self._joiner = Joiner(
