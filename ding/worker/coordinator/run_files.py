@@ -182,8 +182,13 @@ class CoordinatorState:
                 raise
             self._warn(f"the run starts from the beginning: {err}")
             return None
-        is_own = saved["run"] == self._run and not saved.get("is_of_end")
-        return saved["state"] if wanted or is_own else None
+        is_own, is_of_end = saved["run"] == self._run, bool(saved.get("is_of_end"))
+        if not (wanted or is_own or is_of_end):
+            self._warn(
+                f"the run starts from the beginning: {self.path} is of another config or seed "
+                "(--resume continues from it all the same)"
+            )
+        return saved["state"] if wanted or (is_own and not is_of_end) else None
 
     def save_if_due(self, collect: Callable[[], SavedState]) -> None:
         self._collect = collect

@@ -21,12 +21,15 @@ def make(tmp_path, warned):
     return lambda run=RUN: CoordinatorState(str(tmp_path), run, 60.0, warned.append)
 
 
-def test_a_run_goes_on_from_its_own_state_alone(make):
+def test_a_run_goes_on_from_its_own_state_alone(make, warned):
     make().save(lambda: {"tasks": 3})
     assert make().load(None) == {"tasks": 3}
     assert make({"policy": {"type": "ppo"}}).load(None) is None
+    assert [line.partition(": ")[0] for line in warned] == ["the run starts from the beginning"]
+    assert "another config or seed" in warned.pop()
     assert make({"policy": {"type": "ppo"}}).load(True) == {"tasks": 3}
     assert make().load(False) is None
+    assert not warned
 
 
 def test_a_run_at_its_end_goes_on_only_if_that_is_wanted(make):
