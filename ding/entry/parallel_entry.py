@@ -139,8 +139,10 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
     """
     exp_name, ending = config.main.exp_name, None
     try:
-        with RunFolders(config):
+        with RunFolders(config) as folders:
             ending = run(make_run_key(exp_name))
+            if ending.status == "failed":
+                folders.leave_if_unstarted()
     except StopNow as signalled:  # no supervisor was running that could end it in good order
         ending = ending or signalled.ending.because(f"{signalled}, before the run was up")
     settle_record(exp_name, ending)

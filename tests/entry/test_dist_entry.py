@@ -22,7 +22,7 @@ from ding.entry.dist_entry import (
     dist_restart_replicas,
     join,
 )
-from ding.utils import durations, find_free_port
+from ding.utils import durations, find_free_port, read_file
 from ding.utils.errors import ConfigError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import saved_iteration, small_configs
@@ -121,6 +121,33 @@ def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
     assert json.loads(Path("run/run.json").read_text())["envstep"] > 0
     for name in ("learner", "collector"):
         assert parts.end(name)[0] == 0
+
+
+@pytest.mark.slow
+def test_a_start_that_fails_takes_nothing_from_the_run_that_was_killed(parts):
+    path = prepare(stop_value=501)
+    parts.start("learner", dist_launch_learner, path, 0, None)
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    state, key = Path("run/ckpt/coordinator_state.pth.tar"), Path("run/run.key")
+    wait_for(lambda: state.exists() and any("buffer" in name for name in os.listdir("run/data")))
+    parts.processes["coordinator"].kill()
+    parts.processes["coordinator"].join()
+    secret, saved = key.read_text(), read_file(str(state))["state"]["buffers"]
+    chunks = [name for one in saved.values() for name in one["state"]["chunks"]["data_id"]]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        parts.start("failing", dist_launch_coordinator, path, 0, port, True)
+        assert parts.end("failing")[0] == 1
+    assert key.read_text() == secret
+    assert chunks
+    assert set(chunks) <= set(os.listdir("run/data"))
+    parts.start("again", dist_launch_coordinator, path, 0, None, True)
+    wait_for(lambda: "collectors 1/1 | learners 1/1" in parts.text("again"))
+    os.kill(parts.processes["again"].pid, signal.SIGTERM)
+    assert parts.end("again")[0] == 143
+    for name in ("learner", "collector"):
+        assert parts.end(name)[0] == 0, parts.text(name)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import RunLock, RunMark, remove_run_key
 from ding.utils.shared_folder import SharedFolder
+from ding.worker.coordinator.run_files import STATE_NAME
 
 
 class RunFolders:
@@ -32,6 +33,9 @@ class RunFolders:
         keys = () if has_own_engine(config.system) else ("path_data", "path_policy")
         self._shared = {key: os.path.abspath(config.system[key]) for key in keys}
         self._made: list[str] = []
+        self._is_of_killed = False  # a run that was killed has left its files, to be continued with
+        self._saved: int | None = None  # when that has saved its state
+        self._is_left = False
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "RunFolders":
@@ -58,6 +62,9 @@ class RunFolders:
         check_shared_paths(self._config)
         with contextlib.ExitStack() as opened:
             opened.enter_context(taken_folder(self._exp))
+            marks = [RunMark(path, self._exp) for path in self._shared.values()]
+            self._is_of_killed = any(mark.own is not None for mark in marks)
+            self._saved = self._when_saved()
             for key, path in self._shared.items():
                 self._make(path, f"system_config.{key}")
             self._open = opened.pop_all()
@@ -74,12 +81,26 @@ class RunFolders:
             os.makedirs(path, exist_ok=True)
             RunMark(path, self._exp).set(made, key)
 
+    def leave_if_unstarted(self) -> None:
+        """Have all that a killed run has left stay, with its key, if this run saved no state in its
+        place: the next start may continue it."""
+        self._is_left = self._is_of_killed and self._when_saved() == self._saved
+
+    def _when_saved(self) -> int | None:
+        try:
+            return os.stat(os.path.join(self._exp, "ckpt", STATE_NAME)).st_mtime_ns
+        except OSError:
+            return None
+
     def clean(self) -> None:
         """Remove what the parts of the run had no time for; all of them have ended.
 
         Only files that the run has made, by their names and in folders that bear its mark. No link
         is followed, and no folder is removed that the run has not made, or that holds anything.
         """
+        if self._is_left:
+            self._open.close()
+            return
         for path in self._shared.values():
             mark = RunMark(path, self._exp)
             names = mark.own

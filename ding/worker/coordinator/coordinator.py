@@ -243,10 +243,12 @@ class Coordinator(RunEvents, Configurable):
                 self.stop("the coordinator was deleted")
 
     def _remove_files(self) -> None:
+        has_started = self._loop_thread is not None  # else they are those of a run that was killed
         while self.buffers:
-            self.buffers.popitem()[1].close(remove_files=True)
-        self._note_weights()
-        self.files.remove_weights()
+            self.buffers.popitem()[1].close(remove_files=has_started)
+        if has_started:
+            self._note_weights()
+            self.files.remove_weights()
         if self._address_file is not None:
             self.files.remove_paths([self._address_file])
 
