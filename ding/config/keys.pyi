@@ -269,7 +269,8 @@ class ManagerConfig(TypedDict, total=False):
     kwargs: Mapping[str, Any]
     """Further arguments of envpool.make."""
     retry_type: str
-    """What a failed reset or step is tried with: 'reset' or 'renew'."""
+    """What a failed reset or step is tried with: 'reset' or 'renew'. A process that died is
+    renewed anyway."""
     reset_timeout: Any
     """Longest time of a reset. Unit: s."""
     step_timeout: Any

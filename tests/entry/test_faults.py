@@ -80,7 +80,8 @@ def test_failing_env_is_named(manager, fault, where, at, kind, words):
 def test_lost_env_process_is_named(fault):
     start = time.monotonic()
     with pytest.raises((EnvDiedError, EnvTimeoutError), match="env 1") as caught:
-        train("subprocess", walk_envs(fault=fault, at=60), env=LIMITED)
+        at = 12 if fault == "kill" else 60  # a process that died is started again, five times
+        train("subprocess", walk_envs(fault=fault, at=at), env=LIMITED)
     assert ("SIGKILL" if fault == "kill" else "step_timeout") in str(caught.value)
     assert_failed(caught.value, "env 1")
     assert time.monotonic() - start < 40
@@ -103,9 +104,12 @@ def test_failing_env_is_renewed_if_config_says_so(manager):
     assert run_json()["status"] == "finished"
 
 
-def test_env_process_that_dies_is_renewed_if_config_says_so():
-    settings = dict(max_retry=2, retry_type="renew", retry_waiting_time=0.0)
-    train("subprocess", walk_envs(fault="kill", at=60), env=dict(manager=settings))
+@pytest.mark.parametrize(
+    ("at", "settings"),
+    [(60, {}), (12, dict(max_retry=2, retry_type="renew", retry_waiting_time=0.0))],
+)
+def test_env_process_that_dies_is_started_again(at, settings):
+    train("subprocess", walk_envs(fault="kill", at=at), env=dict(manager=settings))
     assert run_json()["status"] == "finished"
 
 

@@ -1,5 +1,6 @@
 """One set of statistics for all environments of a run."""
 
+import multiprocessing
 from functools import partial
 
 import gymnasium
@@ -167,6 +168,18 @@ def test_all_environments_feed_and_follow_one_set(manager, maker):
     play(env, 12)
     (after,) = env.take_statistics().values()
     assert after["count"] == 0
+    env.close()
+
+
+def test_the_worker_after_one_that_was_killed_normalises_by_them_too():
+    env = launched({"type": "subprocess"}, "obs_norm", env_num=1)
+    known = {"count": 1e6, "mean": np.full(2, 1e4), "m2": np.full(2, 1e6)}
+    env.load_statistics({"ObsNormWrapper": known}, frozen=True)
+    (worker,) = multiprocessing.active_children()
+    worker.kill()
+    shown = [env.step({0: np.array([0])})[0].obs.tolist() for _ in range(3)]
+    assert shown == [[-3, -3]] * 3
+    assert env.take_statistics()["ObsNormWrapper"]["count"] == 0
     env.close()
 
 

@@ -36,6 +36,7 @@ class GroupStep:
         ended: Ids of those whose episode ended.
         abnormal: Ids of those that failed and have begun a new episode.
         first: By id, the first observations of episodes, and others that the step does not report.
+        cut: Ids of those that were not asked for anything and begin a new episode all the same.
         states: By id, those that have changed.
         error: What kept some environments from being reset.
     """
@@ -47,6 +48,7 @@ class GroupStep:
     ended: Sequence[int] = ()
     abnormal: Sequence[int] = ()
     first: dict[int, Obs] = field(default_factory=dict)
+    cut: Sequence[int] = ()
     states: dict[int, EnvState] = field(default_factory=dict)
     error: DingError | None = None
 

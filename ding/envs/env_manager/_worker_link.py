@@ -22,6 +22,9 @@ from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
 from ding.utils.types import State
 
+#: A process that dies is started again this often, until it has answered so many requests.
+_MOST_DEATHS, _GOOD_ANSWERS = 5, 100
+
 
 class WorkerLink:
     """Calls an ``EnvGroup`` in a worker process, and later in those that take its place.
@@ -40,12 +43,16 @@ class WorkerLink:
         self.spec, self.ids = spec, list(spec.env_fns)
         self._start_child, self._connect_timeout = start, connect_timeout
         self._memory: tuple[Layout, int, SharedBlock] | None = None
+        self._statistics: tuple[object, ...] | None = None
+        #: How often the process may still die and be started again.
+        self.spare = _MOST_DEATHS
         self._start()
 
     # ---- life ---------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self.pending: deque[list[int]] = deque()  # first: a watch may look at it from now on
+        self._answers = 0
         self.child = self._start_child(self.spec)
         self.process, self._connection = self.child.process, self.child.link
         # Ends the worker of a manager that was never closed.
@@ -70,11 +77,16 @@ class WorkerLink:
     def revive(self) -> None:
         """Start another process."""
         self.end(0.0)
-        self.spec = dataclasses.replace(self.spec, renewals=self.spec.renewals + 1)
+        self.spec = self._next_spec()
         self._start()
         self.await_start()
         if self._memory is not None:
             self.attach(*self._memory)
+        if self._statistics is not None:
+            self.ask("load_statistics", *self._statistics)
+
+    def _next_spec(self) -> GroupSpec:
+        return dataclasses.replace(self.spec, renewals=self.spec.renewals + 1)
 
     def attach(self, layout: Layout, env_num: int, block: SharedBlock) -> None:
         """Have it write the observations of steps into shared memory from now on."""
@@ -96,6 +108,8 @@ class WorkerLink:
 
     def ask(self, method: str, *args: object) -> Answer:
         """Have it run a method of its ``EnvGroup``."""
+        if method == "load_statistics":
+            self._statistics = args
         self.post(method, *args)
         self._keep_replies()
         return received(self._next_reply(None))
@@ -105,9 +119,12 @@ class WorkerLink:
         deadline = time.monotonic() + durations.ENV_SETTLE
         while len(self.replies) < len(self.pending):
             if not self._readable(deadline) or not self.process.is_alive():
-                return EnvGroup(self.spec).env_states()
+                return EnvGroup(self._next_spec()).env_states()
             self.replies.append(self._next_reply(self.deadline))
-        return self.ask("env_states")
+        try:
+            return self.ask("env_states")
+        except EnvDiedError:
+            return EnvGroup(self._next_spec()).env_states()
 
     def begin(self, ids: list[int], method: str, *args: object) -> None:
         limits, limit = self.spec.settings, None
@@ -128,6 +145,9 @@ class WorkerLink:
         data = self.replies.popleft() if self.replies else self._next_reply(self.deadline)
         ids = self.pending.popleft()
         answer = received(data)
+        self._answers += 1
+        if self._answers == _GOOD_ANSWERS:
+            self.spare = _MOST_DEATHS
         return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
 
     def drop_steps(self) -> None:
@@ -180,6 +200,8 @@ class WorkerLink:
                 f"ended with exit code {code}; its own output may state why, and "
                 "create_config.env_manager.type='base' runs the environments in this process"
             )
+        if not self.spare:
+            how = f"died {_MOST_DEATHS + 1} times within {_GOOD_ANSWERS} steps, at last it {how}"
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
     def _too_late(self, doing: str) -> EnvTimeoutError:

@@ -18,7 +18,7 @@ from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
-from ding.utils.errors import DingError, EnvError
+from ding.utils.errors import DingError, EnvDiedError, EnvError
 from ding.utils.types import Config, State
 
 _logger = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ class WorkerPool(EnvRunner):
         self._layout: obs_store.Layout  # of that memory
         self._shared: Obs = None  # columns in that block
         renew = spec.settings.retry_type == "renew"
-        self._replacements = spec.settings.max_retry - 1 if renew else 0
+        #: How often a worker that hangs is replaced, or one whose environments cannot be made.
+        self._renewals = spec.settings.max_retry - 1 if renew else 0
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -101,7 +102,12 @@ class WorkerPool(EnvRunner):
         return self._links[env_id // self._per_worker].ask(method, env_id, *args)
 
     def ask_all(self, method: str, *args: object) -> list[Answer]:
-        return [link.ask(method, *args) for link in self._links]
+        """Call it in all groups but those of lost workers, which the next step replaces."""
+        answers = []
+        for link in self._links:
+            with contextlib.suppress(EnvDiedError):
+                answers.append(link.ask(method, *args))
+        return answers
 
     def env_states(self) -> Mapping[int, State]:
         return ChainMap(*(dict(link.env_states()) for link in self._links))
@@ -118,22 +124,30 @@ class WorkerPool(EnvRunner):
         asked: list[WorkerLink] = []
         parts: list[GroupStep] = []
         errors: list[DingError] = []
+        cut: list[int] = []
         for link, ids, _ in self._shares(list(params)):
             with contextlib.suppress(EnvError):  # it may be lost
                 # Answers to steps from before the reset are of episodes that it cuts.
                 link.drop_steps()
             try:
                 if link.lost:
+                    others = self._cut_with(link, ids)
                     self.states.update(dict.fromkeys(link.ids, EnvState.ERROR))
                     link.revive()
+                    ids, cut = ids + others, cut + others
             except EnvError as error:
                 errors.append(error)
                 continue
-            link.begin(ids, "restart", {env_id: params[env_id] for env_id in ids}, recount)
+            link.begin(ids, "restart", {env_id: params.get(env_id) for env_id in ids}, recount)
             asked.append(link)
         self._collect(asked, parts, errors, restarts=True)
-        first = {env_id: obs for part in parts for env_id, obs in part.first.items()}
-        return GroupStep(first=first, error=errors[0] if errors else None)
+        whole = _joined(parts, [])
+        return GroupStep(first=whole.first, cut=[*cut, *whole.cut], error=next(iter(errors), None))
+
+    def _cut_with(self, link: WorkerLink, asked: Sequence[int]) -> list[int]:
+        """Environments that lose their episodes if the worker is lost, apart from these."""
+        running = super().ready()
+        return [env_id for env_id in link.ids if env_id in running and env_id not in asked]
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
         for link, share, at in self._shares(ids):
@@ -211,16 +225,16 @@ class WorkerPool(EnvRunner):
 
     def _answer(self, link: WorkerLink, restarts: bool) -> GroupStep:
         """Wait for the oldest answer under way of one worker: to a step, or to resets."""
-        ids = link.pending[0]
+        asked = [env_id for ids in link.pending for env_id in ids]
         try:
             part = link.receive()
         except DingError as error:
-            if not restarts:  # the end of a worker cuts all episodes, asked to step or not
-                ids = [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
-            self.states.update(dict.fromkeys(ids, EnvState.ERROR))
-            if not (link.lost and isinstance(error, EnvError)):
+            is_lost = link.lost and isinstance(error, EnvError)
+            others = [] if restarts and not is_lost else self._cut_with(link, asked)
+            self.states.update(dict.fromkeys([*asked, *others], EnvState.ERROR))
+            if not is_lost:
                 raise
-            part = self._replace(link, ids, error, restarts)
+            part = self._replace(link, asked, others, error, restarts)
         if part.states:
             self.states.update(part.states)
             for env_id in part.ended:
@@ -228,31 +242,50 @@ class WorkerPool(EnvRunner):
         return part
 
     def _replace(
-        self, link: WorkerLink, ids: list[int], error: EnvError, restarts: bool
+        self,
+        link: WorkerLink,
+        asked: list[int],
+        others: list[int],
+        error: DingError,
+        restarts: bool,
     ) -> GroupStep:
-        """The answer of the worker that takes the place of a lost one, if settings allow it."""
-        for _ in range(self._replacements):
+        """The answer of the worker that takes the place of a lost one.
+
+        Its environments begin new episodes, those that were `asked` for something and the `others`.
+
+        Raises:
+            EnvError: It died, or fails in another way, too often.
+        """
+        renewals, ids = self._renewals, [*asked, *others]
+        while True:
+            if isinstance(error, EnvDiedError) and link.spare:
+                link.spare -= 1
+            elif renewals:
+                renewals -= 1
+            else:
+                link.end(0.0)
+                raise error
             _logger.warning("%s; starting another worker", error)
             time.sleep(self._spec.settings.retry_waiting_time)
             try:
                 link.revive()
                 link.begin(ids, "restart", dict.fromkeys(ids), False)
                 part = link.receive()
+                break
             except EnvError as again:
                 error = again
-                continue
-            if restarts:
-                return part
-            first = [part.first[env_id] for env_id in ids]
-            if self._shared is not None:
-                columns = obs_store.as_columns(self._layout, ids, first)
-                obs_store.put_rows(self._shared, ids, columns)
-                first = []
-            infos = [{"abnormal": True, "error": str(error)} for _ in ids]
-            nothing = [None] * len(ids)
-            return GroupStep(ids, first, nothing, infos, abnormal=list(ids), states=part.states)
-        link.end(0.0)
-        raise error from None
+        part.cut = others
+        if restarts:
+            return part
+        own = [part.first.pop(env_id) for env_id in asked]
+        if self._shared is not None:
+            columns = obs_store.as_columns(self._layout, asked, own)
+            obs_store.put_rows(self._shared, asked, columns)
+            own = []
+        infos = [{"abnormal": True, "error": str(error)} for _ in asked]
+        part.ids, part.obs, part.rewards, part.infos = asked, own, [None] * len(asked), infos
+        part.abnormal = asked
+        return part
 
 
 def _joined(parts: Sequence[GroupStep], ids: Sequence[int]) -> GroupStep:
@@ -267,6 +300,7 @@ def _joined(parts: Sequence[GroupStep], ids: Sequence[int]) -> GroupStep:
         ended=[env_id for part in parts for env_id in part.ended],
         abnormal=[env_id for part in parts for env_id in part.abnormal],
         first={env_id: obs for part in parts for env_id, obs in part.first.items()},
+        cut=[env_id for part in parts for env_id in part.cut],
     )
     if whole.ids != ids:
         order = ids if set(ids) == set(whole.ids) else sorted(whole.ids)

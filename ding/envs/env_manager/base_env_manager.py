@@ -104,8 +104,8 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._all_ids = _constant(self._all_list)
         #: Ids of the environments that wait for an action, and the same as int64 ``[n]``.
         self._ready_list, self._ready_ids = self._all_list[:0], _constant([])
-        #: How often `reset` was called for each environment, int64 ``[env_num]``, another array
-        #: after each call: collectors see that an episode was cut short.
+        #: How often each environment was reset but for steps, int64 ``[env_num]``, another array
+        #: after each time: collectors see that an episode was cut short.
         self.reset_counts = np.zeros(self._env_num, np.int64)
 
     # ---- life ---------------------------------------------------------------------------------
@@ -157,10 +157,9 @@ class BaseEnvManager(Configurable, EnvRequests):
         try:
             params = dict.fromkeys(self._all_list) if reset_param is None else reset_param
             params = by_env_id(params, self._env_num, "reset_param")
-            # Another array each time: collectors compare identities, as they look in every step.
-            self.reset_counts = self.reset_counts.copy()
-            self.reset_counts[list(params)] += 1
+            self._count_resets(list(params))
             step = runner.restart(params, recount=reset_param is None)
+            self._count_resets(step.cut)
             if self._store is not None or step.error is None:
                 self._take_first(step.first)
         finally:
@@ -307,6 +306,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             ]
         all_answered = step.ids == self._all_list
         answered = self._all_list if all_answered else list(step.ids)
+        self._count_resets(step.cut)
         obs = self._observed().put(answered, step.obs, may_differ=rows)
         if step.first:
             self._take_first(step.first)
@@ -328,6 +328,12 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._store = obs_store.ObsColumns(observations, space)
         if runner.shares_memory and self._store.is_columnar:
             runner.attach(self._store.layout)
+
+    def _count_resets(self, ids: Sequence[int]) -> None:
+        if ids:
+            # Another array each time: collectors compare identities, as they look in every step.
+            self.reset_counts = self.reset_counts.copy()
+            self.reset_counts[ids] += 1
 
     def _note_ready(self) -> None:
         ids = [] if self._runner is None else self._runner.ready()

@@ -57,9 +57,11 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         copy_on_get, reset_inplace: Accepted for old configs: ``ready_obs`` always gives copies, and
             workers always reset in place.
 
-    A process that dies ends in ``EnvDiedError``, one that hangs beyond ``step_timeout`` or
-    ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1
-    another process makes its environments again instead, and their steps are abnormal.
+    If a process dies, a warning is logged and another one makes its environments again. Their
+    episodes are lost (steps are abnormal), and the next ones have other seeds; so are their states,
+    but for the statistics of normalising wrappers. The sixth death within 100 steps ends in
+    ``EnvDiedError``. A process that hangs beyond ``step_timeout`` or ``reset_timeout`` ends in
+    ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1 both go on.
 
     Example:
 

@@ -144,14 +144,77 @@ def test_a_failing_step_carries_the_workers_traceback(launch, columns):
 
 @pytest.mark.parametrize(("where", "at"), [("step", 1), ("reset", 1), ("init", 1)])
 @pytest.mark.parametrize(("fault", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3; .*'base'")])
-def test_a_worker_that_dies(fault, how, where, at):
+def test_a_worker_that_dies_again_and_again(fault, how, where, at, caplog):
     manager = SyncSubprocessEnvManager(
-        one_faulty(fault=fault, where=where, at=at), EasyDict(envs_per_worker=2)
+        one_faulty(fault=fault, where=where, at=at),
+        EasyDict(envs_per_worker=2, retry_waiting_time=0),
     )
-    with pytest.raises(EnvDiedError, match=f"envs 0, 1 .*{how}"):
+    often = "" if where == "init" else "died 6 times within 100 steps, at last it "
+    with pytest.raises(EnvDiedError, match=f"envs 0, 1 {often}.*{how}"):
         manager.launch()
-        manager.step_columns(ACTIONS, np.arange(4))
+        while True:
+            manager.step_columns(ACTIONS, np.arange(4))
+    assert caplog.text.count("starting another worker") == (0 if where == "init" else 5)
     manager.close()
+
+
+@pytest.mark.parametrize("cls", [SyncSubprocessEnvManager, AsyncSubprocessEnvManager])
+@pytest.mark.parametrize("where", ["step", "reset"])
+def test_a_killed_worker_is_replaced(launch, tmp_path, cls, where, caplog):
+    fault = dict(fault="kill", where=where, episode=2, once=str(tmp_path / "mark"))
+    manager = launch(
+        one_faulty(**fault), cls, envs_per_worker=2, wait_num=4, step_wait_timeout=None
+    )
+    manager.seed([5, 6, 7, 8])
+    manager.reset()
+    steps = [manager.step(zeros(manager)) for _ in range(8)]
+    failed = [[i for i, t in step.items() if is_abnormal_timestep(t)] for step in steps]
+    assert [ids for ids in failed if ids] == ([[0, 1]] if where == "step" else [])
+    shown = [obs.tolist() for obs in manager.ready_obs.values()]
+    assert [obs[1] for obs in shown[2:]] == [4, 4]
+    assert [obs[3] for obs in shown[2:]] == [7, 8]
+    # Its environments go on with other seeds: not with those that they had begun with.
+    assert not {5, 6} & {obs[3] for obs in shown[:2]}
+    (warning,) = caplog.messages
+    assert "envs 0, 1 was killed by signal 9" in warning
+
+
+def test_environments_that_were_not_stepped_are_reset_with_their_worker(launch):
+    manager = launch(env_fns(CountEnv), envs_per_worker=2)
+    manager.step_columns(ACTIONS, np.arange(4))
+    before = manager.reset_counts
+    os.kill(pid_of(manager, 0), signal.SIGKILL)
+    step = manager.step_columns(ACTIONS[:3], np.arange(1, 4))
+    assert step.env_ids.tolist() == [1, 2, 3]
+    assert step.abnormal.tolist() == [True, False, False]
+    assert (manager.reset_counts - before).tolist() == [1, 0, 0, 0]
+    assert [obs[2] for obs in manager.ready_obs.values()] == [0, 0, 2, 2]
+    os.kill(pid_of(manager, 0), signal.SIGKILL)
+    manager.reset({1: None})
+    assert (manager.reset_counts - before).tolist() == [2, 1, 0, 0]
+    assert manager.step_columns(ACTIONS, np.arange(4)).obs[:, 2].tolist() == [1, 1, 3, 3]
+
+
+def test_deaths_that_are_far_apart_do_not_add_up(launch):
+    manager = launch(env_fns(CountEnv, 1), retry_waiting_time=0)
+    for _ in range(7):
+        for _ in range(100):
+            manager.step_columns(ACTIONS[:1], np.arange(1))
+        os.kill(pid_of(manager, 0), signal.SIGKILL)
+        assert manager.step_columns(ACTIONS[:1], np.arange(1)).abnormal.all()
+
+
+def test_between_steps_a_killed_worker_is_left_out(launch):
+    manager = launch(env_fns(CountEnv), envs_per_worker=2)
+    manager.seed([5, 6, 7, 8])
+    manager.reset()
+    os.kill(pid_of(manager, 2), signal.SIGKILL)
+    assert not manager.normalises
+    manager.seed([1, 2, 3, 4], dynamic_seed=False)
+    state = manager.state_dict()
+    # Whoever continues from here does not play the first episodes again.
+    assert [env["renewals"] for env in state["envs"]] == [0, 0, 1, 1]
+    assert manager.step_columns(ACTIONS, np.arange(4)).abnormal.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("fault", ["kill", "hang"])
@@ -187,12 +250,9 @@ def test_a_lost_worker_is_replaced_if_asked(launch, tmp_path, fault, columns, sh
     assert step.abnormal is None
 
 
-def test_killed_from_outside_between_steps(launch):
+def test_killed_from_outside_before_a_reset(launch):
     manager = launch(env_fns(CountEnv), envs_per_worker=2)
     os.kill(pid_of(manager, 2), signal.SIGKILL)
-    with pytest.raises(EnvDiedError, match=r"envs 2, 3 was killed by signal 9"):
-        for _ in range(2):
-            manager.step_columns(ACTIONS, np.arange(4))
     manager.reset()
     np.testing.assert_array_equal(manager.ready_obs[3], [3, 1, 0, 0])
     manager.step_columns(ACTIONS, np.arange(4))
@@ -209,10 +269,9 @@ def test_a_worker_that_cannot_be_started_again_leaves_the_others_in_order(launch
 
     manager = launch(env_fns(Once), envs_per_worker=2)
     os.kill(pid_of(manager, 2), signal.SIGKILL)
-    with pytest.raises(EnvDiedError):
-        manager.step_columns(ACTIONS, np.arange(4))
-    with pytest.raises(EnvError, match="no second time"):
-        manager.reset()
+    for ask in (lambda: manager.step_columns(ACTIONS, np.arange(4)), manager.reset):
+        with pytest.raises(EnvError, match="no second time"):
+            ask()
     assert manager.ready_obs_id == [0, 1]
     assert [obs[1] for obs in manager.ready_obs.values()] == [2, 2]
     step = manager.step_columns(ACTIONS[:2], np.arange(2))
@@ -416,8 +475,8 @@ def test_async_recovers_and_reports(launch, tmp_path):
     manager.step(zeros(manager))
     timesteps = manager.step(zeros(manager))
     assert [i for i, t in timesteps.items() if is_abnormal_timestep(t)] == [1]
-    manager = launch(one_faulty(fault="kill"), AsyncSubprocessEnvManager)
-    with pytest.raises(EnvDiedError, match="env 1"):
+    manager = launch(one_faulty(fault="kill"), AsyncSubprocessEnvManager, retry_waiting_time=0)
+    with pytest.raises(EnvDiedError, match="env 1 died 6 times"):
         while True:
             manager.step(zeros(manager))
 
