@@ -49,7 +49,7 @@ class Priorities:
     def begin(self, slots: np.ndarray | range) -> None:
         """Rows were written to slots: they have the highest priority so far."""
         if self._sum is not None:
-            slots = np.asarray(slots)
+            slots = np.asarray(slots, np.int64)
             self.values[slots] = self.highest
             self._put(slots, self.values[slots])
 

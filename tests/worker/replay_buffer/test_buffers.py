@@ -407,6 +407,21 @@ def test_a_batch_of_nothing_is_empty(make, type, priorities):
     assert len(buffer.sample(0, 0)) == 0
 
 
+@pytest.mark.parametrize("type", ["advanced", "deque"])
+@pytest.mark.parametrize("nothing", [[], columns(0, 3)[:0]])
+def test_to_push_nothing_changes_nothing(make, type, nothing):
+    buffer = make(type, priority=True)
+    buffer.push(columns(0, 3), 0)
+    data = buffer.sample(3, 0)
+    given = {
+        name: [row[name] for row in data] for name in ("replay_unique_id", "replay_buffer_idx")
+    }
+    buffer.update({**given, "priority": [1.0, 2.0, 3.0]})
+    buffer.push(nothing, 0)
+    assert buffer.count() == 3
+    assert sorted(buffer.item_facts()["priority"]) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("kind", ["naive", "advanced", "deque"])
 def test_columns_that_are_no_numbers_are_stored_and_stay_columns(kind):
     buffer = create_buffer(EasyDict(type=kind, replay_buffer_size=4), tb_logger=object())
