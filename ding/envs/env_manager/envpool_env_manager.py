@@ -71,7 +71,7 @@ class PoolEnvManager(BaseEnvManager):
     ) -> None:
         """Set the seed of the next launch: one number, of a list or dict the first."""
         first = next(iter(seed.values())) if isinstance(seed, Mapping) else seed
-        first = first[0] if isinstance(first, Sequence) else first
+        first = first[0] if isinstance(first, Sequence | np.ndarray) else first
         super().seed(int(first))
 
     def enable_save_replay(self, replay_path: list[str] | str) -> None:

@@ -47,6 +47,15 @@ def test_episodes_in_turn(pool):
     assert manager.closed
 
 
+@pytest.mark.parametrize("seed", [7, np.int64(7), [7, 8], np.array([7, 8]), {0: 7, 1: 8}])
+def test_every_form_of_seeds(pool, seed):
+    manager = PoolEnvManager(dict(env_id="Count-v0", env_num=2))
+    manager.seed(seed)
+    expected = PoolEnvManager(dict(env_id="Count-v0", env_num=2))
+    expected.seed(7)
+    assert manager.state_dict()["seeds"] == expected.state_dict()["seeds"]
+
+
 def test_columns_and_the_factory(pool):
     cfg = EasyDict(type="env_pool", env_id="Count-v0")
     manager = create_env_manager(cfg, [None] * 2)
