@@ -44,7 +44,7 @@ class ObsColumns:
 
     Args:
         observations: The first one of each environment.
-        space: Whole numbers get columns as wide as it declares them.
+        space: Whole numbers get columns as wide as it declares them, or of the floats that it does.
 
     Attributes:
         is_columnar: Whether callers can be given columns, rather than single observations.
@@ -234,12 +234,12 @@ def is_columnar_space(space: object) -> bool:
 
 
 def _fit_for_space(layout: Layout, space: object) -> Layout:
-    """`layout` with whole numbers as wide as the observation space says that they can be."""
+    """`layout` with room where whole numbers come for what the observation space says can come."""
     if isinstance(layout, dict):
         parts = getattr(space, "spaces", {})
         return {key: _fit_for_space(part, parts.get(key)) for key, part in layout.items()}
     declared = getattr(space, "dtype", None)
-    if declared is None or np.dtype(declared).kind not in "iu":
+    if declared is None or np.dtype(declared).kind not in "iuf":
         return layout
     if np.dtype(layout[1]).kind in "fO":
         return layout

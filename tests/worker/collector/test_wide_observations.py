@@ -88,8 +88,9 @@ def test_nested(cfg):
     env.close()
 
 
-def test_floats_after_whole_numbers():
-    env = made({"type": "base"}, LateFloat)
+@MANAGERS
+def test_floats_after_whole_numbers(cfg):
+    env = made(cfg, LateFloat)
     env.launch()
     for k in range(1, 4):
         step = env.step_columns(np.array([0, 0]), env.ready_columns()[0])
