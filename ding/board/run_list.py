@@ -103,6 +103,9 @@ def add_newest(known: MutableSequence[Point], new: Point) -> None:
 class Curve:
     """The returns of a run for a small picture, read on from where the last look has ended.
 
+    Args:
+        most: About how many returns are kept; of more each second one is left out.
+
     Attributes:
         offset: Bytes that were read.
         steps: Environment steps so far, updates if they are not known.
@@ -110,8 +113,8 @@ class Curve:
         problem: Why a part of the file could not be read; empty if all could.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, most: float = MAX_POINTS) -> None:
+        self._folder, self._most = folder, most
         self.offset = 0
         self._points: dict[str, list[tuple[float, float]]] = {}
         self._last: dict[str, deque[tuple[float, float]]] = {}
@@ -126,7 +129,7 @@ class Curve:
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """``(step, mean return)``, at most twice ``MAX_POINTS``."""
+        """``(step, mean return)``, at most twice ``most``."""
         group = best_group(self._points)
         return [] if group is None else self._points[group]
 
@@ -154,7 +157,7 @@ class Curve:
         return True
 
     def _take(self, lines: list[bytes]) -> None:
-        for line in _some_with_returns(lines):
+        for line in _some_with_returns(lines, self._most):
             try:
                 for group, step, _, value in returns_in(line):
                     self._add(group, step, value)
@@ -172,7 +175,7 @@ class Curve:
         points = self._points.setdefault(group, [])
         add_newest(last, (step, value))
         add_newest(points, (step, value))
-        if len(points) > 2 * MAX_POINTS:
+        if len(points) > 2 * self._most:
             del points[1:-1:2]
 
     def _count(self, line: bytes) -> None:
@@ -392,14 +395,14 @@ class RunList:
                 return
 
 
-def _some_with_returns(lines: list[bytes]) -> Iterator[bytes]:
+def _some_with_returns(lines: list[bytes], most: float) -> Iterator[bytes]:
     """Of each group the rows that hold returns; of very many, some: a picture is small."""
     groups: dict[bytes, list[bytes]] = {}
     for line in lines:
         if b"_mean" in line and (match := _RETURN_KEY.search(line)):
             groups.setdefault(match[1], []).append(line)
     for found in groups.values():
-        every = 1 + len(found) // MAX_POINTS
+        every = 1 + int(len(found) // most)
         yield from found[:-LAST:every]
         yield from found[-LAST:]
 

@@ -7,6 +7,7 @@ command continues it. A trial whose process was killed does not count.
 import difflib
 import itertools
 import json
+import math
 import os
 import re
 import shlex
@@ -258,7 +259,7 @@ class _Watch:
 
     def __init__(self, trial: optuna.Trial, run: str, env_step: int | None) -> None:
         self._trial, self._limit = trial, env_step
-        self._curve = Curve(run)
+        self._curve = Curve(run, most=math.inf)  # without a limit an evaluation's place counts
         self._next, self.hopeless = 0, False
 
     def is_hopeless(self) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -15,11 +16,11 @@ from ding.entry.cli import main
 from ding.entry.cli_runs import check_settings
 from ding.entry.seed_runs import Commands
 from ding.utils.errors import ConfigError, RunError
-from tests.board.run_folders import make_run
+from tests.board.run_folders import add_rows, make_run
 from tests.docs.fences import ROOT
 
 pytest.importorskip("optuna", reason="the extra 'sweep' is not installed")
-from ding.entry.sweep import Plan, examples, read_space, settings_of, sweep
+from ding.entry.sweep import Plan, _Watch, examples, read_space, settings_of, sweep
 
 SPACE = """
 policy.learn.learning_rate: {low: 1e-5, high: 1e-2, log: true}
@@ -141,6 +142,21 @@ def test_worse_trials_end_early(fake, space, monkeypatch, capsys, plan):
     ended = capsys.readouterr().out.count("ended early")
     assert ended > 0
     assert f"{15 - ended} trials, {ended} ended early" in report
+
+
+@pytest.mark.parametrize("first", [100, 300])
+def test_without_a_limit_each_of_very_many_evaluations_is_compared(first, tmp_path):
+    reported = {}
+    trial = SimpleNamespace(
+        report=lambda value, rung: reported.update({rung: value}), should_prune=lambda: False
+    )
+    returns = [float(i) for i in range(300)]
+    watch = _Watch(trial, str(tmp_path / "run"), None)
+    make_run(tmp_path / "run", returns=returns[:first], status="running")
+    watch.is_hopeless()
+    add_rows(tmp_path / "run", returns[first:], start=first)
+    watch.is_hopeless()
+    assert reported == dict(enumerate(returns))
 
 
 def test_no_trial_ends_early_without_a_pruner(fake, space, monkeypatch, capsys):
