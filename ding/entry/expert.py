@@ -94,7 +94,8 @@ class ExpertPipeline(SerialPipeline):
     ) -> Columns:
         """Training samples of what an expert does in the run's environments.
 
-        Its environments have their own seeds, so that it plays the same in a resumed run.
+        Its environments and the noise have their own seeds: what it plays depends on the run's
+        seed alone.
 
         Args:
             mode: Collect mode of the policy that is trained; it is reset at the end.
@@ -115,7 +116,7 @@ class ExpertPipeline(SerialPipeline):
             collector = SampleSerialCollector(
                 EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
                 env,
-                _played_by(expert.eval_mode, mode, cut, noise),
+                _played_by(expert.eval_mode, mode, cut, noise, cfg.seed),
                 tb_logger=writer,
                 exp_name=cfg.exp_name,
                 instance_name="demonstrations",
@@ -214,18 +215,21 @@ def as_samples(data: Columns, cut: Cut) -> Columns:
     return sample_columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
 
 
-def _played_by(expert: Mode, policy: Mode, cut: Cut | None, noise: float) -> Mode:
+def _played_by(expert: Mode, policy: Mode, cut: Cut | None, noise: float, seed: int) -> Mode:
     """A collect mode that makes the samples of ``policy`` from what the expert does."""
 
-    def disturbed(action: Tensor, output: Mapping[str, Tensor]) -> Mode:
+    generator = torch.Generator().manual_seed(seed)
+
+    def disturbed(action: Tensor, output: Mapping[str, Tensor]) -> Tensor:
         # Some are replaced by other choices, or uniformly in [-1, 1].
         if not noise:
             return action
         if action.is_floating_point():
-            other = torch.rand_like(action) * 2 - 1
+            other = torch.rand(action.shape, generator=generator) * 2 - 1
         else:
-            other = torch.randint_like(action, output["logit"].shape[-1])
-        replaced = torch.rand(len(action)) < noise
+            choices = output["logit"].shape[-1]
+            other = torch.randint(choices, action.shape, generator=generator)
+        replaced = torch.rand(len(action), generator=generator) < noise
         return torch.where(replaced.view(-1, *[1] * (action.dim() - 1)), other, action)
 
     def act(obs: Tree, env_ids: Sequence[int] | None = None) -> dict[str, Tree]:

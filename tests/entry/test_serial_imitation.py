@@ -191,6 +191,19 @@ def test_trajectories_of_a_runs_checkpoints(tmp_path):
     assert {float(row["noise"][0]) for row in rows} == {0.0, 0.25, 0.5, 1.0}
 
 
+def test_ranked_trajectories_depend_on_the_seed_alone(tmp_path):
+    def actions(seed, name):
+        path = str(tmp_path / name)
+        args = EasyDict(cfg=config(tmp_path / "run", "drex", data_path=path), seed=seed)
+        trex_collecting_data(args)
+        return [int(row["action"]) for row in read_file(path)]
+
+    first = actions(1, "first.pkl")
+    torch.rand(1)  # something else that has drawn numbers before
+    assert actions(1, "again.pkl") == first
+    assert actions(2, "other.pkl") != first
+
+
 @pytest.mark.parametrize("type_", ["gail", "guided_cost", "trex", "drex", "pwil", "sqil", "bco"])
 def test_a_resumed_run_goes_on_in_the_same_way(tmp_path, type_):
     path = str(tmp_path / "demonstrations.pkl")
