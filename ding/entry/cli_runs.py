@@ -79,6 +79,7 @@ def run(options: Settings) -> int:
         return 0
     mode, configs = _find_configs(mode, config, options["env_id"], options["policy"])
     main, create = configs[:2]
+    _set_start(configs, config, load_path, options["resume"])
     if options["env_manager"]:
         create["env_manager"] = {"type": options["env_manager"]}
     written = apply_overrides(configs, options["settings"])
@@ -89,7 +90,6 @@ def run(options: Settings) -> int:
         strict = options["strict"] or written
         return _evaluate(configs, seeds[0], load_path, options["replay_path"], strict)
     mode = mode or _suiting_mode(main, create)
-    _set_start(configs, config, load_path, options["resume"])
     if mode in ("parallel", "dist"):
         if isinstance(engine := configs[2].get("engine"), str):
             configs[2]["engine"] = {"type": engine}
@@ -205,7 +205,7 @@ def _suiting_mode(main: Settings, create: Settings) -> str:
 
 
 def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:
-    """Write where training begins into the config."""
+    """Write where training begins into the config, which other options may change."""
     if not resume and not load_path:
         return
     main = configs[0]

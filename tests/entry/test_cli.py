@@ -156,6 +156,18 @@ def test_resume_from_another_folder(config, tmp_path, monkeypatch):
     assert not os.listdir()
 
 
+@pytest.mark.parametrize("option", [["--exp-name", "other"], ["--set", "exp_name=other"]])
+def test_resume_under_the_name_that_is_given(config, option):
+    run("-c", config, "--train-iter", 2)
+    os.rename("run", "first")
+    run("-c", config, "--train-iter", 2, "--exp-name", "other")
+    saved = "first/formatted_total_config.py"
+    status, _, err = run("-c", saved, *option, "--resume", "--train-iter", 4)
+    assert status == 0, err
+    assert record("first")["train_iter"] == 2
+    assert record("other")["train_iter"] >= 4
+
+
 def test_a_second_run_has_a_folder_of_its_own(config):
     for _ in range(2):
         assert run("-c", config, "--train-iter", 1)[0] == 0
