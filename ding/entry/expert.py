@@ -122,6 +122,9 @@ class ExpertPipeline(SerialPipeline):
                 instance_name="demonstrations",
             )
             stack.callback(collector.close)
+            if self.watch is not None:
+                collector.before_step = self.watch.stepping
+                stack.callback(self.watch.rest)
             samples = collector.collect(count)
             mode.reset()
         return samples if isinstance(samples, Columns) else Columns.from_rows(samples)

@@ -116,11 +116,13 @@ class SerialPipeline:
         collects: Whether it collects, so that the config has to contain how much.
         cfg: The compiled config.
         notes: What its user should know of it.
+        watch: Looks after the main thread while the run is built and trained.
     """
 
     mode = "serial"
     on_policy: bool | None = False
     collects = True
+    watch: RunWatch | None = None
 
     def __init__(
         self,
@@ -223,7 +225,7 @@ class SerialPipeline:
             Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
             RunWatch(stop, cfg.env.manager, env_num, log) as watch,
         ):
-            folder = FolderWatch(cfg.exp_name)
+            self.watch, folder = watch, FolderWatch(cfg.exp_name)
             if notes.text:
                 log.logger.warning("%s", notes.text)
             try:

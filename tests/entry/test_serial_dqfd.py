@@ -10,8 +10,9 @@ from torch import nn
 from ding.entry import serial_pipeline_dqfd, serial_pipeline_r2d3
 from ding.entry.run.serial import SerialRun
 from ding.policy.dqfd import DQFDPolicy
-from ding.utils import POLICY_REGISTRY, save_file
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils import POLICY_REGISTRY, durations, save_file
+from ding.utils.errors import CheckpointError, ConfigError, EnvTimeoutError
+from tests.entry.runs import walk_config, walk_envs
 
 ENV = dict(
     env_id="CartPole-v1",
@@ -27,7 +28,7 @@ class Leaning(nn.Module):
     """Pushes against the lean: an expert of some fifty steps."""
 
     def forward(self, x):
-        return {"logit": torch.stack([-x[:, 2] - x[:, 3], x[:, 2] + x[:, 3]], 1)}
+        return {"logit": torch.stack([-x[:, -2] - x[:, -1], x[:, -2] + x[:, -1]], 1)}
 
 
 @POLICY_REGISTRY.register("silent_dqfd")
@@ -145,6 +146,22 @@ def test_a_run_that_continues_from_its_checkpoint_has_them_played_again(tmp_path
     limit = end["envstep"] + 16
     serial_pipeline_dqfd(main, expert, expert_model=Leaning(), max_env_step=limit)
     assert batches[7:] == [(4, 40, 8)] * 2 + [(4, 40, 16)] * 2
+
+
+def test_an_environment_that_hangs_while_the_expert_plays_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(durations, "WATCH_LOOK", 0.05)
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
+    monkeypatch.setattr(durations, "ENV_LIMIT", 0.5)
+    main, create = walk_config(tmp_path / "run")
+    main.policy.learn.update(per_train_iter_k=3, expert_replay_buffer_size=40)
+    create.policy.type = "dqfd"
+    expert = walk_config("unused", policy="dqn")
+    envs = walk_envs(fault="hang", at=5)
+    with pytest.raises(EnvTimeoutError, match=r"env 1 .*no answer for 0\.5 s"):
+        serial_pipeline_dqfd((main, create), expert, expert_model=Leaning(), env_setting=envs)
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert facts["status"] == "failed"
+    assert facts["reason"].startswith("EnvTimeoutError: env 1")
 
 
 def test_what_does_not_fit_is_named(tmp_path):
