@@ -323,8 +323,11 @@ class FolderWatch:
             RunError: It was renamed or removed, or the working directory is another one. What was
                 learned since the last save is lost.
         """
-        if self._id is None or _folder_id(self._name) == self._id:
-            return
+        try:
+            if self._id is None or _folder_id(self._name) == self._id:
+                return
+        except OSError:
+            return  # a file system that does not answer now: the folder may be there
         if os.getcwd() != self._place and not os.path.isabs(self._name):
             raise RunError(
                 f"the working directory was changed from {self._place!r} to {os.getcwd()!r}, where "
@@ -340,6 +343,6 @@ class FolderWatch:
 def _folder_id(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino

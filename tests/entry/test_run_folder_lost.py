@@ -1,5 +1,6 @@
 """Run folders that are renamed or removed while the run writes there, and starts that fail."""
 
+import errno
 import os
 import shutil
 
@@ -11,6 +12,7 @@ from ding.entry.quick_config import quick_config
 from ding.utils import durations
 from ding.utils.callbacks import RunCallback
 from ding.utils.errors import MissingModuleError, RunError
+from ding.utils.run_claims import FolderWatch
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +42,22 @@ class Lose(RunCallback):
 def test_a_folder_that_is_lost_ends_the_run(how):
     with pytest.raises(RunError, match=r"folder 'exp/run' was renamed or removed"):
         serial_pipeline(config(), seed=0, max_env_step=10**6, callbacks=[Lose(how)])
+
+
+def test_a_file_system_that_does_not_answer_for_a_moment_ends_no_run(monkeypatch):
+    os.makedirs("run")
+    watch = FolderWatch("run")
+
+    def fail(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", fail)
+        watch.check()
+    watch.check()
+    os.rename("run", "other")
+    with pytest.raises(RunError, match="renamed or removed"):
+        watch.check()
 
 
 def test_an_environment_that_changes_the_working_directory(tmp_path):
