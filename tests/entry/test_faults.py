@@ -1,5 +1,6 @@
 """Whatever goes wrong in a run ends in one error that names the cause, and loses nothing."""
 
+import builtins
 import errno
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 from ding.entry import serial_pipeline
 from ding.entry.run import state as run_state
 from ding.utils import read_file
+from ding.utils.callbacks import RunCallback
 from ding.utils.errors import (
     ActionError,
     CheckpointError,
@@ -22,6 +24,7 @@ from ding.utils.errors import (
     EnvError,
     EnvTimeoutError,
 )
+from ding.worker.learner.learner_hook import LearnerHook, hook_mapping
 from tests.entry.runs import run_json, walk_config, walk_envs
 
 #: For environments that hang; the others are far from it, however busy the machine is.
@@ -140,6 +143,36 @@ def test_faulty_policy_is_named(fault, kind, words):
     with pytest.raises(kind, match=words) as caught:
         serial_pipeline(config, env_setting=walk_envs(), max_train_iter=90)
     assert_failed(caught.value, "")
+
+
+class Ended(RunCallback):
+    event = None
+
+    def on_end(self, event):
+        self.event = event
+
+
+class FailingHook(LearnerHook):
+    def __call__(self, engine):
+        raise getattr(builtins, self._ext_args["error"])("the hook's own words")
+
+
+@pytest.mark.parametrize("hook", ["", "TypeError", "OSError", "ValueError"])
+def test_failure_at_the_very_end_has_all_facts(hook, monkeypatch):
+    """In a user's hook, or else in the last evaluation."""
+    monkeypatch.setitem(hook_mapping, "failing", FailingHook)
+    config, envs = walk_config(), walk_envs()
+    if hook:
+        own = dict(type="failing", position="after_run", ext_args=dict(error=hook))
+        config[0].policy.learn.learner.hook.own = own
+    else:
+        envs = walk_envs(evaluator=dict(fault="raise", at=12))
+    ended = Ended()
+    with pytest.raises(getattr(builtins, hook, EnvError), match="own words") as caught:
+        serial_pipeline(config, env_setting=envs, max_train_iter=6, callbacks=[ended])
+    assert_failed(caught.value, "own words")
+    assert (ended.event.status, ended.event.train_iter) == ("failed", 6)
+    assert run_json()["train_iter"] == 6
 
 
 class TestDisk:

@@ -120,6 +120,21 @@ class SerialRun:
             EnvError: An environment failed; what was learned is saved.
             CallbackError: A callback raised; likewise.
         """
+        try:
+            self._train(prepare, one_round)
+            return self._finish()
+        except (EnvError, CallbackError) as error:
+            self._fail(error)
+            raise
+        except Exception as error:  # of the policy: its state may not be worth keeping
+            self.conclude(_failed_by(error))
+            raise
+
+    def _train(
+        self,
+        prepare: Callable[[Components], None],
+        one_round: Callable[[Components, "SerialRun"], None],
+    ) -> None:
         parts = self._parts
         try:
             self._watch.enter("train")
@@ -136,20 +151,14 @@ class SerialRun:
             pass
         except Interrupt as interrupt:
             if interrupt.cause is not None:
-                self._fail(interrupt.cause)
                 raise interrupt.cause from None
-        except (EnvError, CallbackError) as error:
+        except EnvError:
             # A signal to the whole process group ends the environments' processes as well.
-            if self._stop.number is None or isinstance(error, CallbackError):
-                self._fail(error)
+            if self._stop.number is None:
                 raise
-        except Exception as error:  # of the policy: its state may not be worth keeping
-            self.conclude(_failed_by(error))
-            raise
         finally:
             self._watch.enter("save")
             self._keeper.close()
-        return self._finish()
 
     def collect(self, settings: Settings) -> Samples | tuple[list[Samples], object]:
         """Collect for the next round of learning; `settings` go to the policy's ``forward``."""
@@ -414,28 +423,27 @@ class SerialRun:
     def _finish(self) -> Ending:
         """Save, and note the reason of the end in the run folder."""
         parts = self._parts
-        try:
-            # Before the last evaluation, which a resumed run does not know of.
-            self._keeper.save()
-            self._note_unsaved_attributes()
-            self._keeper.run_last_hooks()
-            problems = [self._keeper.problem]
-            if (
-                self._limit_reached
-                and not self._has_reason_to_end
-                and self._evaluated_iter != parts.learner.train_iter
-            ):
-                self._watch.enter("train")
-                try:
-                    self._evaluate()  # the policy as it is now
-                except Stopping:
-                    pass
-                except Interrupt as interrupt:
-                    if interrupt.cause is not None:
-                        problems.append(f"not evaluated: {interrupt.cause}")
-        except CallbackError as error:
-            self._fail(error)
-            raise
+        # Before the last evaluation, which a resumed run does not know of.
+        self._keeper.save()
+        self._note_unsaved_attributes()
+        self._keeper.run_last_hooks()
+        problems = [self._keeper.problem]
+        if (
+            self._limit_reached
+            and not self._has_reason_to_end
+            and self._evaluated_iter != parts.learner.train_iter
+        ):
+            self._watch.enter("train")
+            try:
+                self._evaluate()  # the policy as it is now
+            except Stopping:
+                pass
+            except Interrupt as interrupt:
+                if interrupt.cause is not None:
+                    problems.append(f"not evaluated: {interrupt.cause}")
+            except EnvError:
+                if self._stop.number is None:  # as in `_train`
+                    raise
         ending = self._verdict()
         ending = ending.because("; ".join([ending.reason, *filter(None, problems)]))
         self.conclude(ending)

@@ -291,7 +291,10 @@ class SerialStateKeeper(StateSaver[State]):
             return
         super().save()
         if self.error is None and self._unsaved_best is not None:
-            self._guarded("the best policy", self._retry_best)
+            try:
+                self._retry_best()
+            except SAVE_ERRORS as error:
+                self._fail("the best policy", error)
 
     def _taken(self) -> State:
         state = take_run_state(self._parts, self.journal)
@@ -328,7 +331,10 @@ class SerialStateKeeper(StateSaver[State]):
 
     def run_last_hooks(self) -> None:
         """Call the learner's hooks of the run's end, which save a last checkpoint."""
-        self._guarded("the last checkpoint", lambda: self._parts.learner.call_hook("after_run"))
+        try:
+            self._parts.learner.call_hook("after_run")
+        except CheckpointWriteError as error:  # any other is an error of a user's hook
+            self._fail("the last checkpoint", error)
 
     def _retry_best(self) -> None:
         assert self._unsaved_best is not None
@@ -338,12 +344,6 @@ class SerialStateKeeper(StateSaver[State]):
         self._unsaved_best = None
         if (on_checkpoint := getattr(self._parts.learner, "on_checkpoint", None)) is not None:
             on_checkpoint(path)
-
-    def _guarded(self, what: str, save: Callable[[], object]) -> None:
-        try:
-            save()
-        except SAVE_ERRORS as error:
-            self._fail(what, error)
 
     def _fail(self, what: str, error: Exception) -> None:
         self.problem = f"could not save {what}: {str(error).partition(';')[0]}"
