@@ -246,6 +246,8 @@ class RewardModelPipeline(ExpertPipeline):
     def outfit(self, parts: Components) -> None:
         if isinstance(self._kind, type) and issubclass(self._kind, DemonstratedRewardModel):
             super().outfit(parts)
+        if self._expert_path and not self.plays:
+            parts.mode = ""  # a command would let the expert play
 
     def prepare(self, parts: Components) -> None:
         if self.expert is not None:

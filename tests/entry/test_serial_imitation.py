@@ -118,14 +118,19 @@ def test_guided_cost_needs_the_policys_probabilities(tmp_path):
         )
 
 
-def test_demonstrations_are_saved_and_read_again(tmp_path):
+def test_demonstrations_are_saved_and_read_again(tmp_path, capsys, monkeypatch):
     path = tmp_path / "data" / "expert.pkl"
     first = config(tmp_path / "run", "gail", data_path=str(path))
     serial_pipeline_gail(first, max_train_iter=1)
     assert len(read_file(str(path))) == 40
     main, create = config(tmp_path / "again", "gail", data_path=str(path), expert_model_path=None)
     serial_pipeline_gail((main, create), collect_data=False, max_train_iter=1)
-    main.reward_model.data_path = None
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    main.reward_model.expert_model_path = "zoo:cartpole_ppo"
+    serial_pipeline_gail((main, create), collect_data=False, max_train_iter=1)
+    # A command would let the expert play, and write its steps over the file.
+    assert "continue    in Python: the same call" in capsys.readouterr().out
+    main.reward_model.update(expert_model_path=None, data_path=None)
     with pytest.raises(ConfigError, match="no demonstrations"):
         serial_pipeline_gail((main, create), max_train_iter=1)
     with pytest.raises(ConfigError, match=r"reward_model\.type is 'gail'"):
