@@ -94,7 +94,7 @@ class RowJournal:
         for run in np.split(ages, ends):
             for at in range(0, len(run), step):
                 piece = run[at : at + step]
-                # Not named by the numbers of its rows: a run that goes on from an older state gives
+                # Not named by the numbers of its rows: a run resumed from an older state gives
                 # these numbers to other rows, while a newer state may still name the file.
                 name = f"rows-{secrets.token_hex(8)}.safetensors"
                 tensors, facts = copy(piece)

@@ -114,7 +114,8 @@ class ACERPolicy(UnrolledPolicy):
         critic_loss = _mean(acer_value_error(q_value[:-1], q_retrace[:-1], batch["action"]), batch)
         policy_loss, correction = acer_policy_error(
             *(q_value[:-1].detach(), q_retrace[:-1], value[:-1].unsqueeze(-1)),
-            *(log_prob, batch["action"], ratio, cfg.c_clip_ratio),
+            *(log_prob, batch["action"], ratio),
+            c_clip_ratio=cfg.c_clip_ratio,
         )
         entropy = -(log_prob.exp() * log_prob).sum(-1, keepdim=True)
         actor_loss = policy_loss + correction - cfg.entropy_weight * entropy

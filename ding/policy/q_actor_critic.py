@@ -96,8 +96,7 @@ class QActorCritic(NStepPolicy):
                 actor_loss, batch, self._optimizer_actor, parameters=self._actor_parameters
             )
             log.update(more, cur_lr_actor=self._optimizer_actor.param_groups[0]["lr"])
-            # Only with the actor (Fujimoto et al. 2018): between its updates the critics come to
-            # rest.
+            # Only with the actor (Fujimoto et al. 2018): the critics converge between its updates.
             self._target_model.update(self._model)
         return {**log, "total_loss": total_loss + log.get("actor_loss", 0.0)}
 

@@ -118,7 +118,7 @@ def _is_at(path: str, descriptor: int) -> bool:
 def is_locked(exp_name: str) -> bool:
     """Whether a process runs in the folder."""
     try:
-        # A FIFO or link that somebody has put there is neither waited for nor followed.
+        # A FIFO or link at that path is neither waited for nor followed.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(os.path.join(exp_name, LOCK_FILE), flags)
     except OSError:

@@ -65,7 +65,7 @@ def taken_folder(exp_name: str) -> Iterator[None]:
     what = f"cannot write into the run's folder {os.path.abspath(exp_name)!r}"
     with naming_errors(what, "; choose another exp_name"):
         os.makedirs(exp_name, exist_ok=True)
-        # Permissions alone do not tell: file systems may be full or read-only.
+        # Permissions alone are not enough: file systems may be full or read-only.
         with tempfile.TemporaryFile(dir=exp_name):
             pass
     with RunLock(exp_name):

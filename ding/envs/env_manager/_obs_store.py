@@ -149,7 +149,7 @@ def _as_columns(layout: Layout, observations: Sequence[Obs] | Obs) -> Obs:
     if layout == OBJECT:
         column = np.empty(len(observations), object)
         for position, obs in enumerate(observations):
-            # The object may be the environment's own, which it goes on to change.
+            # The object may be the environment's own, which it will change.
             column[position] = copy.deepcopy(obs)
         return column
     shape, dtype = layout

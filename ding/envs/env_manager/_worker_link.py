@@ -22,7 +22,7 @@ from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
 from ding.utils.types import State
 
-#: A process that dies is started again this often, until it has answered so many requests.
+#: How often a process that dies is started again; the count begins again after this many answers.
 _MOST_DEATHS, _GOOD_ANSWERS = 5, 100
 
 

@@ -33,8 +33,7 @@ class EpisodeEvaluator(SerialEvaluator):
         monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally()
         began = time.monotonic()
         if hasattr(self._env, "number_starts"):
-            # The k-th episode of each evaluation starts alike, so that results differ by the policy
-            # alone.
+            # The k-th episodes of all evaluations start equal: results differ by the policy alone.
             self._env.number_starts()
         freeze_statistics(self._env, self._policies)
         self._env.reset()

@@ -96,7 +96,7 @@ class StepLog:
         """Add a column of the dtype of `like`; the cells so far get `value`."""
         for stored in self._players:
             if name not in stored and self._used:
-                # Cells so far need a value of their own: those that were never written are
+                # Cells so far need a value: those that were never written are
                 # arbitrary memory.
                 stored[name] = self._empty(like)
                 stored[name][: self._used] = value

@@ -113,7 +113,7 @@ class HttpWorker(Slave):
         service: The worker.
         cfg: ``host``; ``port`` (``'auto'``, 0 or ``None``: any free one, sent to the coordinator);
             ``coordinator``, its host and port; ``joins``: whether it joins there although it has
-            a port of its own; ``name``, ``run_key``, ``channel``, ``heartbeat_span``.
+            an assigned port; ``name``, ``run_key``, ``channel``, ``heartbeat_span``.
         on_failure: Called with the cause when no coordinator can reach it any more.
     """
 

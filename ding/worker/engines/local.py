@@ -147,7 +147,7 @@ class LocalCarrier(Carrier[LocalWorker]):
 
     def put(self, name: str, samples: Samples) -> int:
         columns = as_columns(samples)
-        # A collector goes on in the arrays that its samples refer to.
+        # A collector writes further steps to the arrays that its samples refer to.
         kept = copy.deepcopy(samples if columns is None else columns)
         size = _bytes_of(kept)
         self._samples[name] = kept, size

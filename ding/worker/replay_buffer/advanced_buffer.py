@@ -121,7 +121,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
                 total = len(data) if isinstance(data, list) else 1
                 allowed, reason = self._controller.can_push(total)
                 if not allowed:
-                    # Not raised: collecting goes on, and the learner catches up meanwhile.
+                    # Not raised: collecting continues, and the learner catches up meanwhile.
                     self._log.refuse("push", reason)
                     return
                 self._log.served("push")

@@ -87,7 +87,7 @@ def pressed(*args, **kwargs):  # Ctrl-Z at this very moment
 faulthandler.dump_traceback_later = pressed
 held.arm(60)
 held.disarm()
-print("goes on")
+print("continues")
 """
 
 
@@ -100,4 +100,4 @@ def test_the_main_thread_may_be_paused_while_it_starts_the_timer():
     finally:
         process.kill()
     assert process.returncode == 0, output
-    assert "goes on" in output
+    assert "continues" in output

@@ -173,7 +173,7 @@ def test_a_killed_worker_is_replaced(launch, tmp_path, cls, where, caplog):
     shown = [obs.tolist() for obs in manager.ready_obs.values()]
     assert [obs[1] for obs in shown[2:]] == [4, 4]
     assert [obs[3] for obs in shown[2:]] == [7, 8]
-    # Its environments go on with other seeds: not with those that they had begun with.
+    # Its environments continue with other seeds: not with those that they had begun with.
     assert not {5, 6} & {obs[3] for obs in shown[:2]}
     (warning,) = caplog.messages
     assert "envs 0, 1 was killed by signal 9" in warning
@@ -212,7 +212,7 @@ def test_between_steps_a_killed_worker_is_left_out(launch):
     assert not manager.normalises
     manager.seed([1, 2, 3, 4], dynamic_seed=False)
     state = manager.state_dict()
-    # Whoever continues from here does not play the first episodes again.
+    # A run that continues from here does not play the first episodes again.
     assert [env["renewals"] for env in state["envs"]] == [0, 0, 1, 1]
     assert manager.step_columns(ACTIONS, np.arange(4)).abnormal.tolist() == [0, 0, 1, 1]
 
