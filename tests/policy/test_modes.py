@@ -10,6 +10,7 @@ from easydict import EasyDict
 from ding.data import Columns
 from ding.envs import BaseEnvTimestep
 from ding.policy import Policy, create_policy, get_policy_cls
+from ding.policy.base_policy import warn_of_no_gpu
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
 from ding.policy.fit import KINDS
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
@@ -37,6 +38,7 @@ def transitions(policy, n, truncated=False, terminated=True, reward=1.0):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to use")
 def test_a_missing_gpu_is_reported(make_dqn, caplog):
+    warn_of_no_gpu.cache_clear()
     assert make_dqn(cuda=True).learn_mode.get_attribute("device") == "cpu"
     assert "torch finds no CUDA device" in caplog.text
 
