@@ -174,7 +174,8 @@ class Learning(NetworkOwner):
         part: torch.nn.Module | None = None,
         parameters: Sequence[torch.Tensor] | None = None,
     ) -> float:
-        """One step of an optimiser down a loss, if that is finite.
+        """One step of an optimiser down a loss, if that is finite; none if all is frozen that it is
+        to move.
 
         Args:
             part: Whose gradients are averaged over processes; the model's by default.
@@ -186,10 +187,12 @@ class Learning(NetworkOwner):
         # Before anything changes: a step down such a loss would make all weights NaN.
         check_loss(self, value := loss.item(), batch)
         optimizer.zero_grad()
-        if self._joint:
-            loss = loss * self._share(batch)
         if parameters is not None:  # torch refuses those that are frozen
             parameters = [one for one in parameters if one.requires_grad]
+        if parameters == [] or not loss.requires_grad:
+            return value
+        if self._joint:
+            loss = loss * self._share(batch)
         loss.backward(inputs=parameters)
         if self._joint:
             self.sync_gradients(self._model if part is None else part)

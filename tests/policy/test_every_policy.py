@@ -81,6 +81,23 @@ def test_what_is_not_finite_is_refused_and_changes_nothing(case):
     torch.testing.assert_close(dict(model_of(policy).state_dict()), before, rtol=0, atol=0)
 
 
+PARTS = [("actor", name) for name in ("sac", "discrete_sac", "td3", "cql", "iql", "bcq")]
+PARTS += [("critic", name) for name in ("sac", "ddpg", "iql")]
+PARTS += [("vae", "bcq"), ("aux_critic", "ppg"), ("actor_critic", "ppg")]
+
+
+@pytest.mark.parametrize(("part", "name"), PARTS)
+def test_a_part_may_be_frozen_as_a_whole(part, name):
+    policy = make((name, ""))
+    network = model_of(policy)
+    frozen = getattr(network, part).requires_grad_(False)
+    before = copy.deepcopy((frozen.state_dict(), network.state_dict()))
+    for _ in range(2):  # of TD3's updates every second one is of the actor
+        policy.learn_mode.forward(samples(policy, name))
+    torch.testing.assert_close(frozen.state_dict(), before[0], rtol=0, atol=0)
+    assert any(not torch.equal(new, before[1][key]) for key, new in network.state_dict().items())
+
+
 @EACH
 def test_frozen_layers_stay_as_they_are(case):
     policy = make(case)
