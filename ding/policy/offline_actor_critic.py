@@ -158,8 +158,7 @@ class BCQPolicy(QActorCritic):
             learning_rate_policy=3e-4,
             learning_rate_vae=3e-4,
             lmbda=0.75,
-            # The actor's last layer starts uniform within this, so that it changes little; not that
-            # of a network that is passed in.
+            # The actor's last layer starts uniform within this, so that it changes little.
             init_w=3e-3,
         ),
         collect=dict(n_sample=1),
@@ -176,7 +175,7 @@ class BCQPolicy(QActorCritic):
 
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         built: Network = super()._create_model(cfg, model)
-        if model is None and "learn" in self._enable_field and hasattr(built, "actor"):
+        if "learn" in self._enable_field and hasattr(built, "actor"):
             layers = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)]
             start_within(layers[-1], cfg.learn.init_w)
         return built

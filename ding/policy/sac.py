@@ -45,8 +45,7 @@ class _SoftActorCritic(QActorCritic):
             log_space=True,
             # None: minus the number of action dimensions; 0.98 log(n) of n discrete actions.
             target_entropy=None,
-            # The actor's last layers start uniform within this, so that first actions are near 0;
-            # those of a network that is passed in start as they are.
+            # The actor's last layers start uniform within this, so that first actions are near 0.
             init_w=3e-3,
         ),
         collect=dict(n_sample=1, collector_logit=False),
@@ -150,7 +149,7 @@ class SACPolicy(_SoftActorCritic):
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         # Here, so that targets are copies of it, and all processes begin with the same.
         built: Network = super()._create_model(cfg, model)
-        if model is None and "learn" in self._enable_field and hasattr(built, "actor"):
+        if "learn" in self._enable_field and hasattr(built, "actor"):
             for name, layer in built.actor.named_modules():
                 if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
                     start_within(layer, cfg.learn.init_w)
