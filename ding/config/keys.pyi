@@ -354,7 +354,8 @@ class LearnConfig(TypedDict, total=False):
     eps: float
     """Adam's ε."""
     init_w: float
-    """Bound of the uniform weights of the last layers at the start."""
+    """Bound of the uniform weights of the last layers at the start; None keeps those of the
+    network."""
     compile: Any
     """Mode of torch.compile for the networks; None does not compile."""
     grad_norm: float

@@ -175,9 +175,10 @@ class BCQPolicy(QActorCritic):
 
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         built: Network = super()._create_model(cfg, model)
-        if "learn" in self._enable_field and hasattr(built, "actor"):
+        bound = cfg.learn.init_w
+        if bound is not None and "learn" in self._enable_field and hasattr(built, "actor"):
             layers = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)]
-            start_within(layers[-1], cfg.learn.init_w)
+            start_within(layers[-1], bound)
         return built
 
     def _init_learn(self) -> None:

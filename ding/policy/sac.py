@@ -149,10 +149,11 @@ class SACPolicy(_SoftActorCritic):
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
         # Here, so that targets are copies of it, and all processes begin with the same.
         built: Network = super()._create_model(cfg, model)
-        if "learn" in self._enable_field and hasattr(built, "actor"):
+        bound = cfg.learn.init_w
+        if bound is not None and "learn" in self._enable_field and hasattr(built, "actor"):
             for name, layer in built.actor.named_modules():
                 if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
-                    start_within(layer, cfg.learn.init_w)
+                    start_within(layer, bound)
         return built
 
     def _init_collect(self) -> None:

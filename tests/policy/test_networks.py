@@ -20,6 +20,7 @@ from ding.policy import (
 from ding.policy.networks import try_network
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
+from tests.policy import batches
 from tests.policy.attributes import model_of
 
 DECLARED = [
@@ -300,3 +301,14 @@ def test_environments_know_the_shapes(network, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
         serial_pipeline((main, create), model=network, max_train_iter=1)
     serial_pipeline((main, create), model=Other(4, 2), max_train_iter=1)
+
+
+@pytest.mark.parametrize("name", ["sac", "bcq", "td3", "iql", "dqn", "ppo"])
+def test_a_trained_network_can_keep_its_weights(name):
+    policy = batches.build(name, learn=dict(ppo_param_init=False, init_w=None))
+    network = model_of(policy)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.fill_(0.5)
+    type(policy)(policy.cfg, model=network)
+    assert all(parameter.eq(0.5).all() for parameter in network.parameters())
