@@ -160,6 +160,9 @@ class WorkerPool(EnvRunner):
         else:
             self._collect_some(parts, errors)
         if errors:
+            # The answers of the others are lost, as are those of an `EnvGroup` that fails.
+            lost = {env_id for part in parts for env_id in (*part.ids, *part.first)}
+            self.states.update(dict.fromkeys(lost & set(super().ready()), EnvState.ERROR))
             raise errors[0]
         step = _joined(parts, ids)
         if self._shared is not None:

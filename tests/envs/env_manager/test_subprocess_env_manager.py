@@ -131,6 +131,8 @@ def test_a_failing_step_carries_the_workers_traceback(launch, columns):
     step()
     with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words") as caught:
         step()
+    # Others in other processes have been stepped, and their answers are lost.
+    assert manager.ready_obs_id == []
     cause = caught.value.__cause__
     assert isinstance(cause, ValueError)
     assert "in _fault" in str(cause.__cause__)
