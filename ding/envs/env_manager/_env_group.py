@@ -92,6 +92,9 @@ class EnvGroup(EnvRunner):
     def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
         answer = GroupStep(list(params))
         self.spec.note_restart(params, recount)
+        for env_id in params if recount else ():
+            if self.spec.seeds.get(env_id, (0, None))[1] == PER_EPISODE:
+                self._renewals[env_id] = 0  # the list of starts begins again
         try:
             for env_id in params:
                 answer.first[env_id] = self._reset(env_id)

@@ -1,5 +1,7 @@
 """Episode k of an evaluation has its own start, the same in each evaluation."""
 
+import os
+import signal
 from functools import partial
 
 import numpy as np
@@ -73,6 +75,29 @@ def test_starts_differ_within_and_not_between_evaluations(kind, env_cls, env_num
     other = evaluator_of("base", env_cls, env_num, 8, seed=4)
     assert not set(returns(other)) & set(first)
     other.close()
+
+
+class FaultyEnv(StartEnv):
+    """Fails once where there is a file of that name: ``raise`` or ``kill``."""
+
+    def step(self, action):
+        for fault in ("raise", "kill"):
+            if os.path.exists(fault):
+                os.remove(fault)
+                os.kill(os.getpid(), signal.SIGKILL) if fault == "kill" else 1 / 0
+        return super().step(action)
+
+
+@pytest.mark.parametrize(("kind", "fault"), [("base", "raise"), ("subprocess", "kill")])
+def test_a_failure_changes_the_starts_of_its_evaluation_alone(kind, fault, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    retry = dict(max_retry=2, retry_type="renew", retry_waiting_time=0)
+    evaluator = evaluator_of(kind, FaultyEnv, 2, 8, seed=3, **retry)
+    first = returns(evaluator)
+    (tmp_path / fault).touch()
+    assert returns(evaluator) != first
+    assert returns(evaluator) == first
+    evaluator.close()
 
 
 def test_native_vector_envs_start_as_single_ones():
