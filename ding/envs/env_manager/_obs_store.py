@@ -35,7 +35,8 @@ def layout_of(obs: Obs) -> Layout:
         parts = {key: layout_of(value) for key, value in obs.items()}
         return parts if parts and OBJECT not in parts.values() else OBJECT
     if isinstance(obs, np.ndarray | np.generic) and obs.dtype.kind in "biuf":
-        return obs.shape, obs.dtype.str
+        # In this machine's byte order: torch takes no other one.
+        return obs.shape, obs.dtype.newbyteorder("=").str
     return OBJECT
 
 

@@ -97,3 +97,22 @@ def test_floats_after_whole_numbers(cfg):
         assert step.obs[:, 1].tolist() == [k / 2] * 2
         assert [obs[1] for obs in env.ready_obs.values()] == [k / 2] * 2
     env.close()
+
+
+class BigEndian(LineEnv):
+    def observe(self):
+        return super().observe().astype(">f4")
+
+
+@MANAGERS
+@pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
+def test_another_byte_order(cfg, policy_cls, tmp_path):
+    collector = SampleSerialCollector(
+        SampleSerialCollector.default_config(),
+        made(cfg, BigEndian),
+        policy_cls().collect_mode,
+        exp_name=str(tmp_path),
+    )
+    rows = collector.collect(n_sample=8)
+    collector.close()
+    assert sorted(int(row["next_obs"][1]) for row in rows) == [1, 1, 2, 2, 3, 3, 4, 4]
