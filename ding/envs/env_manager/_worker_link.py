@@ -106,10 +106,13 @@ class WorkerLink:
 
     # ---- requests -----------------------------------------------------------------------------
 
-    def ask(self, method: str, *args: object) -> Answer:
+    def ask(self, method: str, *args: Answer) -> Answer:
         """Have it run a method of its ``EnvGroup``."""
         if method == "load_statistics":
             self._statistics = args
+        if method == "load_env_states":  # the next process must not begin as an earlier one did
+            renewals = max(args[0][env_id]["renewals"] for env_id in self.ids)
+            self.spec = dataclasses.replace(self.spec, renewals=renewals)
         self.post(method, *args)
         self._keep_replies()
         return received(self._next_reply(None))

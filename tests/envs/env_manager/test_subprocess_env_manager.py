@@ -197,6 +197,21 @@ def test_environments_that_were_not_stepped_are_reset_with_their_worker(launch):
     assert manager.step_columns(ACTIONS, np.arange(4)).obs[:, 2].tolist() == [1, 1, 3, 3]
 
 
+def test_seeds_after_a_death_are_new_in_a_resumed_run_too(launch):
+    def seed_after_death(manager):
+        os.kill(pid_of(manager, 0), signal.SIGKILL)
+        return manager.step(zeros(manager))[0].obs[3]
+
+    manager = launch(env_fns(CountEnv, 1), retry_waiting_time=0)
+    manager.seed([5])
+    manager.reset()
+    seeds = [5, seed_after_death(manager), seed_after_death(manager)]
+    resumed = launch(env_fns(CountEnv, 1), retry_waiting_time=0)
+    resumed.load_state_dict(manager.state_dict())
+    seeds.append(seed_after_death(resumed))
+    assert len(set(seeds)) == 4
+
+
 def test_deaths_that_are_far_apart_do_not_add_up(launch):
     manager = launch(env_fns(CountEnv, 1), retry_waiting_time=0)
     for _ in range(7):
