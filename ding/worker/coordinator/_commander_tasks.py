@@ -249,6 +249,7 @@ class OpenTask:
     since: float = 0.0  # when it was handed out, seconds
     steps: int = 0  # env steps reported so far
     is_closing: bool = False  # the collector was asked to stop
+    is_whole: bool = False  # as many episodes have ended as it has environments
     is_last: bool = False  # it was handed out when training was over
     is_greedy: bool = False  # the collector explores as little as at the end of the run
     #: What the policy's command mode gave, such as ``{"eps": 0.9}``.

@@ -41,6 +41,8 @@ from .run_facts import as_count, mean_return
 _LAST_EVAL_TRIES = 3
 #: How much more a collector's task may explore than one that begins now.
 MAX_EPS_LAG = 0.1
+#: Intervals of evaluation after which a collector's task need not wait for the end of episodes.
+EPISODE_PATIENCE = 10
 
 
 class PolicyCommander(BaseCommander):
@@ -201,15 +203,18 @@ class PolicyCommander(BaseCommander):
         """Whether a collector's task is over.
 
         One that would go on for ever is closed when an evaluation finds no idle collector, and
-        when its settings are old.
+        when its settings are old; but first its environments are to end an episode. The next task
+        begins with new ones: what comes late in an episode would never be seen.
         """
         if super().judge_collector_finish(task_id, info):
             return True
         job = self._collectors.opened.get(task_id)
         if job is None or job.is_eval:
             return False
+        job.is_whole = job.is_whole or self._has_had_episodes(job, info)
         if not job.is_closing:
-            job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
+            is_wanted_back = job.is_whole and self._is_wanted_back(task_id, job)
+            job.is_closing = self._is_trained_out or is_wanted_back
         return job.is_closing
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
@@ -233,11 +238,19 @@ class PolicyCommander(BaseCommander):
         if job is not None and job.is_eval:
             self._retry_evaluation(str(task.get("message") or "its collector failed"))
 
+    def _has_had_episodes(self, job: OpenTask, info: CollectorInfo) -> bool:
+        """Whether as many episodes have ended as there are environments, or they take too long."""
+        age = self.clock() - job.since
+        if "cur_episode" not in info or age >= EPISODE_PATIENCE * self._own.eval_interval:
+            return True
+        env_num = section(self._cfg, "env").get("collector_env_num") or 1
+        return as_count(info["cur_episode"]) >= env_num
+
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
         settings are older than ``eval_interval`` or explore too much by now."""
         if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
-            jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
+            jobs = {key: job for key, job in self._collectors.opened.items() if job.is_whole}
             # One collector is enough for an evaluation, and the longest task has the oldest
             # settings.
             oldest = min(jobs, key=lambda key: jobs[key].since)

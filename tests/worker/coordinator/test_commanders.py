@@ -571,6 +571,27 @@ def test_an_evaluation_gets_the_collector_that_works_longest():
     assert not commander.judge_collector_finish(task["task_id"], {"cur_step": 3})
 
 
+def test_a_collector_that_is_wanted_back_first_ends_its_episodes():
+    commander = made(env={"collector_episode_num": None, "collector_env_num": 2})
+    commander.get_learner_task()
+    first = commander.get_collector_task()["task_id"]
+    commander.clock.now += 1
+    second = commander.get_collector_task()["task_id"]
+    commander.clock.now += INTERVAL
+    assert not commander.judge_collector_finish(first, {"cur_episode": 1})
+    assert commander.judge_collector_finish(second, {"cur_episode": 2})  # the evaluation's
+    commander.finish_collector_task(second, {})
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    assert not commander.judge_collector_finish(first, {"cur_episode": 1})
+    assert commander.judge_collector_finish(first, {"cur_episode": 2})  # its settings are old
+    commander.finish_collector_task(first, {})
+    endless = commander.get_collector_task()["task_id"]
+    commander.clock.now += 10 * INTERVAL - 1
+    assert not commander.judge_collector_finish(endless, {"cur_episode": 0})
+    commander.clock.now += 1
+    assert commander.judge_collector_finish(endless, {"cur_episode": 0})
+
+
 # Solo: ends
 
 
