@@ -357,4 +357,7 @@ class Coordinator(RunEvents, Configurable):
         for name, saved in state_dict["buffers"].items():
             gone = self.open_buffer(name, saved["cfg"]).load_state_dict(saved["state"])
             if gone:
-                self.error(f"{name}: the files of {len(gone)} chunks are gone, first {gone[0]}")
+                self.error(
+                    f"{name}: {len(gone)} chunks of the saved state were used up since, or their "
+                    f"files are lost, first {gone[0]}"
+                )

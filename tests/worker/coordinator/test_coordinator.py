@@ -829,3 +829,14 @@ def test_the_lag_is_that_of_the_player_whose_iteration_is_reported():
         run.coordinator.deal_with_collector_send_data("t", "buffer", "c0", meta)
         lags = run.coordinator.status()["policy"]
         assert (lags["a"]["lag_iters"], lags["b"]["lag_iters"]) == (10, None)
+
+
+def test_chunks_that_left_after_the_state_was_saved_are_no_alarm(caplog):
+    with Run() as run:
+        cfg = {"type": "naive"}
+        run.coordinator.open_buffer("buffer", cfg).push({"data_id": "c0", "size": 9}, 0)
+        state = run.coordinator.state_dict()
+    with Run() as other, caplog.at_level(logging.WARNING):
+        other.coordinator.load_state_dict(state)
+        assert other.status()["buffers"]["buffer"]["count"] == 0
+    assert "1 chunks of the saved state were used up since, or their files are lost" in caplog.text
