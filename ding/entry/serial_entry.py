@@ -49,7 +49,8 @@ def serial_pipeline(
             of the env that the config names.
         model: Network instead of the one that the config describes.
         max_train_iter: Updates after which the run ends; the round of collecting and learning
-            that reaches them is finished. With 0 the policy is only evaluated.
+            that reaches them is finished. Those of a checkpoint that it begins with count, too.
+            With 0 the policy is only evaluated.
         max_env_step: Environment steps after which it ends, likewise.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
         strict: Whether unknown keys of the config are errors, rather than reported: all, or those

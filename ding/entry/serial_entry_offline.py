@@ -51,10 +51,10 @@ def serial_pipeline_offline(
     run, whose replay buffer is taken.
 
     It is used for ``policy.learn.train_epoch`` epochs and reshuffled for each; with
-    ``policy.priority`` as many samples are drawn by their priorities. With ``policy.nstep``
-    transitions that follow each other become those of n steps; with
-    ``policy.collect.normalize_states`` observations are normalised, here and in the environments,
-    which serve evaluation alone.
+    ``policy.priority`` as many samples are drawn by their priorities. The updates of a checkpoint
+    that the run begins with count as well. With ``policy.nstep`` transitions that follow each other
+    become those of n steps; with ``policy.collect.normalize_states`` observations are normalised,
+    here and in the environments, which serve evaluation alone.
 
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline`.

@@ -272,6 +272,17 @@ def test_learning_rate_of_a_checkpoint_does_not_overrule_the_config():
     assert optimizer_of(policy).param_groups[0]["lr"] == 0.0123
 
 
+def test_a_checkpoint_of_as_many_updates_as_the_run_has_is_reported():
+    run(limit=40)
+    for name, limit in (("more", 30), ("fewer", 20)):
+        config = walk_config(exp_name=name)
+        config[0].policy.learn.learner.hook.load_ckpt_before_run = "run/ckpt/iteration_20.pth.tar"
+        serial_pipeline(config, env_setting=walk_envs(), max_train_iter=limit)
+    assert "warnings" not in run_json("more")
+    (warning,) = run_json("fewer")["warnings"]
+    assert warning.startswith("nothing is trained: the 20 updates of the checkpoint count")
+
+
 def test_another_seed_is_refused():
     run()
     with pytest.raises(ConfigError, match="seed: 0 -> 3"):

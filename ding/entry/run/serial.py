@@ -192,16 +192,21 @@ class SerialRun:
             self._folder.check()
         parts.learner.call_hook("before_run")
         checkpoint = parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
+        resumes = parts.cfg.policy.learn.get("resume_training", False)
         normalises = getattr(parts.collector_env, "normalises", False)
         if checkpoint and normalises and parts.policy._get_attribute("env_statistics") is None:
             self.warn(
                 "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
                 "the policy acts on other inputs than it has learned from"
             )
+        if not resumes and 0 < self._max_train_iter <= parts.learner.train_iter:
+            self.warn(
+                f"nothing is trained: the {parts.learner.train_iter} updates of the checkpoint "
+                f"count, and the run ends after {self._max_train_iter:g}"
+            )
         if not has_schedule(parts.policy):
             # A checkpoint that training begins with brings its learning rate, too.
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
-        resumes = parts.cfg.policy.learn.get("resume_training", False)
         changed = self._resume(checkpoint) if resumes else []
         # From here on files are changed: all that may be refused was looked at.
         self._begin()
