@@ -15,7 +15,7 @@ SAME_REQUEST = 0.5
 
 # ------------------------------------------------------------------ serial runs
 
-#: After a signal, a running collection may take this long to finish its round.
+#: After a signal, a round of collecting and updates may take this long to finish.
 COLLECT_GRACE = 2.0
 #: After a signal: when an unfinished environment step, or update, is abandoned.
 LEAVE_STEP = 1.5

@@ -177,6 +177,7 @@ class SerialRun:
 
     def learn(self, batch: Any) -> None:
         """Have the learner train on a batch, with the rewards of the reward model, if any."""
+        self._stop.check(durations.COLLECT_GRACE)  # a round may have very many updates
         self._watch.updating()
         if self._parts.reward_model is not None:
             batch = self._parts.reward_model.drawn(batch)

@@ -91,9 +91,11 @@ def sent(number, at, **options):
     return dict(fault="signal", signum=number, pid=os.getpid(), at=at, **options)
 
 
-def run_until_signal(manager, envs, status):
+def run_until_signal(manager, envs, status, **learn):
+    config = walk_config(manager=manager)
+    config[0].policy.learn.update(learn)
     with pytest.raises(SystemExit) as end:
-        serial_pipeline(walk_config(manager=manager), env_setting=envs, max_train_iter=10**6)
+        serial_pipeline(config, env_setting=envs, max_train_iter=10**6)
     assert end.value.code == status
     assert run_json()["status"] == "interrupted"
 
@@ -117,6 +119,16 @@ def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
     run_until_signal(manager, walk_envs(**sent(signal.SIGINT, at=1, seconds=0.3)), status=130)
     # Eight samples take four steps of both environments: what was begun does not count.
     assert run_json()["envstep"] == 0
+
+
+def test_signal_comes_between_two_of_a_rounds_very_many_updates(monkeypatch):
+    monkeypatch.setattr(durations, "COLLECT_GRACE", 0.4)
+    envs = walk_envs(**sent(signal.SIGTERM, at=3))
+    run_until_signal("base", envs, status=143, update_per_collect=10**6)
+    last = run_json()["train_iter"]
+    assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] == last > 0
+    # In good order: not by the thread that ends a run whose main thread is lost.
+    assert os.path.exists(f"run/ckpt/iteration_{last}.pth.tar")
 
 
 @pytest.mark.slow
