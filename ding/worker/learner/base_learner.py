@@ -280,8 +280,9 @@ class BaseLearner(Configurable):
             self.tb_logger.close()
 
     def call_hook(self, name: str) -> None:
-        """Call the hooks of a position, lowest priority value first."""
-        for hook in self._hooks[name]:
+        """Call the hooks of a position, lowest priority value first; those that one of them
+        registers there from the next time on."""
+        for hook in self.hooks(name):
             hook(self)
 
     def info(self, s: str) -> None:

@@ -192,6 +192,21 @@ class TestLog:
         make({"total_loss": 1.0, "other": 2.0}, writer=writer).train(rows())
         assert not any("other" in tag for tag in writer.rows)
 
+    def test_a_hook_that_registers_another_is_called_once(self):
+        called = []
+
+        class Registering(LearnerHook):
+            def __call__(self, engine):
+                called.append(self.name)
+                if len(called) == 1:
+                    engine.register_hook(Registering("second", 1, position="after_iter"))
+
+        learner = make({"total_loss": 1.0})
+        learner.register_hook(Registering("first", 2, position="after_iter"))
+        learner.train(rows())
+        learner.train(rows())
+        assert called == ["first", "second", "first"]
+
     def test_log_buffer_holds_the_newest_values_for_hooks(self):
         seen = []
 
