@@ -31,6 +31,7 @@ from ding.utils.run_files import (
     parse_row,
     read_record,
 )
+from ding.utils.seed_statistics import final_return
 from ding.utils.types import JsonObject
 
 _logger = logging.getLogger(__name__)
@@ -133,12 +134,10 @@ class Curve:
         group = best_group(self._points)
         return [] if group is None else self._points[group]
 
-    @property
-    def last_return(self) -> float | None:
-        """Mean of the last five returns."""
+    def last_return(self, converged: bool) -> float | None:
+        """The return at the end of the run, as in tables over seeds."""
         last = self._last.get(best_group(self._last) or "", ())
-        values = [value for _, value in last][-LAST:]
-        return sum(values) / len(values) if values else None
+        return final_return([value for _, value in last], converged) if last else None
 
     def read(self, deadline: float = math.inf) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
@@ -259,7 +258,7 @@ class Run:
             "problem": self.curve.problem,
             "envstep": self.curve.steps if envstep is None else envstep,
             "best_return": best,
-            "last_return": self.curve.last_return,
+            "last_return": self.curve.last_return(record.status == "converged"),
             "last_time": self.curve.time,
             "curve": points,
         }

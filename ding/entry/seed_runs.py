@@ -21,7 +21,6 @@ from ding.utils import durations
 from ding.utils.console import printable, table
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_files import LAST
-from ding.utils.seed_statistics import final_return
 
 #: Options of the command line that each run gets a value of.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
@@ -221,10 +220,6 @@ def _report(base: str, folders: dict[int, str]) -> None:
     the mean of their last evaluations, for the best of many evaluations is luck, too.
     """
     runs = {seed: Run(folder, str(seed)).summary() for seed, folder in folders.items()}
-    for seed, run in runs.items():
-        returns = plot.return_points(folders[seed])[:, 1]
-        is_over = run["status"] == "converged"
-        run["last_return"] = final_return(returns, is_over) if len(returns) else None
 
     def rank(seed: int) -> tuple[float, ...]:
         run = runs[seed]

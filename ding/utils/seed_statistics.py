@@ -26,7 +26,7 @@ def interquartile_mean(values: np.ndarray, axis: int = 0) -> np.ndarray:
     return np.asarray(middle.mean(axis=axis))
 
 
-def final_return(values: np.ndarray, converged: bool) -> float:
+def final_return(values: Sequence[float] | np.ndarray, converged: bool) -> float:
     """The return at the end of a run.
 
     Args:

@@ -47,7 +47,7 @@ def test_summary_contains_what_a_list_shows(tmp_path):
     make_run(tmp_path / "run_seed3", seed=3)
     (row,) = RunList(str(tmp_path)).summaries()
     assert (row["name"], row["seed"], row["status"]) == ("run", 3, "converged")
-    assert (row["best_return"], row["last_return"], row["envstep"]) == (30.0, 20.0, 1000)
+    assert (row["best_return"], row["last_return"], row["envstep"]) == (30.0, 30.0, 1000)
     assert row["curve"] == [(0, 10.0), (100, 20.0), (200, 30.0)]
 
 
@@ -93,7 +93,7 @@ def test_running_run_is_followed(tmp_path):
 
 
 def test_evaluation_that_a_resumed_run_repeats_counts_once(tmp_path):
-    folder = make_run(tmp_path / "run", returns=[1.0, 2.0, 3.0, 4.0])
+    folder = make_run(tmp_path / "run", status="finished", returns=[1.0, 2.0, 3.0, 4.0])
     add_rows(folder, [4.0, 5.0], start=3)
     (row,) = RunList(str(tmp_path)).summaries()
     assert row["last_return"] == 3.0
@@ -130,10 +130,11 @@ def test_damaged_runs_are_listed_with_the_cause(tmp_path):
 
 
 def test_last_return_is_that_of_the_last_evaluations(tmp_path):
-    make_run(tmp_path / "run", returns=[100.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    make_run(tmp_path / "run", status="finished", returns=[100.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    make_run(tmp_path / "converged", returns=[1.0, 2.0, 3.0, 4.0, 50.0])
     make_run(tmp_path / "without", returns=())
     rows = {row["id"]: row["last_return"] for row in RunList(str(tmp_path)).summaries()}
-    assert rows == {"run": 3.0, "without": None}
+    assert rows == {"run": 3.0, "converged": 50.0, "without": None}
 
 
 def test_curve_restarts_where_the_file_was_truncated(tmp_path):

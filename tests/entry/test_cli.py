@@ -399,6 +399,9 @@ def test_a_later_setting_wins_over_the_compiled_one(config):
         *("--set", "policy.eval.evaluator.eval_freq=1"),
     )
     assert (status, record("again")["status"]) == (0, "converged")
+    # What it converged with, not a mean with the evaluations before.
+    last, best = (line.split()[-1] for line in run("status", "again")[1].splitlines()[1:3])
+    assert last == best
     status, out, _ = run(
         "-m",
         "eval",

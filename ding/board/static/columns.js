@@ -20,7 +20,7 @@ const FACTS = [
   ["status", "Status", (run) => STATUSES.indexOf(run.status), (run) => badge(run.status)],
   ["seed", "Seed", (run) => run.seed, (run) => `${run.seed ?? "–"}`],
   ["curve", "Last return", (run) => run.last_return, (run) => [
-    sparkline(run.curve, `return, mean of the last five ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3))], true],
+    sparkline(run.curve, `returns, the last one ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3))], true],
   ["return", "Best return", (run) => run.best_return, (run) => number(run.best_return), true],
   ["steps", "Env steps", (run) => run.envstep, (run) => count(run.envstep), true],
   ["speed", "Steps/s", speed, (run) => count(speed(run)), true],
