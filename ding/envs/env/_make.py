@@ -106,8 +106,10 @@ def _explained(env_id: str, error: BaseException) -> Exception:
     if isinstance(error, gymnasium.error.DependencyNotInstalled):
         return EnvError(f"cannot make env {env_id!r}: {error}")
     if isinstance(error, ModuleNotFoundError):
+        # gymnasium raises one without a name from that of the module that an id begins with.
+        name = error.name or getattr(error.__cause__, "name", None)
         return EnvError(
-            f"cannot make env {env_id!r}: the package {error.name!r} is missing; install it, or "
+            f"cannot make env {env_id!r}: the module {name!r} is missing; install it, or "
             "correct env.env_id"
         )
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
