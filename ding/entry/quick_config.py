@@ -148,9 +148,16 @@ def quick_config(
             )
     if env_id is None:
         env_id = _usual_env(policy or "ppo")
-    if env_id.lower() in ENV_REGISTRY:
+    is_type = env_id.lower() in ENV_REGISTRY
+    if is_type:
         env_id = getattr(ENV_REGISTRY.get(env_id.lower()), "default_id", "") or env_id
     of_env = [one for one in shipped_configs() if one.is_of(env_id)]
+    if is_type and not of_env and env_id.lower() in ENV_REGISTRY:
+        raise ConfigError(
+            f"env type {env_id!r} has no default environment: give the id of one in its place "
+            f"(ding -q env names some), or write a config file with create_config.env.type="
+            f"{env_id.lower()!r}"
+        )
     if of_env and not _is_gymnasium(of_env[0].env_type):
         main, create = _in_own_env(env_id, policy, of_env)
     else:
@@ -243,8 +250,8 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[Config, Config]:
     if "obs_shape" not in shapes:
         raise ConfigError(
             f"env {env_id!r} has observations of {observations}: networks without a config file "
-            "read one array; flatten them with a wrapper of gymnasium, or write a config file with "
-            "env.env_wrapper and policy.model"
+            "read one array; flatten them with gymnasium.wrappers.FlattenObservation, or write a "
+            "config file with env.env_wrapper=['flatten_obs'] or a network in policy.model"
         )
     simulator = simulator_of(env_id)
     chosen = _closest(policy, kind, simulator, env_id)

@@ -335,6 +335,8 @@ def test_without_a_mode_what_the_config_learns_from_decides(name, pipeline):
         ("grid_spread", "dqn", "does not choose multi-agent actions"),
         ("Pendulum-v1", "dqn", "policies for it: a2c, d4pg"),
         ("Blackjack-v1", "ppo", "networks without a config file read one array"),
+        ("Mujoco", "ppo", "env type 'Mujoco' has no default environment: give the id of one"),
+        ("deep_sea", "dqn", "or write a config file with create_config.env.type='deep_sea'"),
         ("no_module:X-v0", "ppo", "the module 'no_module' is missing; install it, or correct"),
     ],
 )
