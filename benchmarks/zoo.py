@@ -150,7 +150,7 @@ obs, _ = gymnasium.make("CartPole-v1").reset(seed=0)
 print(policy.act(obs))
 ```
 
-`ding eval` takes the folder of a run of yours as well.
+`ding eval` also takes the folder of a run.
 
 *Return* is the mean and standard deviation over {EPISODES} episodes that training has not seen, of
 the bundled checkpoint (the best seed). The next column shows what one run of the config is likely
