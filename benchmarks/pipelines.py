@@ -46,6 +46,7 @@ GOALS: dict[str, dict[str, float]] = {
     "ppo_pool": {"hand-written": 0.95},
     "ppo_pool_frames": {"hand-written": 0.95},
     "base_env": {"DI-engine": 3.0},
+    "base_env_rows": {"DI-engine": 3.0},
 }
 TITLES = {
     "dqn_lander": "DQN, LunarLander, 8 envs",
@@ -59,6 +60,7 @@ TITLES = {
     "ppo_pool": "PPO, EnvPool's CartPole, 64 envs",
     "ppo_pool_frames": "PPO, EnvPool's Pong 84x84x4, 64 envs",
     "base_env": "collection, a user's BaseEnv over CartPole, 8 envs",
+    "base_env_rows": "... and a policy with its own transitions",
 }
 #: What a row needs in this project's environment.
 NEEDS = {"LunarLander": "Box2D", "HalfCheetah": "mujoco", "Frameskip": "ale_py"}
@@ -189,15 +191,29 @@ def _td3(task: Task, policy: dict, learn: dict) -> None:
 SETTINGS = {"dqn": _dqn, "ppo": _ppo, "sac": _sac, "td3": _td3}
 
 
-def ding_base_env() -> peers.Act:
+def ding_base_env(name: str) -> peers.Act:
     """This project's collector with a user's environments, into its buffer."""
     os.chdir(tempfile.mkdtemp())
     from ding.entry.components import build_components, load_config
+    from ding.policy import DQNPolicy
+    from ding.utils import POLICY_REGISTRY
     from ding.utils.run_log import RunLog
+
+    @POLICY_REGISTRY.register("base_env_rows")
+    class Own(DQNPolicy):
+        def _process_transition(self, obs, policy_output, timestep) -> dict:
+            return {
+                "obs": obs,
+                "next_obs": timestep.obs,
+                "action": policy_output["action"],
+                "reward": timestep.reward,
+                "done": timestep.done,
+            }
 
     env_class = peers.user_env()
     setting = env_class, [{}] * 8, [{}]
-    create = dict(env=dict(type="unused"), env_manager=dict(type="base"), policy=dict(type="dqn"))
+    policy = "dqn" if name == "base_env" else name
+    create = dict(env=dict(type="unused"), env_manager=dict(type="base"), policy=dict(type=policy))
     cfg = load_config((peers.user_env_config(), create), 0, setting)
     parts = build_components(cfg, RunLog(cfg.exp_name).writer, setting)
 
@@ -220,8 +236,8 @@ def _hand_written(name: str) -> peers.Act:
 
 def work(side: str, name: str) -> Work:
     """What ``--serve`` does for a side of a row."""
-    if name == "base_env":
-        return {"ding": ding_base_env, "DI-engine": peers.di_engine}[side]
+    if name.startswith("base_env"):
+        return {"ding": partial(ding_base_env, name), "DI-engine": peers.di_engine}[side]
     sides = {"ding": ding, "hand-written": _hand_written}
     sides |= {"SB3": peers.sb3, "tianshou": peers.tianshou}
     return partial(sides[side], name)
