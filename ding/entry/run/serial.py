@@ -487,7 +487,8 @@ class SerialRun:
             self._log.note(reason=ending.reason)
         parts = self._parts
         limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
-        left = {} if self._limit_reached else limits
+        is_over = ending.status == "finished" and self._limit_reached
+        left = {} if is_over else limits
         options = "".join(f" {name} {value:.0f}" for name, value in left.items() if value < 1e10)
         report = EndReport(parts.cfg.exp_name, parts.cfg.seed, parts.mode, parts.given, options)
         verdict = report.verdict(ending, facts["best_return"])

@@ -9,8 +9,10 @@ import time
 import pytest
 
 from ding.entry import serial_pipeline
+from ding.entry.quick_config import quick_config
 from ding.entry.run.signals import StopNow, Stopping, StopSignal
 from ding.utils import durations, read_file
+from ding.utils.callbacks import RunCallback
 from tests.children import start_python
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
 
@@ -110,6 +112,21 @@ def test_signal_does_not_wait_for_an_evaluation(manager):
     assert state["evaluator"]["last_eval_iter"] < state["learner"]["last_iter"]
     judged = [row for row in metrics() if "evaluator_iter/reward_mean" in row]
     assert len(judged) == 1
+
+
+def test_the_command_after_a_signal_in_the_last_evaluation_has_the_limit(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+
+    class Signal(RunCallback):
+        def on_episode(self, event):
+            if event.source == "evaluator" and event.train_iter:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    config = quick_config("CartPole-v1", "dqn")
+    with pytest.raises(SystemExit):
+        serial_pipeline(config, max_env_step=200, callbacks=[Signal()])
+    assert run_json(config[0]["exp_name"])["envstep"] >= 200
+    assert "--env-step 200 --resume" in capsys.readouterr().out
 
 
 @pytest.mark.slow
