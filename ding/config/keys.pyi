@@ -70,8 +70,9 @@ class EnvConfig(TypedDict, total=False):
     """Whether actions come in [-1, 1] and are mapped to the environment's bounds."""
     clip_action: bool
     """Whether actions beyond the bounds are clipped."""
-    first_action: int
-    """Number of the environment's first action if it is not 0; set by runs."""
+    first_action: Any
+    """Number of the environment's first action if it is not 0, or one for each choice; set by
+    runs."""
     action_bins_per_branch: Any
     """Choices that each number of a continuous action is replaced by."""
     frame_stack: float | None

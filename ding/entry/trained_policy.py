@@ -44,14 +44,18 @@ class TrainedPolicy:
     Args:
         policy: With weights, and the eval mode enabled.
         obs_shape: Shape of one observation, ``None`` if it is not an array.
-        first_action: What is added to choices: the ``start`` of the environment's Discrete space.
+        first_action: What is added to choices: the ``start`` of the environment's Discrete or
+            MultiDiscrete space.
 
     Attributes:
         policy: The policy itself.
     """
 
     def __init__(
-        self, policy: Policy, obs_shape: tuple[int, ...] | None, first_action: int = 0
+        self,
+        policy: Policy,
+        obs_shape: tuple[int, ...] | None,
+        first_action: int | Sequence[int] = 0,
     ) -> None:
         self.policy = policy
         self._first_action = first_action
@@ -68,8 +72,9 @@ class TrainedPolicy:
         with torch.no_grad():
             output = self._mode.forward({0: to_tensor(obs, dtype=torch.float32)})
         action = to_ndarray(output[0]["action"])
-        if isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind in "iu":
-            return int(action.item()) + self._first_action
+        if isinstance(action, np.ndarray) and action.dtype.kind in "iu":
+            action = action + self._first_action
+            return int(action.item()) if action.size == 1 else action
         return action
 
     def reset(self) -> None:
@@ -169,9 +174,9 @@ def _normalises(env: Settings) -> bool:
 class _Actor(nn.Module):
     """Observations to actions, as one module that has the policy's parameters."""
 
-    def __init__(self, policy: Policy, first_action: int) -> None:
+    def __init__(self, policy: Policy, first_action: int | Sequence[int]) -> None:
         super().__init__()
-        self._first_action = first_action
+        self._first_action = torch.as_tensor(first_action)
         self.model = policy._model
         self._act = policy._forward_eval_batch
 
@@ -179,7 +184,7 @@ class _Actor(nn.Module):
         action = self._act(obs)["action"]
         if not isinstance(action, torch.Tensor):
             raise ConfigError("only policies whose action is one array can be exported")
-        return action + self._first_action if self._first_action else action
+        return action + self._first_action if self._first_action.any() else action
 
 
 def _export(

@@ -82,6 +82,34 @@ class CountsFromOne(gymnasium.Env):
         return np.ones(2, np.float32), float(action == 3), self.steps == 5, False, {}
 
 
+class CountsEachFromElsewhere(CountsFromOne):
+    """Takes 1 or 2, and 5 to 7; the best action is the last one."""
+
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3], start=[1, 5])
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.steps += 1
+        return np.ones(2, np.float32), float(action.sum() - 6), self.steps == 5, False, {}
+
+
+def test_several_actions_that_do_not_count_from_zero():
+    gymnasium.register("CountsEach-v0", CountsEachFromElsewhere)
+    try:
+        main, create = quick_config("CountsEach-v0", "dqn")
+        main["exp_name"] = "run"
+        main["env"].update(collector_env_num=2, evaluator_env_num=1, n_evaluator_episode=1)
+        main["policy"]["collect"]["n_sample"] = 16
+        serial_pipeline((main, create), seed=0, max_train_iter=2)
+        saved = "run/formatted_total_config.py"
+        serial_pipeline(saved, seed=0, max_train_iter=2, strict=True)
+        policy = ding.load("run")
+        for obs in np.random.default_rng(0).random((20, 2), np.float32):
+            assert CountsEachFromElsewhere.action_space.contains(policy.act(obs))
+    finally:
+        del gymnasium.registry["CountsEach-v0"]
+
+
 @pytest.mark.parametrize(
     ("model", "manager"), [({}, "base"), (dict(obs_shape=2, action_shape=3), "subprocess")]
 )

@@ -132,8 +132,8 @@ class DingEnvWrapper(Configurable, BaseEnv):
         self._seed_rng: np.random.Generator | None = None
         self._seed_is_due = True
         self._is_plain = self._has_one_stream = False  # as long as there is no environment
-        #: What is added to choices, of environments made from ``cfg.env_id``.
-        self.first_action = 0
+        #: What is added to choices, all or each, of environments made from ``cfg.env_id``.
+        self.first_action: int | list[int] = 0
         self._episode_return: Reward = 0.0
         self._raw: RawRewards | None = None
         #: Where the environment that is built next continues: its generator and its wrappers.
@@ -374,8 +374,9 @@ class DingEnvWrapper(Configurable, BaseEnv):
         actions: FoundSpace = getattr(env, "action_space", None)
         if self._given_env is None and counts_otherwise(actions):
             env = FlattenActionWrapper(env)  # policies choose from 0 on
-            if isinstance(actions, spaces.Discrete):
-                self.first_action = int(actions.start)
+            if not isinstance(actions, spaces.MultiBinary):
+                start = np.asarray(actions.start)
+                self.first_action = start.ravel().tolist() if start.ndim else int(start)
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
