@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -238,7 +239,9 @@ class TrainedFiles:
             folder = os.path.join(os.path.dirname(self.config), "ckpt")
             raise CheckpointError(
                 f"{folder} holds no checkpoint: the run ended before it saved one, or its "
-                "files were removed; continue it (ding resume), or name one with checkpoint="
+                "files were removed; continue it (ding resume), or name one: "
+                f"ding -m eval -c {shlex.quote(self.config)} --load-path FILE, or checkpoint= of "
+                "ding.load"
             )
         return self.checkpoint
 

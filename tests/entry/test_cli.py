@@ -642,6 +642,7 @@ def test_a_run_without_checkpoints(checkpoint):
     status, _, err = run("eval", "run")
     assert status == 1
     assert "holds no checkpoint: " in err
+    assert "/formatted_total_config.py --load-path FILE" in err
     assert "ding resume" in err
 
 
