@@ -15,6 +15,7 @@ from ding.policy import DQNPolicy
 from ding.utils import POLICY_REGISTRY, TRACKER_REGISTRY, read_file
 from ding.utils.errors import ConfigError
 from ding.utils.trackers import Tracker
+from ding.worker import SampleSerialCollector
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
 
 PIPELINES = {"dqn": serial_pipeline, "ppo": serial_pipeline_onpolicy}
@@ -51,6 +52,12 @@ def test_run_of_a_process_without_stderr(monkeypatch):
         monkeypatch.setattr(f"sys.{name}", None)
     train(limits=dict(max_train_iter=1))
     assert run_json()["status"] == "finished"
+
+
+def test_large_limits_are_named_in_full(monkeypatch):
+    monkeypatch.setattr(SampleSerialCollector, "envstep", property(lambda _: 1_234_567))
+    train(limits=dict(max_env_step=1_234_567))
+    assert run_json()["reason"] == "reached max_env_step 1234567"
 
 
 class TwoChoices(gym.Env):

@@ -203,7 +203,7 @@ class SerialRun:
         if not resumes and 0 < self._max_train_iter <= parts.learner.train_iter:
             self.warn(
                 f"nothing is trained: the {parts.learner.train_iter} updates of the checkpoint "
-                f"count, and the run ends after {self._max_train_iter:g}"
+                f"count, and the run ends after {self._max_train_iter:.0f}"
             )
         if not has_schedule(parts.policy):
             # A checkpoint that training begins with brings its learning rate, too.
@@ -509,8 +509,8 @@ class SerialRun:
         if self._request:
             return Ending("finished", self._request)
         if parts.collector.envstep >= self._max_env_step:
-            return Ending("finished", f"reached max_env_step {self._max_env_step:g}")
-        return Ending("finished", f"reached max_train_iter {self._max_train_iter:g}")
+            return Ending("finished", f"reached max_env_step {self._max_env_step:.0f}")
+        return Ending("finished", f"reached max_train_iter {self._max_train_iter:.0f}")
 
 
 def _failed_by(error: Exception) -> Ending:
