@@ -72,6 +72,7 @@ class EnvGroup(EnvRunner):
         self._takes_numbers = False
         self._returns: dict[int, Reward] = dict.fromkeys(spec.env_fns, 0.0)
         self._renewals = dict.fromkeys(spec.env_fns, spec.renewals)
+        self._failures = dict.fromkeys(spec.env_fns, 0)  # steps that failed, since one that did not
         #: Whose next reset takes its seed.
         self._to_seed = set(spec.seeds)
         self._normalisers = NormaliserGroup()
@@ -304,10 +305,21 @@ class EnvGroup(EnvRunner):
         """First observation of a new episode, after a step that failed with `error`."""
         failure = self._error(env_id, "step", error)
         self.states[env_id] = EnvState.ERROR
+        self._failures[env_id] += 1
+        is_last = self._failures[env_id] >= self.settings.max_retry
         # An action that cannot be taken is the policy's fault, which another episode would hide.
-        if self.settings.max_retry <= 1 or isinstance(error, ActionError):
+        if is_last or isinstance(error, ActionError):
             raise failure from error
-        return self._reset(env_id, failure)
+        obs = self._reset(env_id, failure)
+        step = self._steps[env_id]
+
+        def first_step(action: Action) -> StepResult:
+            result = step(action)
+            self._failures[env_id], self._steps[env_id] = 0, step
+            return result
+
+        self._steps[env_id] = first_step
+        return obs
 
     def _reset(self, env_id: int, failure: EnvError | None = None) -> Obs:
         """A copy of the first observation of a new episode; a `failure` before it was a try."""

@@ -56,8 +56,9 @@ class BaseEnvManager(Configurable, EnvRequests):
     Config keys:
         episode_num: Episodes that each environment plays before it is done for good.
         auto_reset: Whether the manager resets an environment whose episode ended.
-        max_retry: Tries per reset; if greater than 1, a failing step is recovered too: the
-            timestep has ``info['abnormal']`` and the first observation of a new episode.
+        max_retry: Tries per reset, and steps in a row that fail before that is an error; until
+            then, the timestep of a step that fails has ``info['abnormal']`` and the first
+            observation of a new episode.
         retry_type: ``reset`` the environment or ``renew`` it: close it and make another.
         retry_waiting_time: Seconds between tries.
         step_timeout: Seconds that a step may take. ``None`` sets no limit in the manager; pipelines

@@ -306,6 +306,29 @@ def test_a_failing_step_is_recovered_if_asked(launch, tmp_path, retry_type, colu
     assert manager.step(zeros(manager))[1].obs[2] == 1
 
 
+@pytest.mark.parametrize("fails_until", [2, 3])
+def test_a_step_is_tried_max_retry_times(launch, fails_until):
+    class Failing(CountEnv):
+        calls = 0
+
+        def step(self, action):
+            Failing.calls += 1
+            if Failing.calls <= fails_until or Failing.calls == fails_until + 2:
+                raise RuntimeError("the env's own words")
+            return super().step(action)
+
+    manager = launch([Failing], max_retry=3, retry_waiting_time=0)
+    for _ in range(2):
+        assert manager.step_columns(np.zeros(1, int), np.arange(1)).abnormal.all()
+    if fails_until == 3:
+        with pytest.raises(EnvError, match=r"env 0 .*the env's own words"):
+            manager.step_columns(np.zeros(1, int), np.arange(1))
+        return
+    for abnormal in (None, [True], None):  # one that has succeeded in between has all its tries
+        step = manager.step_columns(np.zeros(1, int), np.arange(1))
+        assert step.abnormal is abnormal or step.abnormal.tolist() == abnormal
+
+
 def test_a_failing_reset_is_tried_again(launch, tmp_path):
     fns = one_faulty(fault="raise", where="reset", once=str(tmp_path / "mark"))
     manager = launch(fns, max_retry=2, retry_waiting_time=0)
