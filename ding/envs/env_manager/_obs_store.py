@@ -101,6 +101,10 @@ class ObsColumns:
         """A copy of some rows."""
         return take_rows(self._latest, rows)
 
+    def rows(self, rows: Sequence[int]) -> list[Obs]:
+        """Copies of some environments' observations."""
+        return column_rows(self._latest, rows)
+
     def row(self, row: int) -> Obs:
         """A copy of one environment's observation."""
         return column_row(self._latest, row)
@@ -200,6 +204,17 @@ def column_row(columns: Obs, position: int) -> Obs:
         return copy.deepcopy(leaf[position]) if leaf.dtype.hasobject else np.array(leaf[position])
 
     return tree_map(item, columns)
+
+
+def column_rows(columns: Obs, index: Sequence[int]) -> list[Obs]:
+    """Copies of some rows, made in one go: those of arrays are parts of one copy."""
+    if isinstance(columns, dict):
+        parts = zip(*(column_rows(part, index) for part in columns.values()))
+        return [dict(zip(columns, row)) for row in parts]
+    if columns.dtype.hasobject:
+        return [copy.deepcopy(columns[i]) for i in index]
+    copied = columns.take(index, 0)
+    return [copied[i, ...] for i in range(len(copied))]  # arrays also of single numbers
 
 
 def take_rows(columns: Obs, index: Sequence[int] | np.ndarray) -> Obs:

@@ -12,7 +12,7 @@ import numpy as np
 from ding.envs.env.answers import reward_fault
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._env_types import EnvState
-from ding.envs.env_manager._obs_store import Layout, column_row, nan_position, quick_sum
+from ding.envs.env_manager._obs_store import Layout, column_rows, nan_position, quick_sum
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Info, Obs, Reward, VectorStep
 from ding.utils.errors import DataError, DingError, EnvDataError
@@ -196,10 +196,12 @@ def _refuse_numbers(
 
 def timesteps(step: VectorStep, given: GroupStep) -> dict[int, BaseEnvTimestep]:
     """Timesteps by env id; observations and rewards are copies."""
-    rows = zip(step.env_ids.tolist(), given.rewards, step.done.tolist(), given.infos)
+    rows = zip(
+        column_rows(step.obs, range(len(step.done))), given.rewards, step.done.tolist(), given.infos
+    )
     return {
-        env_id: BaseEnvTimestep(column_row(step.obs, i), copy.copy(reward), done, info)
-        for i, (env_id, reward, done, info) in enumerate(rows)
+        env_id: BaseEnvTimestep(obs, copy.copy(reward), done, info)
+        for env_id, (obs, reward, done, info) in zip(step.env_ids.tolist(), rows)
     }
 
 

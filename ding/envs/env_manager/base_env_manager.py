@@ -250,7 +250,7 @@ class BaseEnvManager(Configurable, EnvRequests):
     def ready_obs(self) -> dict[int, Obs]:
         """Observations of the environments that wait for an action, by env id."""
         store = self._observed()
-        return {env_id: store.row(env_id) for env_id in self._ready_list}
+        return dict(zip(self._ready_list, store.rows(self._ready_list)))
 
     @property
     def ready_obs_id(self) -> list[int]:  # type: ignore[override]
