@@ -1,5 +1,6 @@
 """What collectors and evaluators do where the process of an environment is killed."""
 
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ from gymnasium import spaces
 
 from ding.envs import create_env_manager
 from ding.policy import DQNPolicy
+from ding.utils.errors import EnvDiedError
 from ding.worker import InteractionSerialEvaluator, SampleSerialCollector
 from tests.fakes import LineEnv, RowPolicy, StepPolicy, Writer
 
@@ -58,12 +60,16 @@ def make():
 
 def kills(env, env_ids):
     """A hook that kills the worker of an environment before some steps, by their number."""
-    numbers = itertools.count()
+    numbers, due = itertools.count(), []
 
     def hook():
-        env_id = env_ids.get(next(numbers))
-        if env_id is not None:
-            os.kill(env.pid[env_id], signal.SIGKILL)
+        number = next(numbers)
+        due.extend(env_id for at, env_id in env_ids.items() if at == number)
+        # The last one that was killed may not be replaced yet: then before a later step.
+        with contextlib.suppress(EnvDiedError):
+            while due:
+                os.kill(env.pid[due[0]], signal.SIGKILL)
+                del due[0]
 
     return hook
 
