@@ -156,6 +156,7 @@ def test_an_error_of_a_custom_class_does_not_stop_the_next_seeds(tmp_path, capsy
     assert "seed 0 failed: of a policy" in err
 
 
+@pytest.mark.slow
 def test_side_by_side(config):
     with _start(config, "--train-iter", "1", "--set", "policy.learn.batch_size=4") as process:
         output, _ = process.communicate(timeout=150)

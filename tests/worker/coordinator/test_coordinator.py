@@ -476,6 +476,7 @@ def test_name_of_a_worker_that_lives_is_not_given_away():
         second.close()
 
 
+@pytest.mark.slow
 def test_worker_that_does_not_prove_to_have_the_key_gets_no_task(caplog):
     stranger = FakeCollector()
     with Run({"c0": stranger}, run_key=KEY) as run:
