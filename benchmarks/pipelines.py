@@ -202,13 +202,7 @@ def ding_base_env(name: str) -> peers.Act:
     @POLICY_REGISTRY.register("base_env_rows")
     class Own(DQNPolicy):
         def _process_transition(self, obs, policy_output, timestep) -> dict:
-            return {
-                "obs": obs,
-                "next_obs": timestep.obs,
-                "action": policy_output["action"],
-                "reward": timestep.reward,
-                "done": timestep.done,
-            }
+            return super()._process_transition(obs, policy_output, timestep)
 
     env_class = peers.user_env()
     setting = env_class, [{}] * 8, [{}]

@@ -31,7 +31,10 @@ SCRIPTS = {
     "parallel": ("--rounds 1", "serial mode"),
     "parallel_data": ("--rounds 1 --seconds 1", "samples"),
     "parallel_learning": ("--seeds 0", "1 of 1 converged"),
-    "pipelines": (f"dqn_lander ppo_lander sac_cheetah base_env {QUICK}", "hand-written"),
+    "pipelines": (
+        f"dqn_lander ppo_lander sac_cheetah base_env base_env_rows {QUICK}",
+        "hand-written",
+    ),
     "policies": (f"dqn {QUICK}", "| figure |"),
     "public_configs": (f"{ROOT}/tests/benchmarks/config_keys.md", "policies of 3 of 3 configs"),
     "replay_buffers": (f"cartpole/sample/512 {QUICK}", "floor"),

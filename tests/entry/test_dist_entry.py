@@ -61,6 +61,11 @@ class Parts:
         assert not self.processes[name].is_alive(), text
         return self.processes[name].exitcode, text.splitlines()[-1]
 
+    def start_all(self, path):
+        self.start("learner", dist_launch_learner, path, 0, None)
+        self.start("collector", dist_launch_collector, path, 0, None)
+        self.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+
     def text(self, name):
         path = Path(f"{name}.txt")
         return path.read_text() if path.exists() else ""
@@ -104,9 +109,7 @@ def test_parts_in_any_order(parts, capsys):
 @pytest.mark.slow
 def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
     path = prepare(stop_value=501)
-    parts.start("learner", dist_launch_learner, path, 0, None)
-    parts.start("collector", dist_launch_collector, path, 0, None)
-    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    parts.start_all(path)
     state = Path("run/ckpt/coordinator_state.pth.tar")
     wait_for(lambda: state.exists() and Path("run/metrics.jsonl").exists())
     parts.processes["coordinator"].kill()
@@ -126,9 +129,7 @@ def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
 @pytest.mark.slow
 def test_a_start_that_fails_takes_nothing_from_the_run_that_was_killed(parts):
     path = prepare(stop_value=501)
-    parts.start("learner", dist_launch_learner, path, 0, None)
-    parts.start("collector", dist_launch_collector, path, 0, None)
-    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    parts.start_all(path)
     state, key = Path("run/ckpt/coordinator_state.pth.tar"), Path("run/run.key")
     wait_for(lambda: state.exists() and any("buffer" in name for name in os.listdir("run/data")))
     parts.processes["coordinator"].kill()

@@ -310,16 +310,7 @@ class EnvGroup(EnvRunner):
         # An action that cannot be taken is the policy's fault, which another episode would hide.
         if is_last or isinstance(error, ActionError):
             raise failure from error
-        obs = self._reset(env_id, failure)
-        step = self._steps[env_id]
-
-        def first_step(action: Action) -> StepResult:
-            result = step(action)
-            self._failures[env_id], self._steps[env_id] = 0, step
-            return result
-
-        self._steps[env_id] = first_step
-        return obs
+        return self._reset(env_id, failure)
 
     def _reset(self, env_id: int, failure: EnvError | None = None) -> Obs:
         """A copy of the first observation of a new episode; a `failure` before it was a try."""
@@ -368,10 +359,23 @@ class EnvGroup(EnvRunner):
                 f"env {env_id} ({env_name(env)}) gave an observation with NaN at its reset", env_id
             )
         step = env.plain_step() if self._is_plain else env.step
-        self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
+        step = timeout_wrapper(step, self.settings.step_timeout)
+        self._steps[env_id] = self._counted(env_id, step) if self._failures[env_id] else step
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
         return copy.deepcopy(obs)  # environments may share what they hand out
+
+    def _counted(
+        self, env_id: int, step: Callable[[Action], StepResult]
+    ) -> Callable[[Action], StepResult]:
+        """A step that forgets earlier failures if it succeeds."""
+
+        def first_step(action: Action) -> StepResult:
+            result = step(action)
+            self._failures[env_id], self._steps[env_id] = 0, step
+            return result
+
+        return first_step
 
     def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
         if dynamic == PER_EPISODE:

@@ -324,6 +324,7 @@ def test_a_step_is_tried_max_retry_times(launch, fails_until):
         with pytest.raises(EnvError, match=r"env 0 .*the env's own words"):
             manager.step_columns(np.zeros(1, int), np.arange(1))
         return
+    manager.reset()
     for abnormal in (None, [True], None):  # one that has succeeded in between has all its tries
         step = manager.step_columns(np.zeros(1, int), np.arange(1))
         assert step.abnormal is abnormal or step.abnormal.tolist() == abnormal

@@ -62,17 +62,18 @@ def made(cfg, env_cls):
     return create_env_manager(EasyDict(cfg), fns)
 
 
+def collected(envs, policy, n_sample, tmp_path):
+    cfg = SampleSerialCollector.default_config()
+    collector = SampleSerialCollector(cfg, envs, policy.collect_mode, exp_name=str(tmp_path))
+    rows = list(collector.collect(n_sample=n_sample))
+    collector.close()
+    return rows
+
+
 @MANAGERS
 @pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 def test_whole_numbers(cfg, policy_cls, tmp_path):
-    collector = SampleSerialCollector(
-        SampleSerialCollector.default_config(),
-        made(cfg, WideningEnv),
-        policy_cls().collect_mode,
-        exp_name=str(tmp_path),
-    )
-    rows = collector.collect(n_sample=16)
-    collector.close()
+    rows = collected(made(cfg, WideningEnv), policy_cls(), 16, tmp_path)
     for row in rows:
         assert int(row["next_obs"][1]) == int(row["obs"][1]) + 300
     assert {int(row["next_obs"][1]) for row in rows} == {300, 600, 900, 1200}
@@ -107,12 +108,5 @@ class BigEndian(LineEnv):
 @MANAGERS
 @pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
 def test_another_byte_order(cfg, policy_cls, tmp_path):
-    collector = SampleSerialCollector(
-        SampleSerialCollector.default_config(),
-        made(cfg, BigEndian),
-        policy_cls().collect_mode,
-        exp_name=str(tmp_path),
-    )
-    rows = collector.collect(n_sample=8)
-    collector.close()
+    rows = collected(made(cfg, BigEndian), policy_cls(), 8, tmp_path)
     assert sorted(int(row["next_obs"][1]) for row in rows) == [1, 1, 2, 2, 3, 3, 4, 4]
