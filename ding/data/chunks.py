@@ -7,9 +7,20 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ding.data.arrays import IdColumn, IndexedColumn, Key, Row, gathered, nested, path_of, shown
+from ding.data.arrays import (
+    IdColumn,
+    IndexedColumn,
+    Key,
+    Row,
+    as_tensors,
+    gathered,
+    nested,
+    path_of,
+    shown,
+)
 from ding.data.columns import Columns, as_columns
-from ding.data.frame_store import frames_once
+from ding.data.frame_store import MIN_FRAME_BYTES, frames_once
+from ding.data.greys import GREY_SCALES, as_greys
 from ding.torch_utils.tensor_file import (
     Buffer,
     Leaf,
@@ -41,12 +52,14 @@ class ChunkFacts(TypedDict):
         ids: The prefixes of tensors that are the numbers of ids.
         frames: For observations that are kept once: the tensor of frames, and those of ``obs`` and
             ``next_obs``, which are indices into it.
+        greys: The scales of tensors of bytes that are pictures of floats; older files have none.
     """
 
     rows: int
     places: dict[str, list[str | int]]
     ids: dict[str, str]
     frames: list[list[str]]
+    greys: dict[str, str]
 
 
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
@@ -163,6 +176,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
         "places": {name: list(place) for place, name in names.items()},
         "ids": {name: form for place, name in names.items() if type(form := forms[place]) is str},
         "frames": [],
+        "greys": {},
     }
     tensors: dict[str, Tree] = {}
     for place in [place for place in leaves if place[0] == "obs"]:
@@ -171,14 +185,23 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
             continue
         if (once := frames_once(leaves[place], leaves[later])) is not None:
             name = _free_name(f"{names[place]}.frames", {*names.values(), *tensors})
-            tensors[name] = shown(once[0].source, forms[place])
+            tensors[name] = shown(_small(once[0].source, name, facts), forms[place])
             leaves[place], leaves[later] = once[0].index, once[1].index
             forms[place] = forms[later] = None
             facts["frames"].append([name, names[place], names[later]])
     for place, leaf in leaves.items():
-        form = forms[place]
-        tensors[names[place]] = shown(gathered(leaf), None if isinstance(form, str) else form)
+        form, array = forms[place], _small(gathered(leaf), names[place], facts)
+        tensors[names[place]] = shown(array, None if isinstance(form, str) else form)
     return tensors, facts
+
+
+def _small(array: np.ndarray, name: str, facts: ChunkFacts) -> np.ndarray:
+    """Pictures as bytes, if these make them; anything else as it is."""
+    if array[:1].nbytes < MIN_FRAME_BYTES or (found := as_greys(array)) is None:
+        return array
+    scale, greys = found
+    facts["greys"][name] = scale.name
+    return greys
 
 
 def _names(leaves: Iterable[ColumnPath]) -> dict[ColumnPath, str]:
@@ -213,6 +236,8 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> Col
     """
     places, ids = facts.get("places"), facts.get("ids") or {}
     leaves: dict[str, Tree] = dict(tensors)
+    for name, scale in (facts.get("greys") or {}).items():
+        leaves[name] = _floats(leaves[name], scale, name)
     for frames, *names in facts.get("frames") or []:
         source = leaves.pop(frames)
         for name in names:
@@ -227,6 +252,14 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> Col
     if len(lengths) != 1 or facts.get("rows") not in (None, *lengths):
         raise DataError(f"its columns have {sorted(lengths)} rows, not {facts.get('rows')}")
     return Columns(nested(columns))
+
+
+def _floats(greys: Leaf, scale: str, name: str) -> Leaf:
+    array = np.asarray(greys)
+    if scale not in GREY_SCALES or array.dtype != np.uint8:
+        raise DataError(f"column {name!r} is {array.dtype} in a scale {scale!r}")
+    floats = GREY_SCALES[scale].floats(array)
+    return floats if isinstance(greys, np.ndarray) else as_tensors(floats)
 
 
 def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:

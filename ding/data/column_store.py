@@ -1,6 +1,5 @@
 """Rows of one kind in preallocated columns."""
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,12 +22,13 @@ from ding.data.arrays import (
 )
 from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
-from ding.data.memory import allocate
+from ding.data.greys import as_greys
+from ding.data.memory import allocate, warn_if_large
 from ding.utils.types import Tree
 
-_LARGE = 1 << 30
+#: Rows by which it is decided how pictures are kept.
+_LOOK = 64
 _DTYPE, _BFLOAT16, _from_numpy = torch.dtype, torch.bfloat16, torch.from_numpy
-_logger = logging.getLogger("ding.data")
 
 
 class ColumnStore:
@@ -51,17 +51,21 @@ class ColumnStore:
         self._kinds = {key: _kind(leaf) for key, (leaf, _) in columns.items()}
         following = _following(columns)
         once = {key: leaf for key, (leaf, _) in columns.items() if key not in following.values()}
-        self.row_bytes = sum(_size(leaf) for leaf in once.values())
-        if (total := capacity * self.row_bytes) >= _LARGE:
-            where = f"in files in {folder}" if folder else "of memory"
-            _logger.warning("replay buffer: up to %.1f GB %s when full", total / 1e9, where)
+        greys = {key: as_greys(gathered(columns[key][0][:_LOOK])) for key in following}
+        scales = {key: found[0] for key, found in greys.items() if found}
+        self.row_bytes = sum(
+            _size(leaf) // (leaf.dtype.itemsize if key in scales else 1)
+            for key, leaf in once.items()
+        )
+        warn_if_large(capacity * self.row_bytes, folder)
         self._arrays: dict[Key, np.ndarray] = {}
         #: Big observations, kept once for the two columns that refer to them.
         self._pairs: list[tuple[FramePair, Key, Key]] = []
         for key in once:
             dtype, shape = self._kinds[key]
             if key in following:
-                pair = FramePair(capacity, dtype, shape, _label(key), folder)
+                label = _label(key)
+                pair = FramePair(capacity, dtype, shape, label, folder, scales.get(key))
                 self._pairs.append((pair, key, following[key]))
             else:
                 self._arrays[key] = allocate((capacity, *shape), dtype, _label(key), folder)

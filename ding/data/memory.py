@@ -1,6 +1,7 @@
 """Memory for big arrays: taken only as they fill up, or in files, or used again."""
 
 import ctypes
+import logging
 import os
 import tempfile
 import weakref
@@ -12,6 +13,8 @@ import numpy as np
 #: Smaller arrays come from the allocator's own pools.
 _BIG = 1 << 18
 _KEPT = 4
+_LARGE = 1 << 30
+_logger = logging.getLogger("ding.data")
 
 
 def allocate(
@@ -46,6 +49,13 @@ def allocate(
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape).view(np.ndarray)
     finally:
         os.remove(file)
+
+
+def warn_if_large(n_bytes: int, folder: str | None) -> None:
+    """Say how much memory, or disk, a replay buffer is going to take."""
+    if n_bytes >= _LARGE:
+        where = f"in files in {folder}" if folder else "of memory"
+        _logger.warning("replay buffer: up to %.1f GB %s when full", n_bytes / 1e9, where)
 
 
 class Recycler:

@@ -1,11 +1,15 @@
 """Big observations are stored once, and come out as they went in."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
 
 from ding.data import Columns, IndexedColumn
+from ding.data.chunks import read_chunk, write_chunk
 from ding.data.ring import Ring
+from ding.utils.shared_folder import SharedFolder
 from tests.data.rings import push
 
 SHAPE = (4, 28, 28)
@@ -185,3 +189,89 @@ def test_a_frame_that_was_never_written_is_no_other_one():
     push(ring, Columns({"obs": obs, "next_obs": obs}))
     with pytest.raises(IndexError, match="never written"):
         ring.take(np.array([3, 7]))
+
+
+# ---- greys ------------------------------------------------------------------------------------
+
+SCALES = {
+    "as the Atari wrapper": lambda greys: greys * np.float32(1 / 255),
+    "divided": lambda greys: greys / np.float32(255),
+    "as they are": lambda greys: greys.astype(np.float32),
+}
+
+
+def pushed_frames(ring, frames):
+    push(ring, Columns({"obs": frames[:-1], "next_obs": frames[1:]}))
+
+
+def same_bits(ring, frames):
+    out = ring.take(np.arange(len(frames) - 1)).columns
+    stored = np.concatenate([out["obs"], out["next_obs"][-1:]])
+    return stored.dtype == frames.dtype and (stored.view(np.int32) == frames.view(np.int32)).all()
+
+
+def memory_of(frames):
+    """Bytes that a ring of these frames takes."""
+    tracemalloc.start()
+    ring = Ring(len(frames))
+    pushed_frames(ring, frames)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_floats_of_greys_take_a_byte_each(rng, scale):
+    greys = rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)
+    frames = SCALES[scale](greys)
+    assert frames.dtype == np.float32
+    assert memory_of(frames) < 0.3 * memory_of(frames + np.float32(0.001))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_floats_of_greys_come_out_bit_for_bit(rng, scale):
+    frames = SCALES[scale](rng.integers(0, 256, (40, *SHAPE), dtype=np.uint8))
+    ring = Ring(100)
+    pushed_frames(ring, frames)
+    assert same_bits(ring, frames)
+    again = Ring(100)
+    again.load_state_dict(ring.state_dict())
+    assert same_bits(again, frames)
+
+
+@pytest.mark.parametrize("odd", [0.123, -0.0, np.nan, np.inf, -1.0, 300.0, 256 / 255])
+def test_other_floats_among_greys_stay_what_they_are(rng, odd):
+    frames = SCALES["divided"](rng.integers(0, 256, (60, *SHAPE), dtype=np.uint8))
+    frames[50, 1, 2, 3] = odd
+    ring = Ring(100)
+    pushed_frames(ring, frames[:40])
+    pushed_frames(ring, frames[39:])
+    assert same_bits(ring, frames)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_blank_pictures_before_the_first_ones_of_a_scale(rng, scale):
+    frames = SCALES[scale](rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8))
+    blank = np.zeros_like(frames[:20])
+    ring = Ring(420)
+    tracemalloc.start()
+    pushed_frames(ring, blank)
+    pushed_frames(ring, np.concatenate([blank[-1:], frames]))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 0.4 * frames.nbytes
+    assert same_bits(ring, np.concatenate([blank, frames]))
+
+
+def test_chunks_of_greys_are_as_small(rng, tmp_path):
+    greys = rng.integers(0, 256, (50, *SHAPE), dtype=np.uint8)
+    folder, sizes = SharedFolder(tmp_path), {}
+    for name, frames in {"bytes": greys, "floats": SCALES["divided"](greys)}.items():
+        for convert in (np.asarray, torch.from_numpy):
+            rows = Columns({"obs": convert(frames[:-1]), "next_obs": convert(frames[1:])})
+            sizes[name] = write_chunk(folder, "a.b.1", rows)
+            back = read_chunk(folder, "a.b.1").columns
+            for column, given in (("obs", frames[:-1]), ("next_obs", frames[1:])):
+                assert type(back[column]) is type(convert(given))
+                assert np.array_equal(np.asarray(back[column]), given)
+    assert sizes["floats"] < 1.1 * sizes["bytes"]
