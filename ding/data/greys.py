@@ -59,7 +59,7 @@ def as_greys(pictures: np.ndarray) -> tuple[GreyScale, np.ndarray] | None:
     """A scale that makes all of these pictures, float32 ``[n, ...]``, and their bytes; None for
     anything else."""
     if pictures.dtype == _FLOAT:
-        # The first tells for almost all that are none.
+        # The first one shows it for almost all others.
         for scale in [s for s in GREY_SCALES.values() if s.greys(pictures[:1]) is not None]:
             if (greys := scale.greys(pictures)) is not None:
                 return scale, greys
