@@ -1,4 +1,4 @@
-"""Updates per second on a GPU: as they are, compiled and as CUDA graphs, against peers.
+"""Updates per second on a GPU: as they are, compiled, as CUDA graphs, in bfloat16; against peers.
 
     python benchmarks/gpu.py [sac td3 dqn ppo] [--device cuda|cpu] [--rounds N] [--seconds S]
 
@@ -19,8 +19,15 @@ import _policy_sides as sides
 from _peers import peer_python
 from _timing import Figure, in_turns, serve, table
 
-#: Forms of this project's updates; the last is for GPUs.
-FORMS: dict[str, bool | str] = {"eager": False, "compiled": True, "graphs": "reduce-overhead"}
+#: Forms of this project's updates, as keys of ``policy.learn``.
+FORMS: dict[str, dict[str, bool | str]] = {
+    "eager": {},
+    "compiled": dict(compile=True),
+    "graphs": dict(compile="reduce-overhead"),
+    "bfloat16": dict(mixed_precision=True),
+}
+#: Those that are for GPUs alone.
+GPU_FORMS = {"graphs"}
 #: Peer to the least ratio of our best form to it that is wanted.
 GOALS = {"eager": 1.0, "sb3": 2.0, "hand-written": 0.95, "hand-written compiled": 0.9}
 NAMES = ("sac", "td3", "dqn", "ppo")
@@ -49,7 +56,7 @@ def _ding(name: str, form: str, device: str, frames: bool) -> Callable[[], int]:
     os.chdir(tempfile.mkdtemp())
     main, create = sides.frames_config(name) if frames else sides.ding_config(name)
     main["policy"]["cuda"] = device == "cuda"
-    main["policy"]["learn"]["compile"] = FORMS[form]
+    main["policy"]["learn"].update(FORMS[form])
     return sides.updates(main, create, name, frames)
 
 
@@ -76,7 +83,7 @@ def _figures_of(name: str, args: argparse.Namespace) -> list[Figure]:
     """Our forms against eager, and the best of them against each peer."""
     shape = "frames" if args.frames else "vectors"
     where = f"{name}:{args.device}:{shape}"
-    forms = [form for form in FORMS if args.device == "cuda" or form != "graphs"]
+    forms = [form for form in FORMS if args.device == "cuda" or form not in GPU_FORMS]
     pythons: dict[str, str | None] = {f"ding:{form}:{where}": None for form in forms}
     if not args.frames:
         pythons |= {f"hand-written:{form}:{where}": None for form in ("eager", "compiled")}

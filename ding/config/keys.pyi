@@ -359,6 +359,8 @@ class LearnConfig(TypedDict, total=False):
     network."""
     compile: Any
     """Mode of torch.compile for the networks; None does not compile."""
+    mixed_precision: bool
+    """Whether networks multiply in bfloat16; parameters, losses and targets stay float32."""
     grad_norm: float
     """Largest norm of the gradient; larger ones are scaled."""
     grad_clip_type: str | None

@@ -58,7 +58,9 @@ def descend_on_arrays(policy: Any, batch: Steps) -> Log | None:
         DataError: The loss is not finite.
     """
     written, cfg = _known.get(type(policy)), policy._cfg
-    if written is None or cfg.get("multi_gpu", False) or cfg.learn.get("compile", False):
+    if written is None or cfg.get("multi_gpu", False):
+        return None
+    if cfg.learn.get("compile", False) or cfg.learn.get("mixed_precision", False):
         return None
     if not vars(policy).keys().isdisjoint(_REPLACED):
         return None

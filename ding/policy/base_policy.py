@@ -79,7 +79,7 @@ class Policy(Learning, Cores, ModeStates):
         model=dict(),
         # Compile the networks: True, or one of torch.compile's modes ('reduce-overhead' makes CUDA
         # graphs). Pays on GPUs; measure it (`benchmarks/gpu.py`).
-        learn=dict(resume_training=False, compile=None),
+        learn=dict(resume_training=False, compile=None, mixed_precision=False),
         collect=dict(),
         eval=dict(),
         other=dict(),
@@ -137,6 +137,8 @@ class Policy(Learning, Cores, ModeStates):
         for name in ("learn", "collect", "eval", "command"):
             if name in self._enable_field:
                 getattr(self, f"_init_{name}")()
+        if "learn" in self._enable_field and cfg.learn.get("mixed_precision", False):
+            self._compute_in_bfloat16()
         if "learn" in self._enable_field and cfg.learn.get("compile", False):
             self._compile(cfg.learn.compile)
         self._own_state = OwnState(self, self._saved_attributes(), with_bases=True)

@@ -1,10 +1,12 @@
 """The network of a policy: made or taken, checked, and compiled."""
 
 import copy
+import functools
 import inspect
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any
 
 import torch
@@ -13,9 +15,11 @@ from easydict import EasyDict
 from ding.model import create_model
 from ding.model.wrapper.base import innermost
 from ding.policy.networks import Call, require_parts, try_network
+from ding.torch_utils.data_helper import map_leaves
 from ding.utils import MODEL_REGISTRY, import_module
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError
+from ding.utils.types import Tree
 
 
 class NetworkOwner:
@@ -107,9 +111,36 @@ class NetworkOwner:
                 f"policy.learn.compile={mode!r} needs a C++ compiler, but none was found among "
                 f"{compilers}: install one, or set the key to None, which computes the same"
             )
-        for network in (self._model, getattr(self, "_target_model", None)):
-            if network is not None:
-                innermost(network).compile(mode=None if mode is True else mode)
+        for network in self._networks():
+            network.compile(mode=None if mode is True else mode)
+
+    def _compute_in_bfloat16(self) -> None:
+        """Let networks multiply in bfloat16. Parameters, outputs and all that policies compute of
+        them stay float32, and gradients need no scaling, as the range of both is the same
+        (Micikevicius et al. 2018; Kalamkar et al. 2019, https://arxiv.org/abs/1905.12322)."""
+        for network in self._networks():
+            # Bound to the network, so that copies of it call their own.
+            network.forward = MethodType(_in_bfloat16(type(network).forward), network)
+
+    def _networks(self) -> list[torch.nn.Module]:
+        networks = (self._model, getattr(self, "_target_model", None))
+        return [innermost(network) for network in networks if network is not None]
+
+
+def _in_bfloat16(forward: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def call(network: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        device = next(network.parameters()).device.type
+        with torch.autocast(device, torch.bfloat16):
+            output = forward(network, *args, **kwargs)
+        return map_leaves(_single, output)
+
+    return call
+
+
+def _single(leaf: Tree) -> Tree:
+    is_half = isinstance(leaf, torch.Tensor) and leaf.dtype == torch.bfloat16
+    return leaf.float() if is_half else leaf
 
 
 def _known_to_the_model(cfg: EasyDict) -> EasyDict:

@@ -13,6 +13,7 @@ BASE = {
     "traj_len_inf": False,
     "learn.resume_training": False,
     "learn.compile": None,
+    "learn.mixed_precision": False,
 }
 DQN = {
     "type": "dqn",
