@@ -22,7 +22,7 @@ from ding.data.arrays import (
 )
 from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
-from ding.data.greys import as_greys
+from ding.data.greys import Frames, as_greys
 from ding.data.memory import allocate, warn_if_large
 from ding.utils.types import Tree
 
@@ -64,8 +64,8 @@ class ColumnStore:
         for key in once:
             dtype, shape = self._kinds[key]
             if key in following:
-                label = _label(key)
-                pair = FramePair(capacity, dtype, shape, label, folder, scales.get(key))
+                frames = Frames(dtype, shape, _label(key), folder, scales.get(key))
+                pair = FramePair(capacity, frames, _label(key))
                 self._pairs.append((pair, key, following[key]))
             else:
                 self._arrays[key] = allocate((capacity, *shape), dtype, _label(key), folder)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ding.data.arrays import IndexedColumn, StoredLeaf, gathered
-from ding.data.greys import GREY_SCALES, GreyScale
-from ding.data.memory import Recycler, allocate, warn_if_large
+from ding.data.greys import Frames
+from ding.data.memory import Recycler
 
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
@@ -15,8 +15,6 @@ _FARTHEST = 8
 #: Bytes between those by which equal frames are looked up.
 #: A prime: with a divisor of a picture's width all of them would lie in a few of its columns.
 _SPARSE = 97
-#: Frames that are looked at together.
-_PIECE = 256
 #: Ends of trajectories that are remembered.
 _MOST_ENDS = 1024
 
@@ -33,65 +31,29 @@ class FramePair:
 
     Args:
         capacity: Number of rows.
-        dtype: Of a frame.
-        shape: Of a frame.
-        name: Of the column, for errors and files.
-        folder: For memory-mapped files; None keeps frames in memory.
-        scale: How frames are kept as bytes, until others come.
+        frames: Empty, for the frames.
+        name: Of the column, for errors.
     """
 
-    def __init__(
-        self,
-        capacity: int,
-        dtype: np.dtype,
-        shape: tuple[int, ...],
-        name: str,
-        folder: str | None,
-        scale: GreyScale | None,
-    ) -> None:
-        self._dtype, self._shape, self._name, self._folder = dtype, shape, name, folder
+    def __init__(self, capacity: int, frames: Frames, name: str) -> None:
+        self._frames, self._name = frames, name
         #: By row: slots of its two frames. By frame: number of references.
         self._first, self._second = np.full((2, capacity), -1)
         self._users = np.zeros(0, np.int64)
-        #: With how they are kept: both change at once, for other threads that read.
-        self._kept = np.zeros((0, *shape), np.uint8 if scale else dtype), scale
         self._recycler = Recycler()
         #: By some of their bytes: slots of the frames that rows ended with, the oldest first.
         self._ends: dict[bytes, int] = {}
         self._free: list[int] = []
         self._used = 0
         # One frame per row, and some for the ends of trajectories.
-        self._allocate_frames(capacity + capacity // 8 + 64)
+        self._make_room(capacity + capacity // 8 + 64)
 
-    def _allocate_frames(self, room: int) -> None:
-        """Make room for frames, more where trajectories are so short that rows share few of them;
-        those that are stored stay."""
-        kept, scale = self._kept
-        frames = allocate((room, *self._shape), kept.dtype, self._name, self._folder)
+    def _make_room(self, room: int) -> None:
+        """Make room for frames: more where trajectories are so short that rows share few."""
+        self._frames.grow(room)
         users = np.zeros(room, np.int64)
-        frames[: len(kept)], users[: len(kept)] = kept, self._users
-        # Not before all rows are written: another thread may be reading.
-        self._kept, self._users = (frames, scale), users
-
-    def _rescale(self, scale: GreyScale, used: int, fresh: np.ndarray) -> None:
-        """Keep the first `used` frames in another way: `fresh` ones are of another scale."""
-        frames, _ = self._kept
-        # Pictures that were blank until now are of any scale.
-        fitting = [other for other in GREY_SCALES.values() if other.greys(fresh) is not None]
-        for other in (*fitting, None):
-            dtype = np.dtype(np.uint8) if other else self._dtype
-            kept = allocate(frames.shape, dtype, self._name, self._folder)
-            for at in range(0, used, _PIECE):
-                floats = scale.floats(frames[at : min(at + _PIECE, used)])
-                piece = floats if other is None else other.greys(floats)
-                if piece is None:
-                    break
-                kept[at : at + len(piece)] = piece
-            else:
-                self._kept = kept, other
-                break
-        if self._kept[1] is None:
-            warn_if_large(self._kept[0].nbytes, self._folder)
+        users[: len(self._users)] = self._users
+        self._users = users
 
     def take_first(self, index: np.ndarray, *_: object) -> np.ndarray:
         return self._gather(self._first.take(index))
@@ -102,12 +64,8 @@ class FramePair:
     def _gather(self, slots: np.ndarray) -> np.ndarray:
         if len(slots) and slots.min() < 0:
             raise IndexError(f"{self._name}: a row was asked for that was never written")
-        out = self._recycler.empty((len(slots), *self._shape), self._dtype)
-        frames, scale = self._kept
-        # No index is out of range; modes other than "clip" gather into a temporary array first.
-        if scale is None:
-            return frames.take(slots, 0, out, "clip")
-        return scale.floats(frames.take(slots, 0, None, "clip"), out)
+        out = self._recycler.empty((len(slots), *self._frames.shape), self._frames.dtype)
+        return self._frames.take(slots, out)
 
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows to slots."""
@@ -144,7 +102,7 @@ class FramePair:
             slot = self._ends.get(print_, -1)
             # Another frame may have been written there since, or one that differs elsewhere.
             if slot >= 0 and self._users[slot] > 0:
-                stored = self._gather(np.array([slot]))
+                stored = self._frames.take(np.array([slot]))
                 if (bytes_of(stored) == bytes_of(source[named[i : i + 1]])).all():
                     slots[i] = slot
 
@@ -155,15 +113,10 @@ class FramePair:
         free, self._free = self._free[kept:], self._free[:kept]
         first, self._used = self._used, self._used + n - len(free)
         while self._used > len(self._users):
-            self._allocate_frames(len(self._users) * 3 // 2)
+            self._make_room(len(self._users) * 3 // 2)
         slots = np.array([*free, *range(first, self._used)], np.int64)
         fresh = source if n == len(source) else source[index]
-        scale = self._kept[1]
-        if scale is not None and (greys := scale.greys(fresh)) is None:
-            self._rescale(scale, first, fresh)
-            scale = self._kept[1]
-            greys = None if scale is None else scale.greys(fresh)
-        self._kept[0][slots] = fresh if scale is None else greys
+        self._frames.write(slots, fresh, used=first)
         return slots
 
     def _release(self, where: slice | np.ndarray) -> None:
@@ -174,12 +127,8 @@ class FramePair:
         self._free.extend(np.unique(gone[self._users[gone] == 0]).tolist())
 
     def indexed(self, slots: np.ndarray) -> tuple[Indexed, Indexed]:
-        """Frames of rows, as indices; perhaps into those that are stored, which may be written to
-        later."""
-        (frames, scale), rows = self._kept, np.stack([self._first[slots], self._second[slots]])
-        if scale is not None:
-            named, rows = np.unique(rows, return_inverse=True)
-            frames, rows = scale.floats(frames[named]), rows.reshape(2, -1)
+        """Frames of rows, as indices into an array that may be written to later."""
+        frames, rows = self._frames.in_slots(np.stack([self._first[slots], self._second[slots]]))
         return IndexedColumn(frames, rows[0]), IndexedColumn(frames, rows[1])
 
 

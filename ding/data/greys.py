@@ -1,4 +1,4 @@
-"""Pictures whose float32 numbers are those of bytes, in a quarter of the memory.
+"""Frames in slots; floats that are those of greys take a quarter of the memory.
 
 Networks read floats, and most environments scale their greys to them. Memory is what limits replay
 of pictures: a million of 84x84x4 take 113 GB as float32 and 28 GB as bytes, from which every bit of
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ding.data.memory import allocate, warn_if_large
+
 _FLOAT = np.dtype(np.float32)
+#: Pictures that are converted together.
+_PIECE = 256
 
 
 @dataclass(frozen=True)
@@ -64,3 +68,87 @@ def as_greys(pictures: np.ndarray) -> tuple[GreyScale, np.ndarray] | None:
             if (greys := scale.greys(pictures)) is not None:
                 return scale, greys
     return None
+
+
+class Frames:
+    """Frames in numbered slots.
+
+    Args:
+        dtype: Of a frame.
+        shape: Of a frame.
+        name: Of the column, for errors and files.
+        folder: For memory-mapped files; None keeps frames in memory.
+        scale: How frames are kept as bytes, until others come.
+    """
+
+    def __init__(
+        self,
+        dtype: np.dtype,
+        shape: tuple[int, ...],
+        name: str,
+        folder: str | None,
+        scale: GreyScale | None,
+    ) -> None:
+        self.dtype, self.shape = dtype, shape
+        self._name, self._folder = name, folder
+        #: With how they are kept: both change at once, for other threads that read.
+        self._kept = np.zeros((0, *shape), np.uint8 if scale else dtype), scale
+
+    def grow(self, room: int) -> None:
+        """Make room for this many frames; those that are stored stay."""
+        kept, scale = self._kept
+        frames = allocate((room, *self.shape), kept.dtype, self._name, self._folder)
+        frames[: len(kept)] = kept
+        # Not before all frames are copied: another thread may be reading.
+        self._kept = frames, scale
+
+    def take(self, slots: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Copies of frames, ``[n, *shape]``, perhaps in `out`; no slot is checked."""
+        frames, scale = self._kept
+        # Modes other than "clip" gather into a temporary array first.
+        if scale is None:
+            return frames.take(slots, 0, out, "clip")
+        return scale.floats(frames.take(slots, 0, None, "clip"), out)
+
+    def in_slots(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An array with these frames, which may be written to later, and their places in it."""
+        frames, scale = self._kept
+        if scale is None:
+            return frames, slots
+        named, places = np.unique(slots, return_inverse=True)
+        return self.take(named), places.reshape(slots.shape)
+
+    def write(self, slots: np.ndarray, frames: np.ndarray, used: int) -> None:
+        """Copy frames to slots, while the first `used` ones hold frames of before."""
+        kept, scale = self._kept
+        if scale is None:
+            kept[slots] = frames
+            return
+        if (greys := scale.greys(frames)) is None:
+            self._rescale(scale, used, frames)
+            self.write(slots, frames, used)
+        else:
+            kept[slots] = greys
+
+    def _rescale(self, scale: GreyScale, used: int, fresh: np.ndarray) -> None:
+        """Keep the first `used` frames in another way: `fresh` ones are of another scale."""
+        # Pictures that were blank until now are of any scale.
+        for other in GREY_SCALES.values():
+            if other.greys(fresh) is not None and self._convert(scale, used, other):
+                return
+        self._convert(scale, used, None)
+        warn_if_large(self._kept[0].nbytes, self._folder)
+
+    def _convert(self, scale: GreyScale, used: int, other: GreyScale | None) -> bool:
+        """Keep frames of `scale` in another, or as floats; False if one of them has none there."""
+        before = self._kept[0]
+        dtype = np.dtype(np.uint8) if other else self.dtype
+        frames = allocate(before.shape, dtype, self._name, self._folder)
+        for at in range(0, used, _PIECE):
+            floats = scale.floats(before[at : min(at + _PIECE, used)])
+            piece = floats if other is None else other.greys(floats)
+            if piece is None:
+                return False
+            frames[at : at + len(piece)] = piece
+        self._kept = frames, other
+        return True
