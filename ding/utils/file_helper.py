@@ -299,24 +299,26 @@ def names_by_age(folder: str) -> list[str]:
     return [*(name for *_, name in ages if name not in written), *written]
 
 
-def remove_unfinished(folder: str, names: re.Pattern[str]) -> None:
+def remove_unfinished(
+    folder: str, names: re.Pattern[str], min_age: float = durations.FILE_LOCK
+) -> None:
     """Remove what writers that were killed have left of files that they were writing.
 
     Args:
         names: What the names of the finished files match, as a whole.
+        min_age: In seconds. A younger file stays: its writer may not have locked it yet.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             temporary = TEMPORARY_NAME.fullmatch(entry.name)
             if temporary and names.fullmatch(temporary[1]) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError):
-                    _remove_unlocked(entry.path)
+                    _remove_unlocked(entry.path, min_age)
 
 
-def _remove_unlocked(path: str) -> None:
+def _remove_unlocked(path: str, min_age: float) -> None:
     with open_regular(path, follow_links=False) as stream:
-        # One that was made just now may have no lock yet.
-        if time.time() - os.fstat(stream.fileno()).st_mtime < durations.FILE_LOCK:
+        if time.time() - os.fstat(stream.fileno()).st_mtime < min_age:
             return
         # By a lock and not by age alone: a slow disk may need minutes for a large file.
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being written

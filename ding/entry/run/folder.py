@@ -16,7 +16,7 @@ from ding.config.compile import new_folder
 from ding.config.save import runs_as_it_is, save_run_config
 from ding.data.offline.naive_dataset import STATE_FILE
 from ding.entry.run.status import COORDINATOR_FILE
-from ding.utils import get_rank
+from ding.utils import durations, get_rank
 from ding.utils.console import print_line, say
 from ding.utils.ending import Ending
 from ding.utils.errors import CheckpointError, ConfigError
@@ -49,10 +49,11 @@ def recorded_ending(exp_name: str) -> Ending:
     return Ending(record.status, record.reason)
 
 
-def clean_run_folder(exp_name: str) -> None:
-    """Remove what killed processes have left of files that they were writing."""
-    remove_unfinished(exp_name, _FACTS)
-    remove_unfinished(os.path.join(exp_name, "ckpt"), _STATES)
+def clean_run_folder(exp_name: str, min_age: float = durations.FILE_LOCK) -> None:
+    """Remove what killed processes have left of files that they were writing, if these are at least
+    `min_age` seconds old: 0 where no process writes any more."""
+    remove_unfinished(exp_name, _FACTS, min_age)
+    remove_unfinished(os.path.join(exp_name, "ckpt"), _STATES, min_age)
 
 
 @contextlib.contextmanager

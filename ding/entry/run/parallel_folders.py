@@ -117,7 +117,8 @@ class RunFolders:
         for path in sorted(set(self._made), key=len, reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
-        clean_run_folder(self._exp)
+        # Also what a worker was writing that was killed just before the end.
+        clean_run_folder(self._exp, min_age=0.0)
         remove_run_key(self._exp)
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))

@@ -55,6 +55,14 @@ def test_a_run_leaves_no_folder_of_its_own():
     assert os.listdir(".") == ["run"]
 
 
+def test_a_state_that_was_being_written_when_its_learner_was_killed_is_removed():
+    run = folders()
+    run.prepare()
+    write("run/ckpt/learner.pth.tar", f"run/ckpt/.learner.pth.tar.{'0a' * 8}")
+    run.clean()
+    assert files("run") == ["ckpt/learner.pth.tar"]
+
+
 def test_foreign_files_stay_and_so_do_their_folders():
     write("run/data/notes.txt", "run/data/deep/er/thesis.tex", "run/policy/policy_1.bak")
     write("run/data/.hidden", "run/data/buffer_1.old.csv", "run/data/buffer_2.collector0.1")
