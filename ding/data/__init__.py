@@ -1,4 +1,4 @@
-"""Training data as columns, and what stores it."""
+"""Training data as columns, and the buffers and files that store it."""
 
 import lazy_loader
 

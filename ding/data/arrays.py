@@ -1,4 +1,4 @@
-"""What a column may be, and how it is stored: as a numpy array, and the form that readers get."""
+"""Types of columns. A column is stored as a numpy array and the form in which readers get it."""
 
 import functools
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 
 class IdColumn:
-    """Ids of the form ``<prefix>_<number>``, held as numbers; a row has the text.
+    """Ids of the form ``<prefix>_<number>``, stored as numbers; a row contains the text.
 
     Args:
         prefix: The part before the underscore in each id.
@@ -56,13 +56,13 @@ class IdColumn:
 
 
 def id_numbers(ids: "IdColumn | Iterable[str]", prefix: str) -> np.ndarray:
-    """Numbers of the ids that have this prefix, -2 for others; int64 [n].
+    """Numbers of the ids that have this prefix, -2 for other ids; int64 [n].
 
     Raises:
-        DataError: Something that is no id.
+        DataError: An element is not an id.
     """
     if isinstance(ids, IdColumn):
-        # Not -1: empty slots have that number, and an id of another buffer would match them.
+        # Not -1: empty slots have that number, and would match an id of another buffer.
         return ids.numbers if ids.prefix == prefix else np.full(len(ids), -2)
     start = f"{prefix}_"
     cut = len(start)
@@ -73,20 +73,20 @@ def id_numbers(ids: "IdColumn | Iterable[str]", prefix: str) -> np.ndarray:
 
 
 class IndexedColumn(Generic[Array]):
-    """A column that names rows of an array: row i is ``source[index[i]]``.
+    """A column of indices into an array: row i is ``source[index[i]]``.
 
-    An observation is both one row's ``obs`` and another's ``next_obs``. Given as two of these over
-    one source, ``source`` is copied straight to where the rows are kept, and big observations are
-    not searched for equal ones::
+    An observation is both one row's ``obs`` and another row's ``next_obs``. If both columns are
+    indices into one source, a buffer copies ``source`` directly into its storage and does not have
+    to compare large observations to find equal ones::
 
         frames = torch.cat([log.obs, log.final_obs])  # [M, ...]
         obs, next_obs = IndexedColumn(frames, at), IndexedColumn(frames, following)
         buffer.push(Columns({"obs": obs, "next_obs": next_obs, "action": action, ...}))
 
-    Readers of ``Columns.columns`` get the array that it represents.
+    Readers of ``Columns.columns`` get the gathered array.
 
     Args:
-        source: Array or tensor ``[M, ...]``; not to be written to any more.
+        source: Array or tensor ``[M, ...]``; must no longer be written to.
         index: int64 ``[N]``, in ``[0, M)``.
     """
 
@@ -113,7 +113,7 @@ class IndexedColumn(Generic[Array]):
         return IndexedColumn(self.source, self.index[rows])
 
     def gathered(self) -> Array:
-        """The array that this represents, a copy."""
+        """The array ``source[index]``, a copy."""
         if isinstance(self.source, torch.Tensor):
             return self.source[torch.from_numpy(self.index)]
         return self.source.take(self.index, 0)
@@ -122,43 +122,45 @@ class IndexedColumn(Generic[Array]):
         return f"IndexedColumn({len(self)} of {len(self.source)} rows)"
 
 
-#: What users store: mappings mostly, but whatever they like.
+#: A stored sample: usually a mapping, but any object is allowed.
 Item: TypeAlias = Any
-#: Items as they leave: ``Columns`` if they are columnar, otherwise a plain list.
+#: Items that a buffer returns: ``Columns`` if they are columnar, otherwise a plain list.
 Items: TypeAlias = list[Item]
 #: One transition, or another mapping of names.
 Row: TypeAlias = dict[str, Item]
 #: An array of one value per row.
 Leaf: TypeAlias = np.ndarray | torch.Tensor | IdColumn
-#: An array of one value per row, or a nested mapping of them.
+#: An array of one value per row, or a nested mapping of such arrays.
 Column: TypeAlias = Leaf | Mapping[str, Tree]
-#: Name of a column; of one in nested mappings the names on the way to it.
+#: Name of a column; for a column in nested mappings, the tuple of names on its path.
 Key: TypeAlias = Hashable
-#: What readers get: ``None`` the array itself, a dtype a tensor of it, a text ids of that prefix.
+#: How readers get a column: ``None`` as the array itself, a dtype as a tensor of that dtype, a
+#: string as ids with that prefix.
 Form: TypeAlias = torch.dtype | str | None
 #: An array of one value per row, as it is stored.
 StoredLeaf: TypeAlias = np.ndarray | IndexedColumn[np.ndarray]
 #: Columns in the form in which they are stored.
 Stored: TypeAlias = dict[Key, tuple[StoredLeaf, Form]]
-#: Makes columns that a reader may never ask for.
+#: Makes columns on demand, since readers often do not need them.
 MoreColumns: TypeAlias = Callable[[], Mapping[str, np.ndarray | IdColumn]]
 
 
 def stored_columns(
     columns: Mapping[str, Tree], plain: Container[str] | None = None
 ) -> Stored | None:
-    """Columns as arrays, with which they share memory; None if one of them cannot be stored so.
+    """Columns as arrays that share their memory; None if a column cannot be stored as an array.
 
     Args:
-        plain: Names of columns whose arrays readers get as such; those of others as tensors. None:
-            all of them.
+        plain: Names of the columns that readers get as arrays; they get the other arrays as
+            tensors. None for all columns.
 
     Raises:
-        DataError: An array that readers are to get as a tensor holds texts or times.
+        DataError: An array that readers would get as a tensor contains texts or times.
     """
     found: Stored = {}
     for path, leaf in tree_paths(columns):
-        # A name that is a tuple itself is left in one, not to be taken for a path.
+        # A name that is itself a tuple stays inside a path of length one, to distinguish it from
+        # a path.
         key: Key = path if len(path) > 1 or isinstance(path[0], tuple) else path[0]
         source = leaf.source if type(leaf) is IndexedColumn else leaf
         array = source if type(source) is np.ndarray else as_array(source)
@@ -177,7 +179,7 @@ def stored_columns(
 
 @functools.cache
 def _tensor_form(dtype: np.dtype) -> torch.dtype:
-    """The dtype of tensors of such arrays."""
+    """The dtype of a tensor made from an array of this dtype."""
     return as_tensors(np.empty(0, dtype)).dtype
 
 
@@ -187,24 +189,24 @@ def shown_columns(stored: Stored) -> dict[str, Tree]:
 
 
 def joined_columns(parts: Sequence[Stored]) -> Stored | None:
-    """The rows of all parts in one copy; None if the parts differ in their columns."""
+    """Concatenate the rows of all parts, as a copy; None if the columns of the parts differ."""
     if not parts or any(part.keys() != parts[0].keys() for part in parts):
         return None
     found: Stored = dict(parts[0])
-    #: Columns that are indices into the same arrays, by the memory of these.
+    #: Columns that are indices into the same arrays, by the memory of these arrays.
     over: dict[tuple[object, ...], list[Key]] = {}
     for key, (_, form) in parts[0].items():
         given, forms = zip(*[part[key] for part in parts])
         if len({leaf.shape[1:] for leaf in given}) > 1:
             return None
         if len(set(forms)) > 1:
-            # bfloat16 is stored as its bits in int16, which must not be joined with numbers.
+            # bfloat16 is stored as its bits in int16, which must not be concatenated with numbers.
             if not all(isinstance(one, torch.dtype) and one != torch.bfloat16 for one in forms):
                 return None
             form = _tensor_form(np.result_type(*(x.dtype for x in given)))
         sources = [leaf.source for leaf in given if isinstance(leaf, IndexedColumn)]
         if len(sources) == len(given):
-            # By memory, not identity: each look at a tensor makes another array object over it.
+            # By memory, not identity: `Tensor.numpy` returns a new array object at each call.
             memory = ((one.__array_interface__["data"], one.shape, one.dtype) for one in sources)
             over.setdefault(tuple(memory), []).append(key)
             found[key] = given[0], form
@@ -217,10 +219,10 @@ def joined_columns(parts: Sequence[Stored]) -> Stored | None:
 
 
 def _join_indexed(parts: Sequence[Sequence[Tree]]) -> list[IndexedColumn[np.ndarray]]:
-    """Join columns that are indices into one array in each part."""
+    """Concatenate columns that are indices into one array in each part."""
     sources, index, begin = [], [], 0
     for leaves in parts:
-        # What the rows refer to alone, each once: the array may be much longer.
+        # Only the entries that the rows refer to, each once: the array may be much longer.
         used, places = np.unique(np.stack([leaf.index for leaf in leaves]), return_inverse=True)
         sources.append(leaves[0].source[used])
         index.append(places.reshape(len(leaves), -1) + begin)
@@ -230,7 +232,7 @@ def _join_indexed(parts: Sequence[Sequence[Tree]]) -> list[IndexedColumn[np.ndar
 
 
 def as_array(value: object) -> np.ndarray | None:
-    """An array that shares memory with a CPU tensor, an array or ids; None for anything else."""
+    """The array behind a CPU tensor, an array or ids, not copied; None for any other object."""
     if isinstance(value, torch.Tensor):
         try:
             return value.numpy()
@@ -246,10 +248,10 @@ def _of_unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
         return None
     value = value.detach()
     if value.dtype is torch.bfloat16:
-        # numpy has no bfloat16: the bits are stored, and `_tensor` reads them as such.
+        # numpy has no bfloat16: its bits are stored as int16, which `_tensor` reads as bfloat16.
         return value.view(torch.int16).numpy()
     try:
-        # torch keeps conjugation and negation as flags of a tensor; numpy has no such flags.
+        # Conjugation and negation are flags of a torch tensor; numpy has no such flags.
         return value.resolve_conj().resolve_neg().numpy()
     except (TypeError, RuntimeError):
         return None
@@ -259,7 +261,7 @@ def as_tensors(column: Tree) -> Tree:
     """The arrays of a column as tensors that share their memory.
 
     Raises:
-        DataError: One of them holds no numbers.
+        DataError: An array does not contain numbers.
     """
     if isinstance(column, Mapping):
         return {name: as_tensors(part) for name, part in column.items()}
@@ -272,7 +274,7 @@ def as_tensors(column: Tree) -> Tree:
 
 
 def shown(leaf: StoredLeaf, form: Form) -> Leaf | IndexedColumn[torch.Tensor] | StoredLeaf:
-    """What `stored_columns` was given as this array; an index stays one."""
+    """A stored leaf in the form in which `stored_columns` got it; not gathered if it is indexed."""
     if isinstance(leaf, IndexedColumn):
         return leaf if form is None else IndexedColumn(_tensor(leaf.source, form), leaf.index)
     if form is None:
@@ -286,12 +288,12 @@ def _tensor(array: np.ndarray, form: Form) -> torch.Tensor:
 
 
 def gathered(leaf: Tree) -> Tree:
-    """The array itself, or the one that an index represents."""
+    """The array itself; for an `IndexedColumn` the gathered array."""
     return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
 def nested(flat: Mapping[Key, Tree]) -> dict[str, Tree]:
-    """Mappings of mappings, of flat ones by the names on the way to each value."""
+    """Nest a flat mapping whose keys are paths."""
     found: dict[Any, Tree] = {}
     for key, value in flat.items():
         home, path = found, path_of(key)
@@ -302,5 +304,5 @@ def nested(flat: Mapping[Key, Tree]) -> dict[str, Tree]:
 
 
 def path_of(key: Key) -> tuple[Any, ...]:
-    """All names on the way to a column."""
+    """The path of a column, as a tuple of names."""
     return key if isinstance(key, tuple) else (key,)

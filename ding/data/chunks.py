@@ -1,4 +1,4 @@
-"""Many samples in one file: columns as safetensors, other rows as plain data."""
+"""Chunks: files of samples, columns as safetensors and other rows as plain data."""
 
 import pickle
 import re
@@ -35,24 +35,25 @@ from ding.utils.file_helper import write_pieces
 from ding.utils.shared_folder import SharedFolder as SharedFolder
 from ding.utils.types import Json, Tree
 
-#: How files of `torch.save` start: as zip archives, the old ones as pickles.
+#: First bytes of `torch.save` files: zip archives, or pickles in the old format.
 _OF_TORCH = (b"P", b"\x80")
-#: Samples as they are stored: columns, or one dict for each.
+#: Samples as they are stored: columns, or one dict per sample.
 Samples: TypeAlias = Columns | list[Row]
-#: What a column's name is in the file: those of the mappings that it is in, and its own.
+#: Path of a column in the file: the names of the mappings that contain it, then its own name.
 ColumnPath: TypeAlias = tuple[str | int, ...]
 
 
 class ChunkFacts(TypedDict):
-    """What a file of columns says of its tensors.
+    """Metadata of the tensors in a file of columns.
 
     Attributes:
-        rows: Samples in it.
+        rows: Number of samples.
         places: The path of each tensor's column.
-        ids: The prefixes of tensors that are the numbers of ids.
-        frames: For observations that are kept once: the tensor of frames, and those of ``obs`` and
-            ``next_obs``, which are indices into it.
-        greys: The scales of tensors of bytes that are pictures of floats; older files have none.
+        ids: The prefix of each tensor that contains the numbers of ids.
+        frames: For observations that are stored once: the names of the tensor of frames and of the
+            tensors ``obs`` and ``next_obs``, which are indices into it.
+        greys: The scale of each tensor of bytes that represents float images; older files have
+            none.
     """
 
     rows: int
@@ -65,17 +66,17 @@ class ChunkFacts(TypedDict):
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
     """The name of a chunk: ``<buffer>.<worker>.<serial>``.
 
-    By it the buffer finds the files that a killed worker, or a run, has left (`chunk_pattern`).
+    The buffer finds the files that a killed worker or run has left by this name (`chunk_pattern`).
 
     Args:
-        serial: A number, perhaps behind a `get_task_uid`; unlike that of any other chunk this
-            worker, or one of its name before, has written.
+        serial: A number, optionally preceded by a `get_task_uid`; unique among all chunks of this
+            worker and of earlier workers with the same name.
     """
     return f"{_part(buffer_id)}.{_part(worker)}.{_part(serial)}"
 
 
 def chunk_pattern(buffer_id: str, *workers: str) -> re.Pattern[str]:
-    """What the whole names of the chunks of a buffer, or of some workers for it, match."""
+    """Pattern for the full names of a buffer's chunks, of all workers or of the given ones."""
     by = "|".join(re.escape(_part(worker)) for worker in workers) or "[A-Za-z0-9_-]+"
     return re.compile(
         rf"{re.escape(_part(buffer_id))}\.(?:{by})\.(?:[0-9a-f]{{16}}_[0-9]+_)?[0-9]+"
@@ -83,23 +84,24 @@ def chunk_pattern(buffer_id: str, *workers: str) -> re.Pattern[str]:
 
 
 def write_chunk(folder: SharedFolder, name: str, data: Samples) -> int:
-    """Write samples into the folder; the file appears under its name when it is complete.
+    """Write samples into the folder; the file appears under its name once it is complete.
 
     Returns:
         Size of the file in bytes.
 
     Raises:
-        DataError: No samples; something in them that is not plain data; a bad name.
-        CheckpointWriteError: Disk full, no permission; names folder and cause, leaves nothing.
+        DataError: There are no samples, they contain something other than plain data, or the name
+            is invalid.
+        CheckpointWriteError: Disk full or no permission; no partial file is left.
     """
     return write_pieces(folder.file(name), chunk_content(name, data))
 
 
 def chunk_content(name: str, data: Samples) -> list[Buffer]:
-    """What `write_chunk` writes, in pieces, some of which are views of the samples.
+    """The content of a chunk, in pieces, some of which are views of the samples.
 
     Raises:
-        DataError: No samples; something in them that is not plain data.
+        DataError: There are no samples, or they contain something other than plain data.
     """
     if not len(data):
         raise DataError(f"chunk {name}: there are no samples to write")
@@ -108,7 +110,7 @@ def chunk_content(name: str, data: Samples) -> list[Buffer]:
         try:
             return tensor_content(*chunk_tensors(columns))
         except DataError:
-            pass  # columns of times, texts or complex numbers: rows can hold them
+            pass  # columns of times, texts or complex numbers: stored as rows
     try:
         return [safe_serial.dumps(list(data))]
     except TypeError as error:
@@ -116,13 +118,13 @@ def chunk_content(name: str, data: Samples) -> list[Buffer]:
 
 
 def read_chunk(folder: SharedFolder, name: str) -> Samples:
-    """Read what `write_chunk` wrote, or a file of tensors of ``torch.save``.
+    """Read a chunk, or samples of tensors that ``torch.save`` wrote.
 
-    The memory of columns is the reader's own to write to.
+    The caller may write to the columns.
 
     Raises:
-        ChunkError: Missing, cut short, damaged or not plain data; names the chunk and the cause.
-        DataError: A bad name.
+        ChunkError: The chunk is missing, truncated, damaged or not plain data.
+        DataError: The name is invalid.
     """
     path = folder.file(name)
     try:
@@ -140,10 +142,10 @@ def parse_chunk(name: str, content: Buffer) -> Samples:
     """The samples of a chunk's content; columns are views of it.
 
     Raises:
-        ChunkError: Cut short, damaged or not plain data; names the chunk and the cause.
+        ChunkError: The content is truncated, damaged or not plain data.
     """
     try:
-        # A file of tensors begins with the length of its header, whose first byte may be the same.
+        # A safetensors file begins with the length of its header, which may start with this byte.
         if content[:1] in _OF_TORCH and not looks_like_tensors(content):
             return _as_rows(safe_serial.loads(bytes(content)))
         return chunk_columns(*parse_tensors(content))
@@ -160,11 +162,11 @@ def parse_chunk(name: str, content: Buffer) -> Samples:
 
 
 def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
-    """Columns as named tensors and arrays, big observations once; and what else
+    """Columns as named tensors and arrays, large observations stored once, and the metadata that
     `chunk_columns` needs, as plain JSON.
 
     Raises:
-        DataError: A column's name is no text.
+        DataError: A column's name is not a string.
     """
     if (stored := columns.stored()) is None:
         raise DataError("columns that are no numbers")
@@ -196,7 +198,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
 
 
 def _small(array: np.ndarray, name: str, facts: ChunkFacts) -> np.ndarray:
-    """Pictures as bytes, if these make them; anything else as it is."""
+    """Float images as bytes, if bytes represent them exactly; any other array unchanged."""
     if array[:1].nbytes < MIN_FRAME_BYTES or (found := as_greys(array)) is None:
         return array
     scale, greys = found
@@ -205,10 +207,10 @@ def _small(array: np.ndarray, name: str, facts: ChunkFacts) -> np.ndarray:
 
 
 def _names(leaves: Iterable[ColumnPath]) -> dict[ColumnPath, str]:
-    """A name in the file for each place.
+    """A name in the file for each column path.
 
     Raises:
-        DataError: A column's name is no text.
+        DataError: A column's name is not a string.
     """
     names: dict[ColumnPath, str] = {}
     taken: set[str] = set()
@@ -229,10 +231,10 @@ def _free_name(name: str, taken: Container[str]) -> str:
 
 
 def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> Columns:
-    """The columns that `chunk_tensors` was given.
+    """The inverse of `chunk_tensors`.
 
     Raises:
-        DataError: The parts do not fit each other.
+        DataError: The tensors and the metadata are inconsistent.
     """
     places, ids = facts.get("places"), facts.get("ids") or {}
     leaves: dict[str, Tree] = dict(tensors)
@@ -265,7 +267,7 @@ def _floats(greys: Leaf, scale: str, name: str) -> Leaf:
 def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:
     if index.dtype != np.int64 or index.ndim != 1 or not len(index):
         raise DataError(f"column {name!r} names no observations")
-    # A file may come from elsewhere: numpy would take a negative index for another frame.
+    # Files are not trusted: for numpy, a negative index is valid and refers to another frame.
     if index.min() < 0 or index.max() >= len(frames):
         raise DataError(f"column {name!r} names observations that are missing")
     return IndexedColumn(frames, index)
@@ -277,7 +279,7 @@ _COLUMNS = "__chunk__"
 
 
 def packed(item: Any) -> Any:
-    """`item` with each `Columns` in it, or in a list of it, as a tagged dict."""
+    """`item` with each `Columns` (the item itself, or in nested lists) as a tagged dict."""
     if isinstance(item, Columns) and item.stored() is not None:
         return {_COLUMNS: chunk_tensors(item)}
     return [packed(value) for value in item] if isinstance(item, list) else item

@@ -1,4 +1,4 @@
-"""Rows of one kind in preallocated columns."""
+"""Rows with the same columns, in preallocated arrays."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -26,24 +26,24 @@ from ding.data.greys import Frames, as_greys
 from ding.data.memory import allocate, warn_if_large
 from ding.utils.types import Tree
 
-#: Rows by which it is decided how pictures are kept.
+#: Number of rows that decide whether images are stored as bytes.
 _LOOK = 64
 _DTYPE, _BFLOAT16, _from_numpy = torch.dtype, torch.bfloat16, torch.from_numpy
 
 
 class ColumnStore:
-    """A fixed number of slots for rows of one kind.
+    """A fixed number of slots for rows with the same columns.
 
     Args:
         capacity: Number of slots.
-        columns: The first rows to come: names, forms, dtypes and shapes are theirs.
-        folder: For memory-mapped files; None keeps the columns in memory.
+        columns: The first rows, which determine names, forms, dtypes and shapes.
+        folder: Folder for memory-mapped files; None keeps the columns in memory.
     """
 
     def __init__(self, capacity: int, columns: Stored, folder: str | None) -> None:
         self.capacity = capacity
         self._folder = folder
-        #: Another object when rows that are stored are changed, to a wider dtype.
+        #: Replaced by a new object when stored rows are converted to a wider dtype.
         self.version = object()
         self._forms: dict[Key, Form] = {key: form for key, (_, form) in columns.items()}
         self._is_nested = any(isinstance(key, tuple) for key in columns)
@@ -59,7 +59,7 @@ class ColumnStore:
         )
         warn_if_large(capacity * self.row_bytes, folder)
         self._arrays: dict[Key, np.ndarray] = {}
-        #: Big observations, kept once for the two columns that refer to them.
+        #: Large observations, stored once for the two columns that refer to them.
         self._pairs: list[tuple[FramePair, Key, Key]] = []
         for key in once:
             dtype, shape = self._kinds[key]
@@ -72,7 +72,7 @@ class ColumnStore:
         self._plan()
 
     def _plan(self) -> None:
-        """Lay out what the hot paths go through."""
+        """Prepare the lists that `take` and `write_row` iterate over."""
         takes: dict[Key, Callable[..., np.ndarray]] = {k: a.take for k, a in self._arrays.items()}
         for pair, key, later in self._pairs:
             takes[key], takes[later] = pair.take_first, pair.take_second
@@ -85,11 +85,11 @@ class ColumnStore:
     # ------------------------------------------------------------------ in
 
     def write(self, where: slice | np.ndarray, columns: Stored) -> bool:
-        """Write rows to slots, each of which is named once.
+        """Write rows to distinct slots.
 
         Returns:
-            False for rows of another kind: the slots are to be written by other means, and some of
-            the columns may already be there.
+            False if the rows have other columns: the caller must store them elsewhere. Some columns
+            of these slots may already be overwritten.
         """
         if {key: form for key, (_, form) in columns.items()} != self._forms:
             return False
@@ -108,14 +108,14 @@ class ColumnStore:
         return True
 
     def _write_other(self, key: Key, where: slice | np.ndarray, value: StoredLeaf) -> bool:
-        """Write indexed rows, or rows of another precision: 0 where 0.5 was, float64 in float32."""
+        """Write indexed rows, or rows of another precision: 0 after 0.5, float64 after float32."""
         (dtype, shape), given = self._kinds[key], value.dtype
-        # Readers of a tensor rely on its dtype, so that a wider one is another kind of row.
+        # Readers of a tensor rely on its dtype, so the column is not widened.
         if value.shape[1:] != shape or (given != dtype and self._forms[key] is not None):
             return False
         if given != dtype:
             common = np.promote_types(dtype, given)
-            # For int64 and float32 numpy would take float64, which neither side has given.
+            # numpy promotes int64 and float32 to float64, which is neither of the given dtypes.
             if common not in (dtype, given):
                 return False
             if common != dtype:
@@ -134,10 +134,11 @@ class ColumnStore:
         self._plan()
 
     def write_row(self, slot: int, row: Mapping[Key, Item]) -> bool:
-        """Write a row dict straight into its slot.
+        """Write a row dict directly into its slot.
 
-        False means that the slot is to be written by other means: some of the values may already
-        be there.
+        Returns:
+            False if the row has other columns: the caller must store it elsewhere. Some values of
+            the slot may already be overwritten.
         """
         if self._pairs or row.keys() != self._forms.keys():
             return False
@@ -157,10 +158,10 @@ class ColumnStore:
     # ------------------------------------------------------------------ out
 
     def take(self, index: np.ndarray, more: MoreColumns | None) -> Columns:
-        """Gather rows into fresh memory, with ``more`` columns.
+        """Gather rows into new memory, with ``more`` columns.
 
         Raises:
-            IndexError: A slot that there is not.
+            IndexError: A slot is out of range.
         """
         found: dict[Any, Tree] = {}
         for key, take, form in self._takes:
@@ -173,12 +174,12 @@ class ColumnStore:
 
     @property
     def fits_files(self) -> bool:
-        """Whether files of tensors can hold the rows."""
+        """Whether the rows can be stored in files of tensors."""
         dtypes = [dtype for dtype, _ in self._kinds.values()]
         return all(dtype.kind in "biuf" and dtype.itemsize <= 8 for dtype in dtypes)
 
     def rows(self, slots: np.ndarray) -> Columns:
-        """A copy of rows, but for frames: of these, indices into those that are stored."""
+        """A copy of rows, except for frames, which are indices into the stored frames."""
         leaves: dict[Key, StoredLeaf] = {k: a.take(slots, 0) for k, a in self._arrays.items()}
         for pair, key, later in self._pairs:
             leaves[key], leaves[later] = pair.indexed(slots)
@@ -186,7 +187,7 @@ class ColumnStore:
 
 
 def _following(columns: Stored) -> dict[Key, Key]:
-    """Big observations, and for each the next one, if that is of the same kind."""
+    """Columns of large observations, each mapped to its ``next_obs`` column of the same kind."""
     kinds = {key: (_kind(leaf), form) for key, (leaf, form) in columns.items()}
     later: dict[Key, Key] = {}
     for key, (leaf, _) in columns.items():
@@ -207,7 +208,7 @@ def _kind(leaf: StoredLeaf) -> tuple[np.dtype, tuple[int, ...]]:
 
 
 def _scalar(array: np.ndarray, form: Form) -> type | None:
-    """The type of a number in a row dict that can be written as it is."""
+    """The Python type that can be written into this column without a conversion."""
     is_exact = form is None and array.ndim == 1 and array.dtype in (np.bool_, np.int64, np.float64)
     return {"b": bool, "i": int, "f": float}[array.dtype.kind] if is_exact else None
 

@@ -1,8 +1,8 @@
-"""The columnar container: a list of row dicts outside, named arrays inside.
+"""The columnar container: a list of row dicts that is stored as named arrays.
 
-Collectors produce it, buffers store it, files hold it and policies learn from it. Rows are made
-when a caller first asks for one. From then on the rows *are* the data: a caller may change them,
-and a change that only columns or only rows knew of would be lost silently.
+Collectors produce it, buffers and files store it and policies learn from it. Rows are made when a
+caller first accesses one. From then on the rows replace the columns: a caller may change rows, and
+with both kept, a change to one of them would silently be missing in the other.
 """
 
 import copy
@@ -34,21 +34,21 @@ from ding.utils.errors import DataError
 from ding.utils.types import Tree
 
 Result = TypeVar("Result")
-#: What a container may be made of.
+#: What a container can be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
 
 class _Block:
-    """Rows with one life: columns first, dicts once a row was asked for.
+    """Storage of rows: columns at first, dicts once a row has been accessed.
 
-    Slices and copies of a container share its block, so that a row reached through one of them is
-    the same object as through any other, as it would be with plain lists.
+    A container, its slices and its copies share one block, so that they contain the same row
+    objects, as plain lists would.
 
     Args:
-        columns: By name, with the same length; None for rows.
-        more: Makes further columns, which come at the end.
-        is_gathered: Whether none of the columns is an index.
-        stored: All columns as arrays, if that is known.
+        columns: By name, all of the same length; None for rows.
+        more: Makes further columns, which are appended.
+        is_gathered: Whether no column is an `IndexedColumn`.
+        stored: All columns as arrays, if they are known.
     """
 
     __slots__ = ("_columns", "_is_gathered", "_lock", "_more", "_stored", "length", "rows")
@@ -67,11 +67,12 @@ class _Block:
         self._stored = stored
         self.length = length
         self.rows: list[Row] | None = None
-        # A thread may come twice: what it allocates may have garbage collected that reads this.
+        # Re-entrant: an allocation under the lock may start garbage collection, in which a
+        # finaliser may read this block.
         self._lock = threading.RLock()
 
     def raw_columns(self) -> dict[str, Tree] | None:
-        """The columns, some of them perhaps indices; None once they are rows."""
+        """The columns, which may include `IndexedColumn`; None once they have become rows."""
         if self._more is not None:
             with self._lock:
                 if self._columns is not None and (more := self._more) is not None:
@@ -79,30 +80,30 @@ class _Block:
         return self._columns
 
     def stored(self) -> Stored | None:
-        """The columns as arrays; None once they are rows, or if they hold no numbers."""
+        """The columns as arrays; None if they have become rows or do not contain numbers."""
         with self._lock:
             if self._stored is None and (columns := self.raw_columns()) is not None:
                 self._stored = stored_columns(columns)
             return self._stored
 
     def columns(self) -> dict[str, Column] | None:
-        """What readers get, and may write into; None once they are rows."""
+        """The gathered columns, which readers may write to; None once they have become rows."""
         columns = self.raw_columns()
         if columns is not None and not self._is_gathered:
             with self._lock:
-                # Asked again under the lock: another thread may have gathered, or made rows, in
-                # between.
+                # Checked again under the lock: another thread may have gathered the columns or
+                # made rows in the meantime.
                 if self._columns is not None and not self._is_gathered:
                     if any(type(leaf) is IndexedColumn for leaf in tree_leaves(self._columns)):
-                        # Readers may write into gathered arrays, and the arrays behind the indices
-                        # would miss that.
+                        # Readers may write to gathered arrays; the source arrays would not contain
+                        # these changes.
                         self._columns, self._stored = tree_map(gathered, self._columns), None
                     self._is_gathered = True
                 columns = self._columns
         return columns
 
     def apart(self) -> "_Block":
-        """Another block over the same arrays."""
+        """A new block over the same arrays."""
         with self._lock:
             if self.rows is not None:
                 raise _handed_out()
@@ -113,17 +114,16 @@ class _Block:
         with self._lock:
             if self.rows is None:
                 rows = _rows_of(self.columns() or {}, self.length)
-                # This thread may have come twice (see the lock): rows that are handed out already
-                # stay.
+                # This thread may have re-entered (see the lock): keep rows that were already
+                # handed out.
                 self.rows = rows if self.rows is None else self.rows
-                # From here on rows are the data: columns that stayed would miss every change of a
-                # row.
+                # From here on the rows are the data: columns would not contain changes to them.
                 self._columns = self._more = self._stored = None
             return self.rows
 
 
 def _of_rows(method: Callable[..., Result]) -> Callable[..., Result]:
-    """A list's method, which turns this container, and those among its arguments, into rows."""
+    """A method of `list` that first turns this container and `Columns` arguments into rows."""
 
     @functools.wraps(method)
     def call(self: "Columns", *args: object, **kwargs: object) -> Result:
@@ -138,18 +138,18 @@ def _of_rows(method: Callable[..., Result]) -> Callable[..., Result]:
 class Columns(list[Row]):
     """Batch of transitions, stored as arrays (columns) with one leading length; a list of dicts.
 
-    It is a list of dicts, and does all that one does. ``len``, slicing and ``copy`` keep the
-    columns, as does `concat`; whatever reaches a single row, or joins the data with other rows,
-    turns it into plain rows for good. In rows, a torch column gives tensors, a numpy column gives
-    arrays, and one-dimensional numpy columns give Python scalars.
+    It supports all operations of a list of dicts. ``len``, slicing, ``copy`` and `concat` keep the
+    columns; an operation that accesses a single row, or adds other rows to the data, permanently
+    turns it into plain rows. In rows, a torch column becomes tensors, a numpy column arrays, and a
+    one-dimensional numpy column Python scalars.
 
     Args:
         columns: Name to array, tensor, ``IdColumn``, ``IndexedColumn`` or a nested mapping of
             them, each with the same leading length N; not copied. Or an iterable of rows, which
-            stay rows, as some libraries rebuild lists by ``type(data)(rows)``.
+            stay rows, because some libraries rebuild lists with ``type(data)(rows)``.
 
     Raises:
-        DataError: Columns of different lengths, or none at all.
+        DataError: The columns differ in length, or there are none.
 
     Example:
 
@@ -182,23 +182,23 @@ class Columns(list[Row]):
     def trusted(
         cls, columns: dict[str, Tree], length: int, more: MoreColumns | None = None
     ) -> "Columns":
-        """A container of columns that are known to have this length and to be no indices.
+        """A container of columns that all have this length and are not indexed; not checked.
 
         Args:
-            more: Makes further columns when a reader first asks for any.
+            more: Makes further columns when a reader first accesses the columns.
         """
         return cls._of(_Block(columns, length, more, is_gathered=True), range(length))
 
     @classmethod
     def of_stored(cls, stored: Stored) -> "Columns":
-        """A container of columns as `stored` has them; they are made when a reader asks for them.
+        """A container of stored columns; they are converted when a reader first accesses them.
 
         Raises:
-            DataError: Columns of different lengths, or none at all.
+            DataError: The columns differ in length, or there are none.
         """
         lengths = {len(leaf) for leaf, _ in stored.values()}
         if len(lengths) != 1:
-            return cls(shown_columns(stored))  # which raises
+            return cls(shown_columns(stored))  # raises DataError
         length = lengths.pop()
         block = _Block({}, length, lambda: shown_columns(stored), stored=stored)
         return cls._of(block, range(length))
@@ -208,8 +208,8 @@ class Columns(list[Row]):
         """Stack uniform rows.
 
         Raises:
-            DataError: Rows whose keys, types or shapes differ, or that hold something other than
-                tensors, arrays, numbers and mappings of them.
+            DataError: The keys, types or shapes of the rows differ, or a value is not a tensor, an
+                array, a number or a mapping of these.
         """
         if not rows:
             raise DataError("no rows to make columns of")
@@ -217,10 +217,10 @@ class Columns(list[Row]):
 
     @classmethod
     def concat(cls, batches: Iterable["Columns"]) -> "Columns":
-        """Join containers in a copy; of those that differ in their columns the rows.
+        """Concatenate containers, as a copy; into rows if their columns differ.
 
         Raises:
-            DataError: The rows of one were handed out.
+            DataError: A container has become rows.
         """
         batches = list(batches)
         if not all(batch.is_columnar for batch in batches):
@@ -235,15 +235,15 @@ class Columns(list[Row]):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether no row was asked for yet."""
+        """Whether the data is stored as columns: no row has been accessed yet."""
         return self._block is not None and self._block.rows is None
 
     def columns_or_none(self) -> Mapping[str, Column] | None:
-        """The arrays by name, only to be read; None if the data has become rows."""
+        """The arrays by name, read-only; None if the data has become rows."""
         return None if self._block is None else self._part(self._block.columns())
 
     def raw_columns(self) -> Mapping[str, Tree] | None:
-        """As `columns_or_none`, but columns that are indices into another array stay so."""
+        """As `columns_or_none`, but an `IndexedColumn` is not gathered."""
         return None if self._block is None else self._part(self._block.raw_columns())
 
     def _part(self, columns: dict[str, Tree] | None) -> dict[str, Tree] | None:
@@ -257,16 +257,19 @@ class Columns(list[Row]):
 
     @property
     def _rows(self) -> slice | np.ndarray | None:
-        """The block's rows that are here, views unless they run backwards; None for all."""
+        """The block's rows in this container, as a slice or, backwards, an array; None for all."""
         span = self._span
         if span.step == 1 and len(span) == cast("_Block", self._block).length:
             return None
-        # A backward range down to row 0 stops at -1, which a slice takes for the last row; and
-        # torch has no slices backwards.
+        # A backward range down to row 0 stops at -1, which in a slice means the last row; and torch
+        # does not support backward slices.
         return slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
 
     def stored(self) -> Stored | None:
-        """The columns as arrays to copy; None if they have become rows, or are no numbers."""
+        """The columns as arrays; None if they have become rows or do not contain numbers.
+
+        Callers must copy the arrays.
+        """
         stored = None if self._block is None else self._block.stored()
         if stored is None or (rows := self._rows) is None:
             return stored
@@ -274,7 +277,7 @@ class Columns(list[Row]):
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The arrays by name, in a fresh dict; the arrays themselves are not copied.
+        """The arrays by name, in a new dict; the arrays themselves are not copied.
 
         Raises:
             DataError: The data has become rows.
@@ -289,7 +292,7 @@ class Columns(list[Row]):
     def apart(self) -> "Columns":
         """The same rows in a separate container over the same arrays.
 
-        If one of them becomes rows, and these are changed, the other stays columnar.
+        If one of the two becomes rows, the other stays columnar.
 
         Raises:
             DataError: The data has become rows.
@@ -299,7 +302,7 @@ class Columns(list[Row]):
         return Columns._of(block.apart(), self._span)
 
     def copied_rows(self) -> list[Row]:
-        """The rows as a list that shares no row with this container, which stays as it is."""
+        """The rows as a list that shares no row with this container, which is not changed."""
         return list(self.apart() if self.is_columnar else self)
 
     def column(self, name: str) -> Column:
@@ -313,13 +316,13 @@ class Columns(list[Row]):
         return Columns({name: tree_take(col, rows) for name, col in columns.items()})
 
     def with_columns(self, **columns: Column) -> "Columns":
-        """A container with further or replaced columns; the others are shared."""
+        """A container with added or replaced columns; the other columns are shared."""
         return Columns({**self._known(self.raw_columns()), **columns})
 
     def map_columns(
         self, fn: Callable[[np.ndarray | torch.Tensor], np.ndarray | torch.Tensor]
     ) -> "Columns":
-        """A container with ``fn`` applied to each array; ids are left alone."""
+        """A container with ``fn`` applied to each array; ids are kept unchanged."""
 
         def apply(leaf: Leaf) -> Leaf:
             return leaf if isinstance(leaf, IdColumn) else fn(leaf)
@@ -327,14 +330,14 @@ class Columns(list[Row]):
         return Columns({name: tree_map(apply, col) for name, col in self.columns.items()})
 
     def collated(self) -> dict[str, Column]:
-        """A dict of batched tensors that share memory with the columns; ids stay as they are.
+        """A dict of batched tensors that share memory with the columns; ids are kept unchanged.
 
-        One float64 per row, which is a Python number in the rows, becomes float32, as when rows
+        A one-dimensional float64 array (Python floats in the rows) becomes float32, as when rows
         are collated.
         """
         found: dict[str, Column] = {}
         for name, col in self._known(self.columns_or_none()).items():
-            # Looked at here first: that takes two calls less for each column of a batch.
+            # The common cases are inlined: this saves two calls per column and batch.
             if type(col) is torch.Tensor:
                 found[name] = col
             elif type(col) is np.ndarray and col.dtype != np.float64:
@@ -350,7 +353,7 @@ class Columns(list[Row]):
             return
         rows = block.to_rows()
         whole = len(self._span) == len(rows) and self._span.step == 1
-        # In one piece, and before the columns go: other threads may look.
+        # One assignment, before the columns are dropped: other threads may read at any time.
         list.__setitem__(self, slice(None), rows if whole else [rows[i] for i in self._span])
         self._block = None
 
@@ -370,14 +373,14 @@ class Columns(list[Row]):
         return super().__getitem__(index)
 
     def __radd__(self, other: object) -> Any:
-        # `rows + columns` and `rows += columns` both call this, and cannot be distinguished.
-        # The methods of `list` then do the right thing: they read the rows made here.
+        # `rows + columns` and `rows += columns` both call this and cannot be distinguished.
+        # `list` implements both correctly with the rows that are made here.
         self._to_rows()
         return NotImplemented
 
     def copy(self) -> list[Row]:
         block = self._block
-        # Over the same block: the copy of a list shares its rows, also those that are made later.
+        # Over the same block: a copy of a list shares its rows, including rows that are made later.
         return list(self) if block is None else Columns._of(block, self._span)
 
     __copy__ = copy
@@ -404,7 +407,7 @@ class Columns(list[Row]):
 
     __hash__ = None
 
-    if not TYPE_CHECKING:  # checkers take the types of a list's methods
+    if not TYPE_CHECKING:  # type checkers use the signatures of `list`
         __setitem__ = _of_rows(list.__setitem__)
         __delitem__ = _of_rows(list.__delitem__)
         __add__ = _of_rows(list.__add__)
@@ -500,19 +503,19 @@ def _stack_mappings(rows: Sequence[Mapping[str, Item]], path: str) -> dict[str, 
 
 
 def stack(values: list[Item], path: str) -> Column:
-    """One column of the values that rows have under a name.
+    """Stack the values of one column.
 
     Raises:
-        DataError: Types or shapes differ, or these are no tensors, arrays, numbers or mappings of
-            them; names the column by `path`.
+        DataError: Types or shapes differ, or the values are not tensors, arrays, numbers or
+            mappings of these; the message contains `path`.
     """
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):
-        # A flag among numbers stays in rows: in a column it would become 1.0, which readers could
-        # not distinguish from a number.
+        # A flag among numbers is not stacked: it would become 1.0, which readers could not
+        # distinguish from a number.
         if all(isinstance(value, _NUMBER) and type(value) is not bool for value in values):
-            return np.array(values)  # whole numbers among real ones
+            return np.array(values)  # ints and floats
         kinds = sorted({type(value).__name__ for value in values})
         raise DataError(f"column {path!r} mixes types: {kinds}")
     try:

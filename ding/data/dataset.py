@@ -1,4 +1,4 @@
-"""Data sets of transitions on disk, by the names of their types."""
+"""Builds and writes data sets of transitions by the name of their type."""
 
 import os
 from collections.abc import Callable
@@ -20,9 +20,9 @@ __all__ = ["NaiveRLDataset", "create_dataset", "offline_data_save_type"]
 
 
 def create_dataset(cfg: Settings, **kwargs: object) -> Dataset[Any]:
-    """Build the registered data set ``policy.collect.data_type``, ``naive`` if there is none.
+    """Build the registered data set type ``policy.collect.data_type``, by default ``naive``.
 
-    ``import_names`` of the config are imported first.
+    The modules in the config's ``import_names`` are imported first.
     """
     cfg = EasyDict(cfg)
     import_module(cfg.get("import_names", []))
@@ -33,21 +33,21 @@ def create_dataset(cfg: Settings, **kwargs: object) -> Dataset[Any]:
 def offline_data_save_type(
     exp_data: Items, expert_data_path: str, data_type: str = "naive"
 ) -> None:
-    """Write transitions in the form of a type of data set, into the file `saved_path`.
+    """Write transitions in the format of a data set type, to the file `saved_path` returns.
 
     Raises:
-        ConfigError: There is no such type, or it cannot be written.
+        ConfigError: The type is unknown or cannot be written.
     """
     path = saved_path(expert_data_path, data_type)
     _SAVERS[data_type](path, exp_data)
 
 
 def saved_path(path: str, data_type: str) -> str:
-    """The file that transitions are saved in: ``path``, or for ``hdf5`` and a path that ends
-    otherwise (``a/expert.pkl``) the name that offline configs have, ``a/expert_demos.hdf5``.
+    """The file in which transitions are saved: ``path``. For ``hdf5``, a path with another ending
+    (``a/expert.pkl``) becomes the name that offline configs use, ``a/expert_demos.hdf5``.
 
     Raises:
-        ConfigError: There is no such type, or it cannot be written.
+        ConfigError: The type is unknown or cannot be written.
     """
     if data_type not in _SAVERS:
         raise ConfigError(f"data_type {data_type!r} cannot be written, known are {sorted(_SAVERS)}")

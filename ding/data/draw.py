@@ -1,4 +1,4 @@
-"""Drawing indices, and the random generator that does it."""
+"""Random indices for sampling, with their own random generator."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ding.utils.types import SavedState, State
 
-#: Most batches, and numbers, that are drawn at once.
+#: Maximum number of batches, and of indices, that are drawn in advance.
 _MOST_AHEAD = 32
 _MOST_NUMBERS = 1 << 14
 
@@ -14,11 +14,11 @@ _MOST_NUMBERS = 1 << 14
 class Draw:
     """Random indices from a separate generator.
 
-    It is seeded from numpy's global generator, which `set_pkg_seed` seeds.
+    The generator is seeded from numpy's global generator, which `set_pkg_seed` seeds.
     """
 
     def __init__(self) -> None:
-        # A generator per buffer: draws of other parts of the program do not shift its batches.
+        # One generator per buffer: random numbers drawn elsewhere do not change its batches.
         self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._steps = np.arange(0.0)
         self._last_seen = np.empty(0, np.int32)
@@ -26,33 +26,33 @@ class Draw:
         self._ahead = np.empty((0, 0), np.int64)
 
     def distinct(self, n: int, size: int) -> np.ndarray:
-        """`size` of the integers ``[0, n)``, no one twice, each set of them as likely.
+        """`size` integers of ``[0, n)`` without replacement, uniform over all sets.
 
         Returns:
-            int64 [size]; not to be changed.
+            int64 [size]; read-only.
         """
-        # Beyond that most sets would have a number twice (the birthday problem) and be drawn in
-        # vain.
+        # For larger batches, rejection sampling would discard most sets: they contain a number
+        # twice (the birthday problem).
         if size * size > n:
             few = size * 4 <= n
             return self._first_seen(n, size) if few else self.rng.choice(n, size, replace=False)
         return self._next("distinct", n, size)
 
     def shares(self, n: int, size: int) -> np.ndarray:
-        """One number of each of `size` equal parts of a circle of the integers ``[0, n)``.
+        """Stratified sample: one integer from each of `size` equal parts of the circle ``[0, n)``.
 
-        None occurs twice, and each is as likely. Which part begins where is drawn as well.
+        No integer occurs twice, and all are equally likely. The circle is rotated at random.
 
         Returns:
-            int64 [size], ascending but for one place; not to be changed.
+            int64 [size], ascending except at one place; read-only.
         """
         return self._next("shares", n, size)
 
     def _next(self, way: str, n: int, size: int) -> np.ndarray:
-        """The next batch of several drawn at once: of more and more, while all is as before."""
-        # Drawing without replacement was a third of the time of a sample; several batches at once
-        # cost little more than one. A buffer that still grows has another range at each call, so
-        # that only those that stay get more.
+        """The next batch. While the arguments stay the same, more and more are drawn in advance."""
+        # Drawing without replacement took a third of a sample's time; several batches at once cost
+        # little more than one. The range of a growing buffer changes with each call, so batches are
+        # drawn in advance only for an unchanged range.
         same = n == self._n and size == self._ahead.shape[1] and way == self._way
         if not same or self._at == len(self._ahead):
             most = min(_MOST_AHEAD, _MOST_NUMBERS // max(size, 1) + 1)
@@ -66,8 +66,8 @@ class Draw:
     def _draw_sets(self, n: int, size: int, batches: int) -> np.ndarray:
         while True:
             index = (self.rng.random((batches, size)) * n).astype(np.int64)
-            # Most batches have no number twice. To leave the others out is several times faster
-            # than numpy's drawing without replacement, and as uniform.
+            # Rejection sampling: most batches contain no number twice. It is several times faster
+            # than numpy's sampling without replacement, and equally uniform.
             ordered = np.sort(index, axis=1)
             index = index[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
             if len(index):
@@ -82,27 +82,31 @@ class Draw:
         return np.subtract(index, n, out=index, where=index >= n)
 
     def _first_seen(self, n: int, size: int) -> np.ndarray:
-        """Numbers drawn one after the other, without those that came before."""
+        """Sample with replacement, and keep only the first occurrence of each number."""
         if len(self._last_seen) < n:
             self._last_seen = np.empty(n, np.int32)
         drawn = np.empty(0, np.int64)
         while len(drawn) < size:
-            # Some more than needed: of `size` drawn about size² / 2n occur twice.
+            # Some more than needed: of `size` numbers about size² / 2n are duplicates.
             more = self.any(n, size - len(drawn) + size * size // (2 * n) + 8)
             drawn = np.concatenate([drawn, more]) if len(drawn) else more
-            # Each number keeps its last place alone. Backwards that is its first one, so that what
-            # is left, from the end, is a drawing without replacement.
+            # Keep only the last occurrence of each number. Read backwards it is the first one, so
+            # that the rest, from the end, is a sample without replacement.
             places = np.arange(len(drawn), dtype=np.int32)
             self._last_seen[drawn] = places
             drawn = drawn[self._last_seen.take(drawn) == places]
         return drawn[len(drawn) - size :]
 
     def any(self, n: int, size: int) -> np.ndarray:
-        """`size` of the integers ``[0, n)``, the same one possibly again; int64 [size]."""
+        """`size` integers of ``[0, n)`` with replacement; int64 [size]."""
         return (self.rng.random(size) * n).astype(np.int64)
 
     def spread(self, size: int, total: float) -> np.ndarray:
-        """One number from each of `size` equal parts of ``[0, total)``, ascending; float64."""
+        """Stratified sample: one number from each of `size` equal parts of ``[0, total)``.
+
+        Returns:
+            float64 [size], ascending.
+        """
         points = self.rng.random(size)
         if len(self._steps) != size:
             self._steps = np.arange(size, dtype=np.float64)
@@ -111,7 +115,7 @@ class Draw:
         return points
 
     def state_dict(self) -> State:
-        """Continues with the same draws; the generator as text, as its integers are large."""
+        """The generator, as text because its integers are large, and batches drawn in advance."""
         return {
             "generator": json.dumps(self.rng.bit_generator.state),
             "way": self._way,

@@ -1,4 +1,4 @@
-"""Big observations stored once, although two rows refer to each of them."""
+"""Stores each large observation (frame) once, although two rows refer to it."""
 
 import math
 
@@ -8,12 +8,12 @@ from ding.data.arrays import IndexedColumn, StoredLeaf, gathered
 from ding.data.greys import Frames
 from ding.data.memory import Recycler
 
-#: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
+#: Minimum size of frames. For smaller observations, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
-#: Most rows between an observation and the one that follows it (n-step returns).
+#: Maximum number of rows between an observation and its ``next_obs`` (n-step returns).
 _FARTHEST = 8
-#: Bytes between those by which equal frames are looked up.
-#: A prime: with a divisor of a picture's width all of them would lie in a few of its columns.
+#: Stride of the bytes by which equal frames are looked up.
+#: A prime: a divisor of an image's width would select bytes from only a few image columns.
 _SPARSE = 97
 #: Ends of trajectories that are remembered.
 _MOST_ENDS = 1024
@@ -24,10 +24,10 @@ Indexed = IndexedColumn[np.ndarray]
 class FramePair:
     """`obs` and `next_obs` of a ring of rows, over one store of frames.
 
-    Rows that are written together refer to one array of frames, by the indices that collectors
-    give or, for users' arrays, where following rows have equal frames. Where a trajectory is cut,
-    its last frame is found again by some of its bytes when the next piece begins with it; it is
-    compared before it is shared. A frame that no row refers to is overwritten.
+    Rows that are written together refer to one array of frames: collectors pass indices, and in
+    users' arrays frames of successive rows are compared. If a trajectory was cut and the next rows
+    continue it, its last frame is looked up by some of its bytes and compared in full before it is
+    shared. A frame that no row refers to is overwritten.
 
     Args:
         capacity: Number of rows.
@@ -41,7 +41,7 @@ class FramePair:
         self._first, self._second = np.full((2, capacity), -1)
         self._users = np.zeros(0, np.int64)
         self._recycler = Recycler()
-        #: By some of their bytes: slots of the frames that rows ended with, the oldest first.
+        #: Slots of the last frames of trajectories by some of their bytes, the oldest first.
         self._ends: dict[bytes, int] = {}
         self._free: list[int] = []
         self._used = 0
@@ -69,10 +69,10 @@ class FramePair:
 
     def write(self, where: slice | np.ndarray, first: StoredLeaf, second: StoredLeaf) -> None:
         """Write rows to slots."""
-        # Before new frames are stored, so that those of the replaced rows make room for them.
+        # Release the frames of replaced rows first, so that new frames can reuse their slots.
         self._release(where)
-        # By index, not by content: to hash every byte of what is pushed, or to compare a chunk with
-        # the ends of eight others in full, took longer than the copy of all its frames.
+        # By index, not by content: to hash all pushed bytes, or to compare a chunk with the last
+        # frames of eight others in full, took longer than copying all its frames.
         over = _over_one_array(first, second) or frames_once(first, second)
         if over is None:
             frames = np.concatenate([gathered(first), gathered(second)])
@@ -97,17 +97,17 @@ class FramePair:
     def _find_ends(
         self, source: np.ndarray, named: np.ndarray, at: np.ndarray, slots: np.ndarray
     ) -> None:
-        """Set the slots of those of the frames `at` that earlier rows ended with."""
+        """Set the slots of those frames `at` that are last frames of earlier rows."""
         for i, print_ in zip(at.tolist(), _prints(source, named[at])):
             slot = self._ends.get(print_, -1)
-            # Another frame may have been written there since, or one that differs elsewhere.
+            # The slot may have been reused since, or the frames may differ in other bytes.
             if slot >= 0 and self._users[slot] > 0:
                 stored = self._frames.take(np.array([slot]))
                 if (bytes_of(stored) == bytes_of(source[named[i : i + 1]])).all():
                     slots[i] = slot
 
     def _store(self, source: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Copy frames of an array to slots, which are returned."""
+        """Copy frames of an array to free slots; returns the slots."""
         n = len(index)
         kept = max(len(self._free) - n, 0)
         free, self._free = self._free[kept:], self._free[:kept]
@@ -133,12 +133,12 @@ class FramePair:
 
 
 def _prints(source: np.ndarray, index: np.ndarray) -> list[bytes]:
-    """A few bytes of each of these frames of an array, which almost all frames differ in."""
+    """Fingerprints of frames: every 97th byte, in which almost all frames differ."""
     return [row.tobytes() for row in bytes_of(source)[:, ::_SPARSE][index]]
 
 
 def _over_one_array(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
-    # Both, if they are indices into the same memory.
+    # Returns both columns if they are indices into the same memory.
     if not isinstance(first, IndexedColumn) or not isinstance(second, IndexedColumn):
         return None
     mine, theirs = first.source.__array_interface__, second.source.__array_interface__
@@ -147,13 +147,13 @@ def _over_one_array(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Ind
 
 
 def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed] | None:
-    """`obs` and `next_obs` over one array that has few of their frames twice.
+    """`obs` and `next_obs` as indices into one array with few duplicate frames.
 
     Args:
         first: ``[n, ...]``, trajectories one after the other; `second` likewise.
 
     Returns:
-        None if the observations are small, of different kinds, or few of them occur twice.
+        None if the observations are small, differ in dtype or shape, or share few frames.
     """
     n, size = len(first), first.dtype.itemsize * math.prod(first.shape[1:])
     same_kind = first.dtype == second.dtype and first.shape == second.shape
@@ -168,7 +168,7 @@ def frames_once(first: StoredLeaf, second: StoredLeaf) -> tuple[Indexed, Indexed
     if a.shape[1] % 8 == 0:  # compared eight at a time
         a, b = a.view(np.uint64), b.view(np.uint64)
     for step in range(1, min(_FARTHEST, n - 1) + 1):
-        # The first two rows suffice, unless both end trajectories.
+        # The first two rows suffice, unless both are the last of a trajectory.
         if any((b[i] == a[i + step]).all() for i in range(min(2, n - step))):
             index = np.arange(2 * n)
             index[n:] += step - n

@@ -1,10 +1,10 @@
 """Frames in slots; floats that are those of greys take a quarter of the memory.
 
-Networks read floats, and most environments scale their greys to them. Memory is what limits replay
-of pictures: a million of 84x84x4 take 113 GB as float32 and 28 GB as bytes, from which every bit of
-the floats is made again. Next to taking float32 rows, taking bytes and making floats of them costs
-nothing (64 pictures: 0.59 ms, 0.54 ms), as a quarter of the memory is read; finding the bytes of a
-picture takes 70 us.
+Networks read floats, and most environments scale grey levels to floats. Memory limits the replay of
+images: a million images of 84x84x4 take 113 GB as float32 and 28 GB as bytes, from which the floats
+are restored bit for bit. Gathering bytes and converting them takes no longer than gathering float32
+rows (64 images: 0.54 ms, 0.59 ms), as it reads a quarter of the memory; converting an image to
+bytes takes 70 us.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _PIECE = 256
 
 @dataclass(frozen=True)
 class GreyScale:
-    """How the floats of pictures are made of bytes.
+    """Conversion between float images and bytes.
 
     Attributes:
-        name: In files.
-        ufunc: Makes floats of bytes and `number`.
-        levels: How many bytes there are to a float of 1.
+        name: Name of the scale in files.
+        ufunc: Computes floats from bytes and `number`.
+        levels: The byte that represents 1.0.
     """
 
     name: str
@@ -34,15 +34,15 @@ class GreyScale:
     levels: np.float32
 
     def floats(self, greys: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Of uint8 ``[...]``, float32 ``[...]``."""
+        """Convert uint8 ``[...]`` to float32 ``[...]``."""
         made: np.ndarray = self.ufunc(greys, self.number, out, dtype=_FLOAT)
         return made
 
     def greys(self, floats: np.ndarray) -> np.ndarray | None:
-        """The bytes from which `floats` gives exactly these numbers; None if there are none."""
+        """The bytes that `floats` converts to exactly these numbers; None if there are none."""
         with np.errstate(invalid="ignore"):
             greys = np.rint(floats * self.levels).astype(np.uint8)
-        # Bits, not numbers: a zero may be negative, and what is no number equals nothing.
+        # Compare bits: -0.0 equals 0.0, and NaN does not equal itself.
         same = np.ascontiguousarray(floats).view(np.int32) == self.floats(greys).view(np.int32)
         return greys if same.all() else None
 
@@ -60,10 +60,10 @@ GREY_SCALES = {
 
 
 def as_greys(pictures: np.ndarray) -> tuple[GreyScale, np.ndarray] | None:
-    """A scale that makes all of these pictures, float32 ``[n, ...]``, and their bytes; None for
-    anything else."""
+    """A scale that represents all images, float32 ``[n, ...]``, and their bytes; None if there is
+    none or the dtype is not float32."""
     if pictures.dtype == _FLOAT:
-        # The first one shows it for almost all others.
+        # A scale that does not fit rarely passes the first image.
         for scale in [s for s in GREY_SCALES.values() if s.greys(pictures[:1]) is not None]:
             if (greys := scale.greys(pictures)) is not None:
                 return scale, greys

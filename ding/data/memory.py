@@ -1,4 +1,4 @@
-"""Memory for big arrays: taken only as they fill up, or in files, or used again."""
+"""Memory for large arrays: allocated as they fill up, memory-mapped, or reused."""
 
 import ctypes
 import logging
@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-#: Smaller arrays come from the allocator's own pools.
+#: The allocator serves smaller arrays from its own pools.
 _BIG = 1 << 18
 _KEPT = 4
 _LARGE = 1 << 30
@@ -23,14 +23,14 @@ def allocate(
     """An uninitialised array.
 
     Args:
-        name: Of the column, for errors and files.
-        folder: For a memory-mapped file, for data larger than memory. The file's name is removed as
-            soon as it is mapped, so that its disk space is free again when the array is gone,
-            however the process ends.
+        name: Name of the column, for errors and files.
+        folder: Folder for a memory-mapped file, for data larger than memory. The file is unlinked
+            as soon as it is mapped, so that its disk space is freed with the array, however the
+            process ends.
 
     Raises:
-        MemoryError: Names the column and its size.
-        OSError: The file cannot be made.
+        MemoryError: There is too little memory.
+        OSError: The file cannot be created.
     """
     n_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if folder is None or not n_bytes:
@@ -52,24 +52,24 @@ def allocate(
 
 
 def warn_if_large(n_bytes: int, folder: str | None) -> None:
-    """Say how much memory, or disk, a replay buffer is going to take."""
+    """Warn if a replay buffer will take 1 GiB or more of memory or disk."""
     if n_bytes >= _LARGE:
         where = f"in files in {folder}" if folder else "of memory"
         _logger.warning("replay buffer: up to %.1f GB %s when full", n_bytes / 1e9, where)
 
 
 class Recycler:
-    """Arrays to write a batch into, whose memory is used again when their last user releases it.
+    """Arrays for batches, whose memory is reused once the last reference to it is gone.
 
-    Fresh pages cost more than the copying. Views of an array, and tensors made of it, hold its
-    memory as well: what a caller still holds, in any form, never changes.
+    Newly allocated pages cost more time than the copy. Views of an array and tensors over it are
+    references to its memory as well, so an array that is still in use is never overwritten.
     """
 
     def __init__(self) -> None:
         self._free: deque[np.ndarray] = deque(maxlen=_KEPT)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """An uninitialised array, or None where it is not worth it."""
+        """An uninitialised array, or None if it is so small that reuse does not pay off."""
         size = int(np.prod(shape)) * dtype.itemsize
         if size < _BIG:
             return None
@@ -78,8 +78,8 @@ class Recycler:
             memory = self._free.pop()
         if len(memory) != size:
             memory = np.empty(size, np.uint8)
-        # What numpy and torch make of it refer to the lease, and to nothing behind it: the memory
-        # is free when the lease dies, and no sooner.
+        # Arrays and tensors over the memory refer to the lease only: once the lease is collected,
+        # the memory is free.
         lease = (ctypes.c_char * size).from_buffer(memory.data)
         weakref.finalize(lease, self._free.append, memory).atexit = False
         return np.frombuffer(cast("memoryview", lease), dtype).reshape(shape)

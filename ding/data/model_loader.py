@@ -1,4 +1,4 @@
-"""Saving a model while it is trained."""
+"""Saves a model while training continues."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -11,12 +11,12 @@ from ding.utils.types import State
 
 
 class FileModelLoader(FileStorageLoader):
-    """Writes states of a model in a separate thread, so that training continues meanwhile.
+    """Writes states of a model in a separate thread, so that training continues.
 
     Args:
         model: The model.
         dirname: Folder of the files.
-        ttl: Seconds that a file stays at least; it goes when a later one is written.
+        ttl: Minimum lifetime of a file in seconds; later saves remove files that are older.
     """
 
     def __init__(self, model: torch.nn.Module, dirname: str, ttl: float = 20) -> None:
@@ -25,7 +25,7 @@ class FileModelLoader(FileStorageLoader):
         self._last: Future[None] | None = None
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """Write the state that is under way, for at most `timeout` seconds, and end the thread.
+        """Wait at most `timeout` seconds for the pending write, and end the thread.
 
         Raises:
             Exception: From writing the last file, or from its callback.
@@ -38,16 +38,16 @@ class FileModelLoader(FileStorageLoader):
             super().shutdown()
 
     def save(self, callback: Callable[[FileStorage], None]) -> None:  # type: ignore[override]
-        """Write the model's state as it is now; does not wait.
+        """Write the model's current state; does not wait.
 
         Args:
-            callback: Called in the thread with the place of the file, when it is written.
+            callback: Called in the thread with the file once it is written.
 
         Raises:
             RuntimeError: The loader was not started.
-            Exception: From writing the state before, or from its callback.
+            Exception: Error of the previous write, or of its callback.
         """
-        # On the CPU, and a copy: the model is trained on while it is being written.
+        # A copy on the CPU: training changes the model during the write.
         state = map_leaves(cpu_copy, dict(self._model.state_dict()))
         if self._last is not None and self._last.done():
             last, self._last = self._last, None
@@ -55,5 +55,5 @@ class FileModelLoader(FileStorageLoader):
         self._last = self.submit(lambda: callback(super(FileModelLoader, self).save(state)))
 
     def load(self, storage: FileStorage) -> State:  # type: ignore[override]
-        """The state of a model, as it was saved."""
+        """The saved state of a model."""
         return storage.load()

@@ -8,18 +8,18 @@ from ding.utils.errors import DataError
 from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
 from ding.utils.types import SavedState, State, Tree
 
-#: Nothing in the buffer is so unimportant that it is never seen again.
+#: Minimum priority, so that every item can be drawn.
 _LEAST = 1e-5
 
 
 class Priorities:
     """Priorities of the rows of a ring; draws slots in proportion to them.
 
-    As long as all priorities are equal no tree is kept: shares of slots are then drawn from.
+    As long as all priorities are equal there are no trees, and `Draw.shares` selects the slots.
 
     Args:
-        ring: Which slots hold rows.
-        alpha: How far priorities count: 0 not at all, 1 in proportion.
+        ring: The ring whose rows have the priorities.
+        alpha: Exponent of priorities: 0 samples uniformly, 1 in proportion.
     """
 
     def __init__(self, ring: Ring, alpha: float) -> None:
@@ -29,7 +29,7 @@ class Priorities:
 
     @property
     def alpha(self) -> float:
-        """See the class; a change counts for all priorities at once."""
+        """Exponent of priorities; a change applies to all stored rows."""
         return self._alpha
 
     @alpha.setter
@@ -47,21 +47,21 @@ class Priorities:
     # ------------------------------------------------------------------ changes
 
     def begin(self, slots: np.ndarray | range) -> None:
-        """Rows were written to slots: they have the highest priority so far."""
+        """Give rows that were written to these slots the highest priority so far."""
         if self._sum is not None:
             slots = np.asarray(slots, np.int64)
             self.values[slots] = self.highest
             self._put(slots, self.values[slots])
 
     def drop(self, slots: np.ndarray) -> None:
-        """Slots are empty now."""
+        """Remove slots that are now empty."""
         if self._sum is not None and self._min is not None:
             self._sum.set_many(slots, 0.0)
-            # The largest weight belongs to the least priority, which must be that of a stored row.
+            # The smallest priority determines the largest weight; it must be that of a stored row.
             self._min.set_many(slots, np.inf)
 
     def update(self, slots: np.ndarray, values: np.ndarray) -> None:
-        """Give rows other priorities; of a slot named twice the last one counts."""
+        """Set priorities of rows; for a slot that occurs twice the last value counts."""
         if not len(slots):
             return
         self.values[slots] = values
@@ -80,7 +80,7 @@ class Priorities:
     def _put(self, slots: np.ndarray, values: np.ndarray) -> None:
         assert self._sum is not None
         assert self._min is not None
-        # Checked already, by `checked_priorities`: another look took as long as the drawing.
+        # `checked_priorities` has checked the values: a second check took as long as drawing.
         masses = self._masses(values)
         self._sum.set_trusted(slots, masses)
         self._min.set_trusted(slots, masses)
@@ -92,21 +92,19 @@ class Priorities:
 
     @property
     def all_equal(self) -> bool:
-        """Whether all priorities are the same.
+        """Whether all priorities are equal.
 
-        Then `draw` gives no slot twice, unless it is asked for more than there are.
+        If so, `draw` returns no slot twice, unless `size` exceeds the number of rows.
         """
         return self._sum is None
 
     def draw(self, source: Draw, size: int, among: np.ndarray | None = None) -> np.ndarray:
-        """Slots that hold rows, int64 [size].
-
-        Each comes from its own share of the total priority, so that they are well spread.
+        """Draw slots that hold rows, int64 [size], stratified by priority.
 
         Args:
-            source: Where the random numbers come from.
-            size: How many; at least one row is needed.
-            among: Draw only among these slots.
+            source: Source of random numbers.
+            size: Number of slots; there must be at least one row.
+            among: Draw only from these slots.
         """
         if self._sum is None:
             return self._draw_uniform(source, size, among)
@@ -114,30 +112,30 @@ class Priorities:
             return self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
         running = self._masses(self.values[among]).cumsum()
         at = running.searchsorted(source.spread(size, running[-1]), side="right")
-        # Rounding may put the last point at the total itself, beyond all slots.
+        # Rounding may make the last point equal to the total, which is past the last slot.
         return among[np.minimum(at, len(among) - 1)]
 
     def weights(
         self, slots: np.ndarray, beta: float, among: np.ndarray | None = None
     ) -> np.ndarray:
-        """Importance weights of drawn slots relative to the largest there could be; float32.
+        """Importance weights of drawn slots, divided by the largest possible weight; float32.
 
         Args:
-            beta: How far the weights correct for the priorities.
-            among: What was drawn from, if not all.
+            beta: Exponent of the correction: 0 for none, 1 for a full one.
+            among: The slots that were drawn from, if not all.
         """
         if self._sum is None or self._min is None:
             return np.ones(len(slots), np.float32)
         weights = self._sum.get_trusted(slots)
-        # (N P(i))**-beta over its maximum (section 3.4): N and the sum of priorities cancel out,
-        # and (p_i / p_min)**-beta is left.
+        # (N P(i))**-beta divided by its maximum (section 3.4): N and the sum of priorities cancel
+        # out, which leaves (p_i / p_min)**-beta.
         weights /= self._min.min if among is None else self._masses(self.values[among]).min()
         return (weights**-beta).astype(np.float32)
 
     def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
         n = self._ring.count if among is None else len(among)
-        # One item of each share also while all are equal. Shares of a circle that begins anywhere
-        # need no look for numbers that came twice: half the time for a batch of 512.
+        # Stratified as with unequal priorities. `shares` need not search for duplicates, which
+        # halves the time for a batch of 512.
         at = source.shares(n, size) if 0 < size <= n else source.any(n, size)
         return self._ring.nth(at).copy() if among is None else among[at]
 
@@ -158,7 +156,7 @@ class Priorities:
         }
 
     def load_state_dict(self, state: SavedState, slots: np.ndarray) -> None:
-        """Restore priorities; the last rows of the state are in these slots."""
+        """Restore the priorities of the state's last rows, which are in these slots."""
         self.clear()
         self.values[slots] = state["values"][len(state["values"]) - len(slots) :]
         self.highest = float(state["highest"])
@@ -170,7 +168,7 @@ def checked_priorities(values: Tree, n: int) -> np.ndarray:
     """Priorities as float64 [n].
 
     Raises:
-        DataError: NaN, infinite or negative ones, or a wrong number of them; names the first.
+        DataError: A priority is NaN, infinite or negative, or their number is wrong.
     """
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
@@ -180,7 +178,7 @@ def checked_priorities(values: Tree, n: int) -> np.ndarray:
         raise DataError(f"priorities must be {n} numbers, got {values!r}: {error}") from error
     if len(array) != n:
         raise DataError(f"{len(array)} priorities came for {n} items: one each is needed")
-    # Of few numbers these find the extremes several times faster than a reduction, and NaN first.
+    # For few numbers these are several times faster than `min` and `max`; both return NaN first.
     if n and not (array[array.argmin()] >= 0 and array[array.argmax()] < np.inf):
         bad = int(np.flatnonzero(~((array >= 0) & (array < np.inf)))[0])
         raise DataError(

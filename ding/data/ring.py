@@ -1,5 +1,5 @@
-"""Slots for samples. `Ring.write` is the one way in; where to write and what to draw is decided by
-the buffers over it.
+"""Storage of replay buffers: a fixed number of slots, written only by `Ring.write`. The buffers
+decide where to write and what to draw.
 """
 
 import copy
@@ -17,29 +17,29 @@ from ding.data.row_journal import RowJournal
 from ding.torch_utils.tensor_file import Leaf
 from ding.utils.errors import DataError
 
-#: Slots that rows are written to, each named once: int64 ``[n]``, or a range of consecutive ones.
+#: Distinct slots that rows are written to: int64 ``[n]``, or a range of consecutive slots.
 Slots: TypeAlias = np.ndarray | range
 
 
 class Ring:
-    """A fixed number of slots for items, held as columns while the items are rows of one kind.
+    """A fixed number of slots for items, stored as columns as long as all rows have the same kind.
 
     The first item of another kind turns the stored rows into objects; nothing is lost. Rows are
-    numbered in the order in which they are written. A slot's number is the version of its content:
-    it identifies the row stored there, for ids of samples and for files of saved rows.
+    numbered in the order in which they are written. The number in a slot identifies the row stored
+    there, in ids of samples and in files of saved rows.
 
     Args:
         capacity: Number of slots.
         memmap_path: Folder for memory-mapped files; None keeps columns in memory.
-        deepcopy: Whether objects that are handed out are deep copies. If not, dicts and lists are
-            copied and the arrays in them shared. What comes from columns is always a copy.
+        deepcopy: Whether `take` returns deep copies of objects. If not, dicts and lists are copied
+            and the arrays in them shared. Rows from columns are always copies.
         columnar: False stores all items as objects.
 
     Attributes:
         numbers: Number of the row in each slot, int64 ``[capacity]``; -1 for an empty slot.
         total: Number of the next row.
-        count: Number of slots that hold a row.
-        journal: Keeps rows of columns in files while a state is taken or loaded.
+        count: How many slots hold a row.
+        journal: If set, `state_dict` and `load_state_dict` store rows of columns in its files.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Ring:
         self._deepcopy = deepcopy
         self._columnar = columnar
         self.journal: RowJournal | None = None
-        self.total = 0  # no number is given twice, also after `clear`
+        self.total = 0  # `clear` does not reset it: no number is assigned twice
         self.clear()
 
     def clear(self) -> None:
@@ -65,8 +65,8 @@ class Ring:
         self._objects: Items | None = None if self._columnar else [None] * self.capacity
         self.numbers = np.full(self.capacity, -1)
         self.count = 0
-        self._head = 0  # the slot after the one that was written last
-        self._in_turn = True  # the rows by age are the `count` slots before the head
+        self._head = 0  # the slot after the last one written
+        self._in_turn = True  # the `count` slots before the head hold the rows, ordered by age
         self._occupied: np.ndarray | None = None
 
     @property
@@ -76,8 +76,8 @@ class Ring:
     # ------------------------------------------------------------------ in
 
     def next_slots(self, n: int) -> Slots:
-        """The n slots after the one that was written last, around the end: those of the oldest rows
-        if all rows were written there. More than there are come several times.
+        """The n slots after the last one written, wrapping around; slots repeat if n exceeds the
+        capacity. They hold the oldest rows if all rows were written to such slots.
         """
         stop = self._head + n
         if stop <= self.capacity:
@@ -85,7 +85,7 @@ class Ring:
         return np.arange(self._head, stop) % self.capacity
 
     def write(self, slots: Slots, rows: Items) -> None:
-        """Store rows in slots, each of which is named once; what it held before is replaced.
+        """Store rows in distinct slots; rows that were stored there are replaced.
 
         Args:
             slots: In ``[0, capacity)``, one for each row.
@@ -103,7 +103,7 @@ class Ring:
             first, end = -1, int(slots[-1]) + 1
         if self._objects is not None or not self._write_columns(where, rows):
             self._write_objects(slots, rows)
-        # Only rows that do not follow the one written last can break the order by age.
+        # Only rows that are not written right after the last one can break the order by age.
         if first != self._head and self._in_turn:
             expected = (self._head + np.arange(n)) % self.capacity
             self._in_turn = bool((np.asarray(slots) == expected).all())
@@ -135,14 +135,14 @@ class Ring:
         assert self._objects is not None
         rows = rows.copied_rows() if isinstance(rows, Columns) else rows
         for slot, item in zip(slots, rows):
-            # A caller that adds keys to its own dict later must not change what is stored.
+            # Keys that the caller adds to its dict later must not change the stored item.
             self._objects[slot] = _detached(item)
 
     def _become_objects(self, replaced: Slots) -> None:
-        """Turn columns into objects, except for those of slots that are about to be replaced."""
+        """Turn columns into objects, except in slots that are about to be replaced."""
         objects: Items = [None] * self.capacity
         stays = self.numbers >= 0
-        # The write that failed may have changed some columns of these slots already.
+        # The failed write may have changed some columns of these slots already.
         stays[replaced] = False
         slots = np.flatnonzero(stays)
         if self._store is not None and len(slots):
@@ -151,10 +151,10 @@ class Ring:
         self._store, self._objects = None, objects
 
     def drop(self, slots: np.ndarray) -> None:
-        """Empty slots that hold rows, each named once."""
+        """Empty distinct slots that hold rows."""
         self.numbers[slots] = -1
         self.count -= len(slots)
-        # Ages follow from the numbers until the gap is filled again.
+        # The order by age follows from the numbers until the gap is filled again.
         self._in_turn, self._occupied = False, None
         if self._objects is not None:
             for slot in slots.tolist():
@@ -169,7 +169,7 @@ class Ring:
         return self._occupied
 
     def nth(self, index: np.ndarray) -> np.ndarray:
-        """Of the slots that hold rows, those of these places."""
+        """The slots at these positions of `slots`."""
         is_prefix = self._in_turn and self._head == self.count
         return index if is_prefix or self.count == self.capacity else self.slots()[index]
 
@@ -178,22 +178,22 @@ class Ring:
         return self.of_age(np.arange(self.count))
 
     def of_age(self, ages: np.ndarray) -> np.ndarray:
-        """Slots of rows by their places, counted from the oldest row on."""
+        """Slots of rows by age; 0 is the oldest row."""
         if not self._in_turn:
             slots = self.slots()
             slots = slots[np.argsort(self.numbers[slots])]
             before_head = (self._head - self.count + np.arange(self.count)) % self.capacity
-            # Sorting at each call is slow: once the gaps are overwritten, slots give the age again.
+            # Sorting at each call is slow: once the gaps are overwritten, slots are in order again.
             self._in_turn = bool((slots == before_head).all())
             return slots[ages]
         return (self._head - self.count + ages) % self.capacity
 
     def take(self, slots: np.ndarray, facts: MoreColumns | None = None) -> Columns | Items:
-        """The items in these slots, independent of what is stored and of each other.
+        """The items in these slots, independent of the stored items and of each other.
 
         Args:
             slots: Slots that hold items.
-            facts: Makes further columns to add to them; objects must then be dicts.
+            facts: Makes columns that are added to the items, which must be dicts.
         """
         if self._objects is None:
             if self._store is None:
@@ -211,14 +211,14 @@ class Ring:
         items = []
         for slot in slots.tolist():
             item = self._objects[slot]
-            # A second copy of an item in one batch shares nothing with the first.
+            # The second copy of an item in a batch is deep: it shares nothing with the first.
             deep = self._deepcopy or slot in seen
             items.append(copy.deepcopy(item) if deep else _detached(item))
             seen.add(slot)
         return items
 
     def peek(self, slots: np.ndarray) -> Items:
-        """Stored objects themselves, for reading; rows made from columns if they are columns."""
+        """The stored objects themselves, read-only; for columns, rows that are made from them."""
         if self._objects is None:
             return list(self.take(slots))
         return [self._objects[slot] for slot in slots.tolist()]
@@ -228,7 +228,8 @@ class Ring:
     def state_dict(self) -> State:
         """A copy of all rows, the oldest first, with their slots and numbers.
 
-        With a ``journal`` rows of columns are kept there, and the state names its files.
+        With a ``journal``, rows of columns are stored in its files and the state contains the names
+        of the files.
         """
         slots = self.by_age()
         state: State = {
@@ -257,15 +258,15 @@ class Ring:
         return state
 
     def load_state_dict(self, state: State) -> np.ndarray:
-        """Restore what `state_dict` gave; of more rows than fit the newest are kept.
+        """Restore a state; if it has more rows than fit, the newest are kept.
 
         Returns:
-            Slots of the rows that are here now, the oldest first: of the last ones of the state.
+            Slots of the restored rows, which are the last rows of the state, the oldest first.
         """
         if "layout" in state:
             raise DataError("the rows of this state were saved by an earlier version")
         self.clear()
-        # In a ring of another capacity the saved slots mean nothing: rows are placed by age.
+        # The saved slots are only valid for the same capacity; otherwise rows are placed by age.
         same = state["capacity"] == self.capacity
         n = min(len(state["slots"]), self.capacity)
         first = len(state["slots"]) - n
@@ -273,7 +274,7 @@ class Ring:
         self.numbers[slots] = np.asarray(state["numbers"])[first:]
         self.count, self.total = n, int(state["total"])
         self._head = int(state["head"]) if same else n % self.capacity
-        self._in_turn = False  # until it is looked up
+        self._in_turn = False  # `of_age` updates it
         if state["objects"] is not None:
             self._objects = [None] * self.capacity
             for slot, item in zip(slots.tolist(), state["objects"][first:]):
@@ -296,7 +297,7 @@ class Ring:
             pieces = self.journal.read(state["journal"])
         found = 0
         for written, columns in pieces:
-            # A file may hold rows that have been replaced since.
+            # A file may contain rows that have been replaced since.
             at = np.searchsorted(numbers, written)
             at[at == len(numbers)] = 0
             rows = np.flatnonzero(numbers[at] == written) if len(numbers) else np.arange(0)
@@ -314,12 +315,12 @@ class Ring:
 
 
 def _tensors(store: ColumnStore, slots: np.ndarray) -> tuple[dict[str, Leaf], ChunkFacts]:
-    """Rows in the form that chunks have in files."""
+    """Rows in the format of chunks."""
     return chunk_tensors(store.rows(slots))
 
 
 def _detached(item: Item) -> Item:
-    """A copy of an item's dicts and lists; the tensors, arrays and other objects are shared."""
+    """A copy of an item's dicts and lists; tensors, arrays and other objects are shared."""
     kind = type(item)
     if kind is dict:
         return {

@@ -1,8 +1,8 @@
 """Stores the rows of a ring in separate files, so that frequent saves write only new rows.
 
-Each row has a number, which its slot has as well until another row replaces it. A file holds rows
-and their numbers and is never changed. A state has the numbers of its rows and names the files that
-hold them; files that no state names are removed.
+Each row has a unique number (`Ring.numbers`). A file contains rows with their numbers and is never
+changed. A state contains the numbers of its rows and the names of the files that contain them.
+Files that are in neither of the last two states are removed.
 """
 
 import contextlib
@@ -21,24 +21,24 @@ from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, DataError
 from ding.utils.types import SavedState, State
 
-#: Entry of a file: the numbers of its rows.
+#: Name of the tensor that contains the numbers of a file's rows.
 _NUMBERS = "__numbers__"
 _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
-#: A file's rows take about this much at most; smaller files are merged up to the other size.
+#: Approximate maximum size of a file's rows; files below the second size are merged.
 _MAX_BYTES = 64 << 20
 _MERGE_BYTES = 8 << 20
 
-#: Rows in the form that chunks have in files.
+#: Rows in the format of chunks.
 Rows: TypeAlias = tuple[dict[str, Leaf], ChunkFacts]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A file with all rows of the numbers ``start`` to ``stop`` that were stored when it was made.
+    """A file with all rows numbered ``[start, stop)`` that were stored when it was written.
 
     Attributes:
-        rows: Number of rows in it.
-        n_bytes: Their size.
+        rows: Number of rows in the file.
+        n_bytes: Size of these rows.
     """
 
     start: int
@@ -49,10 +49,10 @@ class Segment:
 
 
 class RowJournal:
-    """Keeps the files of one ring.
+    """The files of one ring.
 
     Args:
-        folder: For the files; made when there is something to write.
+        folder: Folder of the files; created by the first write.
     """
 
     def __init__(self, folder: str) -> None:
@@ -69,33 +69,33 @@ class RowJournal:
         row_bytes: int,
         copy: Callable[[np.ndarray], Rows],
     ) -> list[State]:
-        """Copy the rows that are in no file, to be written by `write`.
+        """Copy the rows that are in no file yet; `write` writes them.
 
         Args:
-            layout: What rows look like; after a change of it all rows are written again.
-            numbers: Of all rows, int64 ``[n]``, ascending.
+            layout: Identifies the columns of the rows; if it changes, all rows are written again.
+            numbers: Numbers of all rows, int64 ``[n]``, ascending.
             row_bytes: Size of a row.
-            copy: Copies rows by their places in `numbers`.
+            copy: Copies rows, given by their indices in `numbers`.
 
         Returns:
-            The segments of all rows, plain data.
+            The segments of all rows, as plain data.
         """
         if layout is not self._layout:
             self._segments, self._layout = [], layout
         kept = _worth_keeping(self._segments, numbers)
-        # Of the rows by age, those that no segment holds.
+        # Indices of the rows that are in no segment.
         is_new = np.ones(len(numbers), bool)
         for segment in kept:
             is_new[slice(*np.searchsorted(numbers, (segment.start, segment.stop)))] = False
         ages = np.flatnonzero(is_new)
         step = max(_MAX_BYTES // max(row_bytes, 1), 1)
-        # Pieces end where a segment is kept between their rows.
+        # A new file cannot contain rows from both sides of a kept segment.
         ends = np.flatnonzero(np.diff(ages) > 1) + 1
         for run in np.split(ages, ends):
             for at in range(0, len(run), step):
                 piece = run[at : at + step]
-                # Not named by the numbers of its rows: a run resumed from an older state gives
-                # these numbers to other rows, while a newer state may still name the file.
+                # A random name, not the numbers of the rows: a run that is resumed from an older
+                # state assigns these numbers to other rows, and a newer state may name the file.
                 name = f"rows-{secrets.token_hex(8)}.safetensors"
                 tensors, facts = copy(piece)
                 self._pending[name] = {**tensors, _NUMBERS: numbers[piece]}, facts
@@ -105,10 +105,10 @@ class RowJournal:
         return [asdict(segment) for segment in self._segments]
 
     def write(self) -> None:
-        """Write what `extend` copied, before the state that names it is written.
+        """Write the rows that `extend` copied. Call it before the state is written.
 
         Raises:
-            CheckpointWriteError: A file cannot be written; all rows are copied again next time.
+            CheckpointWriteError: A file cannot be written; the next `extend` copies all rows again.
         """
         try:
             while self._pending:
@@ -116,13 +116,13 @@ class RowJournal:
                 write_tensors(os.path.join(self._folder, name), *rows, durable=True)
                 del self._pending[name]
         except BaseException:
-            # A state that named a file which was not written could not be loaded.
+            # A state that names a missing file could not be loaded.
             self._segments, self._layout = [], None
             self._pending.clear()
             raise
 
     def remove_unused(self) -> None:
-        """Remove the files that are in neither of the last two states that were written."""
+        """Remove the files that are in neither of the last two written states."""
         last = {segment.file for segment in self._segments}
         used, self._last = last | self._last, last
         with contextlib.suppress(OSError):
@@ -131,7 +131,7 @@ class RowJournal:
                     os.remove(os.path.join(self._folder, name))
 
     def read(self, entries: Sequence[SavedState]) -> Iterator[tuple[np.ndarray, Columns]]:
-        """The numbers of the rows, int64 ``[n]``, and the rows, of each segment of a state.
+        """For each segment of a state, the numbers of its rows, int64 ``[n]``, and the rows.
 
         Raises:
             CheckpointError: A file is missing or damaged.
@@ -155,21 +155,21 @@ class RowJournal:
             yield numbers, columns
 
     def adopt(self, entries: Sequence[SavedState], layout: object) -> None:
-        """Continue the files of a state that was loaded into a ring of that layout."""
+        """Continue with the files of a state that was loaded into a ring of this layout."""
         self._segments = [Segment(**entry) for entry in entries]
         self._layout = layout
         self._last = {segment.file for segment in self._segments}
 
 
 def _worth_keeping(segments: Sequence[Segment], numbers: np.ndarray) -> list[Segment]:
-    """Segments whose rows need not be written again, given the numbers of all rows."""
+    """Segments whose rows are not written again, given the numbers of all rows."""
     bounds = [(segment.start, segment.stop) for segment in segments]
     here = np.diff(np.searchsorted(numbers, np.array(bounds, np.int64).reshape(-1, 2)))[:, 0]
     kept = [(segment, n) for segment, n in zip(segments, here.tolist()) if n]
-    # Rows that were replaced take at most as much room as the others.
+    # Limit the share of replaced rows in the files to one half.
     if sum(segment.rows for segment, _ in kept) > 2 * len(numbers):
         kept = [(segment, n) for segment, n in kept if 2 * n >= segment.rows]
-    # The last small files are written again together with the new rows: they stay few.
+    # Merge the last small files with the new rows, so that there are few small files.
     new = len(numbers) - sum(n for _, n in kept)
     while kept:
         last, n = kept[-1]

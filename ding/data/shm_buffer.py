@@ -1,4 +1,4 @@
-"""Arrays in memory that processes share."""
+"""Arrays in shared memory."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from ding.utils.types import Tree
 
 
 class ShmBuffer:
-    """One array that a process fills and another reads.
+    """An array that one process fills and another reads.
 
-    It is handed to a process as an argument when that is started. The memory is anonymous: it is
-    freed with the last process that holds it, however that ends.
+    Pass it to a process as an argument when that process is started. The memory is anonymous: it is
+    freed when the last process that uses it ends, for whatever reason.
 
     Args:
-        dtype: Of the elements.
-        shape: Of the array.
-        copy_on_get: Whether `get` copies, so that its result outlives the next `fill`.
-        ctype: Accepted for old scripts; bytes hold every dtype.
+        dtype: Dtype of the elements.
+        shape: Shape of the array.
+        copy_on_get: Whether `get` copies, so that `fill` does not change its result.
+        ctype: Ignored; accepted for old scripts.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ShmBuffer:
         """Copy an array into the memory.
 
         Raises:
-            DataError: It has another shape, or a dtype that does not fit.
+            DataError: The array has another shape, or a dtype that cannot be cast.
         """
         array = np.asarray(src_arr)
         if array.shape != self.shape or not np.can_cast(array.dtype, self.dtype, "same_kind"):
@@ -60,7 +60,7 @@ class ShmBufferContainer:
     """A `ShmBuffer`, or a (nested) dict of them for dict observations.
 
     Args:
-        dtype: Of the elements, one for all or a mapping of the same keys as `shape`.
+        dtype: Dtype of all elements, or a mapping with the keys of `shape`.
         shape: A shape, or a (nested) mapping of names to shapes.
         copy_on_get: As for `ShmBuffer`.
     """
@@ -70,7 +70,7 @@ class ShmBufferContainer:
         self.shape = shape
 
     def fill(self, src_arr: Tree) -> None:
-        """Copy an array, or a mapping of arrays with the names of the container."""
+        """Copy an array, or a mapping of arrays with the keys of `shape`."""
         _fill(self._data, src_arr)
 
     def get(self) -> Tree:

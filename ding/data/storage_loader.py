@@ -1,4 +1,4 @@
-"""Handing objects from one process to another by files."""
+"""Passes objects between processes in files."""
 
 import os
 import threading
@@ -17,30 +17,30 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class FileStorage:
-    """An object in a file; cheap to send."""
+    """Reference to an object in a file, cheap to send to another process."""
 
     path: str
 
     def save(self, data: object) -> None:
-        """Write it; the file appears at once and whole."""
+        """Write the object; the file appears once it is complete."""
         save_file(self.path, data)
 
     def load(self) -> Tree:
-        """Read it.
+        """Read the object.
 
         Raises:
-            CheckpointNotFoundError: It was removed, as too old.
+            CheckpointNotFoundError: The file was removed because it is too old.
         """
         return read_file(self.path)
 
 
 class FileStorageLoader:
-    """Saves objects as files, and loads those of others in threads.
+    """Saves objects in files, and loads files of other processes in threads.
 
     Args:
-        dirname: Folder of the files; made if it is missing.
-        ttl: Seconds that a file stays at least; it goes when a later one is written.
-        worker_num: Number of files that are read at a time.
+        dirname: Folder of the files; created if it is missing.
+        ttl: Minimum lifetime of a file in seconds; later saves remove files that are older.
+        worker_num: Number of threads, which load one file at a time each.
     """
 
     def __init__(self, dirname: str, ttl: float = 20, worker_num: int = 3) -> None:
@@ -51,20 +51,20 @@ class FileStorageLoader:
         self._pool: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
-        """Start the threads; again does nothing."""
+        """Start the threads; does nothing if they are running."""
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._worker_num, type(self).__name__)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """End the threads; work that none of them has begun is dropped."""
+        """End the threads; queued work is dropped."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def save(self, obj: object) -> FileStorage:
-        """Write plain data; returns its place, to be sent to the process that loads it."""
+        """Write plain data; returns the reference to send to the process that loads it."""
         storage = FileStorage(os.path.join(self._dirname, uuid.uuid4().hex))
         storage.save(obj)
         now = time.monotonic()
@@ -75,10 +75,10 @@ class FileStorageLoader:
         return storage
 
     def load(self, storage: FileStorage, callback: Callable[[Tree], None]) -> Future[None]:
-        """Read in a thread, and call back with the object.
+        """Read an object in a thread, and call ``callback`` with it.
 
         Returns:
-            Its ``result()`` raises what reading or the callback has raised.
+            A future whose ``result()`` raises the errors of reading and of the callback.
 
         Raises:
             RuntimeError: The loader was not started.
@@ -86,7 +86,7 @@ class FileStorageLoader:
         return self.submit(lambda: callback(storage.load()))
 
     def submit(self, work: Callable[[], _Result]) -> Future[_Result]:
-        """Do something in one of the threads; errors as for `load`."""
+        """Run ``work`` in one of the threads; errors as for `load`."""
         with self._lock:
             if self._pool is None:
                 raise RuntimeError(f"the {type(self).__name__} was not started: call start() first")

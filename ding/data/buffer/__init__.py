@@ -1,4 +1,4 @@
-"""Buffers, and the parts that they are made of."""
+"""Replay buffers and their components."""
 
 import lazy_loader
 

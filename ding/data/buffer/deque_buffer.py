@@ -13,7 +13,7 @@ from ding.utils.file_helper import read_file, save_file
 
 @dataclass
 class BufferedData:
-    """An item, the index it is known by, and what is noted about it."""
+    """An item with its index (a unique id) and its metadata."""
 
     data: Item
     index: str
@@ -24,7 +24,7 @@ class DequeBuffer:
     """First-in, first-out buffer of the newest `size` items, sampled uniformly.
 
     Args:
-        size: How many items fit; the oldest make room.
+        size: Maximum number of items; new items replace the oldest.
 
     Example:
 
@@ -59,17 +59,17 @@ class DequeBuffer:
         sample_range: slice | None = None,
         ignore_insufficient: bool = False,
     ) -> list[BufferedData]:
-        """Draw items uniformly, or fetch those with the given indices.
+        """Draw items uniformly, or return the items with the given indices.
 
         Args:
-            size: How many items; may be left out with `indices`.
-            indices: Fetch these instead.
+            size: Number of items; optional with `indices`.
+            indices: Indices of the items to return.
             replace: Whether an item may be drawn twice.
-            sample_range: Draw only among these items, counted from the oldest on.
-            ignore_insufficient: Return an empty list when there are too few.
+            sample_range: Draw only from these items; 0 is the oldest.
+            ignore_insufficient: Return an empty list if there are too few items.
 
         Raises:
-            DataError: Too few items, or an unknown index.
+            DataError: There are too few items, or an index is unknown.
         """
         if indices is not None:
             return [self._known(index) for index in indices]
@@ -84,7 +84,7 @@ class DequeBuffer:
         return [pool[i] for i in draw(len(pool), size).tolist()]
 
     def update(self, index: str, data: Item = None, meta: Row | None = None) -> bool:
-        """Replace an item's data, its metadata, or both; False if it is no longer there."""
+        """Replace an item's data, its metadata, or both; False if there is no such item."""
         item = self._items.get(index)
         if item is None:
             return False
@@ -95,7 +95,7 @@ class DequeBuffer:
         return True
 
     def delete(self, indices: str | Sequence[str]) -> None:
-        """Remove items; those that are not there are passed over."""
+        """Remove items; unknown indices are ignored."""
         for index in [indices] if isinstance(indices, str) else indices:
             self._items.pop(index, None)
 
@@ -104,11 +104,11 @@ class DequeBuffer:
         self._items.clear()
 
     def get(self, idx: int | str) -> BufferedData:
-        """The item at this position, counted from the oldest on, or with this index.
+        """The item at this position (0 is the oldest), or with this index.
 
         Raises:
-            IndexError: No such position.
-            DataError: No item with that index.
+            IndexError: The position is out of range.
+            DataError: No item has this index.
         """
         return self._known(idx) if isinstance(idx, str) else list(self._items.values())[idx]
 
@@ -117,11 +117,11 @@ class DequeBuffer:
         return len(self._items)
 
     def save_data(self, file_name: str) -> None:
-        """Write all items into a file."""
+        """Write all items to a file."""
         save_file(file_name, [(item.data, item.meta) for item in self._items.values()])
 
     def load_data(self, file_name: str) -> None:
-        """Store the items of a file that `save_data` wrote."""
+        """Push the items of a file that `save_data` wrote."""
         for data, meta in read_file(file_name):
             self.push(data, meta)
 

@@ -1,4 +1,4 @@
-"""The buffer type `deque`: uniform or prioritised replay under a short config."""
+"""The buffer type `deque`: uniform or prioritised replay with a short config."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,10 +12,11 @@ from ding.utils.registry_factory import BUFFER_REGISTRY
 
 @BUFFER_REGISTRY.register("deque")
 class DequeBufferWrapper(PrioritisedBuffer):
-    """Keeps the newest items. Sampled items carry ``IS`` if the config asks for it.
+    """Replay buffer of the newest items.
 
-    With ``priority`` they also carry ``replay_unique_id`` and ``replay_buffer_idx``. Priorities are
-    given back with these, or without them for the last sample as a whole, in its order.
+    Sampled items contain the importance weight ``IS`` if ``priority_IS_weight`` is set, and
+    ``replay_unique_id`` and ``replay_buffer_idx`` if ``priority`` is set. `update` takes priorities
+    with these two, or without them for all items of the last sample, in order.
     """
 
     config = dict(
@@ -29,12 +30,12 @@ class DequeBufferWrapper(PrioritisedBuffer):
         priority_power_factor=0.6,
         IS_weight_power_factor=0.4,
         IS_weight_anneal_train_iter=int(1e5),
-        # Folder for memory-mapped files, for data larger than memory.
+        # Folder for memory-mapped files, if the data is larger than memory.
         memmap_path=None,
     )
 
     _alpha_key = "priority_power_factor"
-    #: What the last sample's items are known by.
+    #: Ids and slots of the last sample's items.
     _last: Mapping[str, np.ndarray | IdColumn] = MappingProxyType(
         {
             "replay_unique_id": IdColumn("", np.empty(0, np.int64)),
@@ -45,12 +46,12 @@ class DequeBufferWrapper(PrioritisedBuffer):
     def sample(
         self, size: int, cur_learner_iter: int = 0, sample_range: slice | None = None
     ) -> Items | None:
-        """Draw items, in proportion to their priority if the config says so.
+        """Draw items, in proportion to their priorities (equal without ``priority``).
 
         Args:
-            size: How many.
+            size: Number of items.
             cur_learner_iter: The learner's iteration; the importance weights depend on it.
-            sample_range: Draw only among these items, counted from the oldest on.
+            sample_range: Draw only from these items; 0 is the oldest.
 
         Returns:
             ``Columns`` if the items are columnar, otherwise a list; None if there are too few.
@@ -82,13 +83,13 @@ class DequeBufferWrapper(PrioritisedBuffer):
         """Set the priorities of sampled items, if the config has ``priority``.
 
         Raises:
-            DataError: NaN, infinite or negative priorities, or not one for each item; an index
-                outside the buffer.
+            DataError: A priority is NaN, infinite or negative, their number differs from that of
+                the items, or an index is out of range.
         """
         if self._cfg.priority and info:
             super().update(info if "replay_unique_id" in info else {**self._last, **info})
 
     def _load(self, state: State) -> np.ndarray:
-        # Ids of a sample from before name other rows of the state that is loaded.
+        # The ids of an earlier sample refer to other rows in the loaded state.
         self._last = type(self)._last
         return super()._load(state)

@@ -1,4 +1,4 @@
-"""What a buffer notes of its data: throughput, refusals, use, priority and age; and used files."""
+"""Statistics of a buffer (throughput, use, priority, staleness) and removal of used files."""
 
 import logging
 import os
@@ -21,10 +21,10 @@ from ding.utils.log_writer import ScalarWriter
 
 
 class BufferLog:
-    """Text lines and scalars of one buffer; nothing is opened before there is something to write.
+    """Text lines and scalars of one buffer; files are opened by the first line or scalar.
 
     Args:
-        tb_logger: Writer of scalars that stays open at the end, or None to make one.
+        tb_logger: Writer of scalars, which `close` leaves open; None creates one.
         exp_name: Folder of the run.
         name: Name of the buffer.
     """
@@ -33,18 +33,18 @@ class BufferLog:
         self._writer, self._owns_writer = tb_logger, tb_logger is None
         self._folder = os.path.join(exp_name or ".", "log", name)
         self._name = name
-        #: In tags: the ids of a parallel run's buffers end at random; curves of two runs have one
-        #: name.
+        #: Name in tags: without the random suffix that a parallel run adds to its buffers' ids, so
+        #: that the curves of two runs have the same name.
         self.group = re.sub(r"_[0-9a-f]{8}$", "", name)
         self._text: Logger | None = None
         self._refused = ""
 
     def info(self, line: str) -> None:
-        """A detail; its figures are among the scalars too."""
+        """Log at DEBUG level: the scalars contain the same figures."""
         self._logger().debug(line)
 
     def refuse(self, what: str, reason: str) -> None:
-        """Say why something was not done, once until `served`."""
+        """Log the reason for a refusal, once until `served` is called."""
         if self._refused != what:
             self._refused = what
             self._logger().warning("%s: %s refused: %s", self._name, what, reason)
@@ -60,7 +60,7 @@ class BufferLog:
         self._writer.add_scalar(tag, value, step)
 
     def close(self) -> None:
-        """Close what was opened here; flush what was given."""
+        """Close a writer that was opened here; flush one that was passed in."""
         writer, self._writer, self._text = self._writer, None, None
         end = getattr(writer, "close" if self._owns_writer else "flush", None)
         if end is not None:
@@ -99,7 +99,7 @@ class SampledDataAttrMonitor(LoggedModel[BaseTime]):
 
     def _reducer(self, name: str, reduce: Callable[..., np.floating]) -> Callable[[], float]:
         def value() -> float:
-            # Not the one that was replaced when the span began.
+            # Without the value that was replaced when the span began.
             spans = self.range_values[name]()
             values = [v for (begin, end), v in spans if begin < end and v is not None]
             return reduce(values).item() if values else 0
@@ -107,7 +107,7 @@ class SampledDataAttrMonitor(LoggedModel[BaseTime]):
         return value
 
 
-#: Figures by name: of which column, and how it is reduced.
+#: Column and reduction of each figure, by name.
 _FIGURES = {
     name: name.rsplit("_", 1)
     for name, value in vars(SampledDataAttrMonitor).items()
@@ -129,20 +129,20 @@ def summarise_samples(samples: Sequence[Mapping[str, Item]]) -> dict[str, float]
 
 
 class PeriodicThruputMonitor:
-    """Counts items that come, go out and leave, and reports the counts of each period.
+    """Counts pushed, sampled and removed items, and reports the counts of each period.
 
-    There is no thread: the report is written by the first push or sample after the period.
+    There is no thread: the first push, sample or removal after a period writes the report.
 
     Args:
         name: Name of the buffer, in lines and tags.
         cfg: ``seconds``, the length of a period.
-        logger: Takes a line of text by ``info``, if it has that.
-        tb_logger: Takes the counts by ``add_scalar``, if it has that.
+        logger: Object with a method ``info`` for a line of text; ignored without one.
+        tb_logger: Object with a method ``add_scalar`` for the counts; ignored without one.
 
     Attributes:
-        push_data_count: Items that came in this period.
-        sample_data_count: Items that went out in samples in this period.
-        remove_data_count: Items that left in this period.
+        push_data_count: Items pushed in this period.
+        sample_data_count: Items sampled in this period.
+        remove_data_count: Items removed in this period.
         valid_count: Items that can be sampled.
     """
 
@@ -166,7 +166,7 @@ class PeriodicThruputMonitor:
             self._report()
 
     def close(self) -> None:
-        """Report nothing more."""
+        """Stop reporting."""
         self._due = float("inf")
 
     def _report(self) -> None:
@@ -197,24 +197,24 @@ class UsedDataRemover:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        #: Errors of files that could not be removed, the last 16.
+        #: The last 16 errors of files that could not be removed.
         self.errors: list[Exception] = []
 
     def start(self) -> None:
-        """Start the thread; again does nothing."""
+        """Start the thread; does nothing if it is running."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="used-data-remover", daemon=True)
             self._thread.start()
 
     def close(self, wait: bool = True) -> None:
-        """End the thread, by default after the files that are queued, within some seconds."""
+        """End the thread after the queued files; with `wait`, wait some seconds for that."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
         self._queue.put(None)
         if wait:
             thread.join(durations.USED_DATA_CLOSE)
-            if thread.is_alive():  # a disk that hangs
+            if thread.is_alive():  # the disk hangs
                 _logger.warning("some files of used data may be left: removing them takes too long")
 
     def add_used_data(self, data: Item) -> None:
@@ -226,5 +226,5 @@ class UsedDataRemover:
         while (path := self._queue.get()) is not None:
             try:
                 remove_file(path)
-            except Exception as error:  # thread edge; the run continues with one file too many
+            except Exception as error:  # edge of the thread; the run continues, the file stays
                 self.errors = [*self.errors[-15:], error]

@@ -1,4 +1,4 @@
-"""What the buffers share whose items have a priority and a number that they are known by."""
+"""Base of replay buffers whose items have a priority and an id."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,15 +17,15 @@ _LATEST = np.iinfo(np.int64).max
 
 
 class PrioritisedBuffer(RingBuffer):
-    """Base of buffers in which each item has a priority and an id; made as a `RingBuffer`."""
+    """Base of buffers whose items have a priority and an id; arguments as for `RingBuffer`."""
 
-    #: Name of the config's key for how far priorities count.
+    #: Config key of the exponent of priorities.
     _alpha_key = "alpha"
 
     def _set_up(self) -> None:
         self._priorities = Priorities(self._ring, float(self._cfg[self._alpha_key]))
-        #: By slot: how often the item was sampled, and training iteration of the policy that
-        #: collected it; -1 if there is none.
+        #: Per slot: how often the item was sampled, and the training iteration of the policy that
+        #: collected it; -1 for an empty slot or an unknown iteration.
         self._use = np.full(self.replay_buffer_size, -1, np.int64)
         self._collect_iter = np.full(self.replay_buffer_size, -1, np.int64)
 
@@ -38,8 +38,8 @@ class PrioritisedBuffer(RingBuffer):
         """Push one item, or each item of a list.
 
         Args:
-            priorities: Float64 [n]; None for the highest so far.
-            iters: Iteration of the policy that collected each, int64 [n], or [] for all.
+            priorities: float64 [n]; None for the highest so far.
+            iters: Iteration of the policy that collected each item, int64 [n]; a scalar for all.
         """
         slots, kept = super()._store(data)
         self._priorities.begin(slots)
@@ -52,17 +52,17 @@ class PrioritisedBuffer(RingBuffer):
         return slots, kept
 
     def update(self, info: Mapping[str, Item]) -> None:
-        """Give sampled items new priorities.
+        """Set the priorities of sampled items.
 
-        Items that have been replaced or removed since are passed over.
+        Items that have been replaced or removed since are skipped.
 
         Args:
             info: ``replay_unique_id``, ``replay_buffer_idx`` and ``priority`` of the same length,
-                as lists, arrays or tensors; nothing happens if it is empty.
+                as lists, arrays or tensors; may be empty.
 
         Raises:
-            DataError: NaN, infinite or negative priorities, lists of unequal length, an index
-                outside the buffer; nothing is changed then.
+            DataError: A priority is NaN, infinite or negative, the lengths differ, or an index is
+                out of range; no priority is changed then.
         """
         if not info or info.get("priority") is None:
             return
@@ -73,8 +73,7 @@ class PrioritisedBuffer(RingBuffer):
             raise DataError(f"{len(numbers)} replay_unique_id came with {len(slots)} indices")
         try:
             with self._lock:
-                # `take` raises for an index that is too large, but counts negative ones from the
-                # end.
+                # `take` raises IndexError for indices that are too large, not for negative ones.
                 same = self._ring.numbers.take(slots) == numbers
                 if len(slots) and slots[slots.argmin()] < 0:
                     raise IndexError
@@ -88,7 +87,7 @@ class PrioritisedBuffer(RingBuffer):
             ) from None
 
     def item_facts(self) -> dict[str, np.ndarray]:
-        """See `RingBuffer.item_facts`; ``priority`` and ``use``, how often each was sampled."""
+        """`RingBuffer.item_facts` with ``priority`` and ``use`` (how often each was sampled)."""
         with self._lock:
             slots = self._ring.by_age()
             return {
@@ -98,15 +97,15 @@ class PrioritisedBuffer(RingBuffer):
             }
 
     def set_newest(self, priority: np.ndarray, use: np.ndarray) -> None:
-        """Set what `item_facts` returned of the items that were pushed last."""
+        """Set the `item_facts` of the items that were pushed last."""
         with self._lock:
             n = min(len(priority), self.count())
             slots = self._ring.of_age(np.arange(self.count() - n, self.count()))
             index = self._ring.numbers[slots] - (self._ring.total - len(priority))
             slots, index = slots[index >= 0], index[index >= 0]  # some were not kept
             values = checked_priorities(priority[index], len(index))
-            # An update makes the trees; as long as all priorities are equal, draws are faster
-            # without.
+            # An update creates the trees. Draws are faster without them while all priorities are
+            # equal.
             if (self._priorities.of(slots) != values).any():
                 self._priorities.update(slots, values)
             self._use[slots] = use[index]
@@ -149,12 +148,12 @@ class PrioritisedBuffer(RingBuffer):
 
 
 def as_iters(collect_iter: Tree) -> np.ndarray:
-    """``collect_iter`` of items as int64: ``[n]``, or one for all of them; -1 where unknown.
+    """``collect_iter`` of items as int64: ``[n]``, or a scalar for all items; -1 where unknown.
 
     Args:
-        collect_iter: An array or tensor ``[n, ...]``, a list with whatever each item has, or one
-            number for all items. An item that is a sequence has one for each of its steps, and is
-            as old as the oldest.
+        collect_iter: An array or tensor ``[n, ...]``, a list with the entry of each item, or one
+            number for all items. For an item that is a sequence of steps, the smallest iteration
+            counts.
     """
     if type(collect_iter) is np.ndarray and collect_iter.ndim == 1:
         return collect_iter.astype(np.int64, copy=False)
@@ -165,7 +164,7 @@ def as_iters(collect_iter: Tree) -> np.ndarray:
 
 
 def oldest_iter(collect_iter: Tree) -> int:
-    """``collect_iter`` of one item, a number or one for each of its steps; -1 if unknown."""
+    """The smallest ``collect_iter`` of one item, which has one or one per step; -1 if unknown."""
     if type(collect_iter) is int:
         return collect_iter
     if collect_iter is None:
@@ -176,7 +175,7 @@ def oldest_iter(collect_iter: Tree) -> int:
 
 
 def iters_of(samples: Iterable[Item]) -> np.ndarray | None:
-    """``collect_iter`` of samples, rows or columns, int64 ``[n]``; None if they have none."""
+    """``collect_iter`` of rows or columns, int64 ``[n]``; None if no sample has one."""
     columns = samples.columns_or_none() if isinstance(samples, Columns) else None
     if columns is not None:
         found = columns.get("collect_iter")

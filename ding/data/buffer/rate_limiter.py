@@ -1,4 +1,4 @@
-"""Keeps the number of samples drawn in proportion to the number of samples put in."""
+"""Limits the replay ratio: samples drawn from a buffer per sample inserted into it."""
 
 import math
 import time
@@ -8,25 +8,26 @@ from dataclasses import dataclass
 from ding.utils.errors import ConfigError
 from ding.utils.types import Settings
 
-#: Batches that a learner may be ahead of collectors, or behind them, if no tolerance is given.
+#: Default tolerance in batches: how far a learner may be ahead of collectors, or behind them.
 _BATCHES = 32
-#: The same in calls of all collectors for ``n_sample``, if that is more.
+#: Default tolerance in calls of all collectors for ``n_sample``; the larger of the two counts.
 _CALLS = 2
-#: Weight of what happened a whole window ago.
+#: Weight of an insert or draw after a whole window.
 _FADED = 0.01
 
 
 @dataclass(frozen=True)
 class SampleRatio:
-    """What a `RateLimiter` keeps to.
+    """The replay ratio that a `RateLimiter` enforces.
 
     Attributes:
-        samples_per_insert: How often each sample is drawn, on average: at least, if `most` differs.
-        tolerance: Samples by which the number of drawn ones may differ from that.
-        min_size: Samples that are put in before any is drawn; they count as drawn.
+        samples_per_insert: Average number of draws per inserted sample; the minimum if `most` is
+            set.
+        tolerance: Number of samples by which the draws may deviate from the ratio.
+        min_size: Number of samples inserted before the first draw; they count as drawn.
         origin: Description of where the ratio comes from.
-        most: How often each is drawn at most; None: `samples_per_insert`.
-        window: Seconds after which what happened weighs 1 %; infinity forgets nothing.
+        most: Maximum number of draws per inserted sample; None for `samples_per_insert`.
+        window: Seconds after which inserts and draws weigh 1 %; infinity keeps their full weight.
     """
 
     samples_per_insert: float
@@ -37,21 +38,22 @@ class SampleRatio:
     window: float = math.inf
 
 
-# Why a parallel run has one by default: collectors that ran free took 96,000 environment steps of
-# CartPole where serial mode takes 1,600, and left the learner half a core of two.
+# A parallel run has a limiter by default: without one, collectors took 96,000 environment steps of
+# CartPole (serial mode: 1,600) and left the learner half of one of the two cores.
 class RateLimiter:
-    """Limits how much may be put into a buffer, or drawn from it (Cassirer et al. 2021, Reverb).
+    """Limits inserts into a buffer and draws from it (Cassirer et al. 2021, Reverb).
 
-    With ``balance = samples_per_insert * (inserted - min_size) - sampled``, samples may be put in
-    while the balance stays at most ``tolerance``, and drawn while it stays at least ``-tolerance``;
-    one of both is always allowed, unless `SampleRatio.most` leaves a range between them. It never
-    blocks and is not thread-safe: its owner has a lock.
+    With ``balance = samples_per_insert * (inserted - min_size) - sampled``, samples may be inserted
+    as long as the balance stays at most ``tolerance``, and drawn as long as it stays at least
+    ``-tolerance``. One of the two is always allowed, unless `SampleRatio.most` is set. The limiter
+    never blocks and is not thread-safe: the caller must hold a lock.
 
     Args:
-        ratio: What to keep to.
+        ratio: The ratio to enforce.
 
     Raises:
-        ConfigError: A tolerance with which neither side could go on.
+        ConfigError: The ratio is not positive, or the tolerance is so small that neither inserts
+            nor draws would be allowed.
     """
 
     def __init__(self, ratio: SampleRatio) -> None:
@@ -66,14 +68,14 @@ class RateLimiter:
         self.ratio = ratio
         self._inserted: float = 0
         self._sampled: float = 0
-        # Draws still due of items that left the buffer early, which can no longer be made.
+        # Draws that can no longer be made, because their items left the buffer early.
         self._forgiven = 0.0
         self._seen = time.monotonic()
 
-    # ------------------------------------------------------------------ what happens
+    # ------------------------------------------------------------------ counts
 
     def insert(self, n: float) -> None:
-        """Record that ``n`` samples were put in, whether or not there was room."""
+        """Record that ``n`` samples were inserted, whether or not there was `room`."""
         self._inserted += n
 
     def sample(self, n: float) -> None:
@@ -81,12 +83,12 @@ class RateLimiter:
         self._sampled += n
 
     def starve(self) -> None:
-        """The buffer has too little to draw from, whatever was put in: what it lost unused (for its
-        age, its use, for lack of space) is not to be made up for."""
+        """Cancel the draws that are due, because the buffer contains too few samples: those that it
+        removed (for their age or use, or for lack of space) can no longer be drawn."""
         self._forgiven += max(self.balance, 0.0)
 
     def fade(self) -> tuple[float, float]:
-        """Forget by the time that has passed; what was put in and what was drawn, as they weigh."""
+        """Reduce both counts by the time passed; returns the weighted inserts and draws."""
         if self.ratio.window < math.inf:
             now = time.monotonic()
             factor = _FADED ** ((now - self._seen) / self.ratio.window)
@@ -95,7 +97,7 @@ class RateLimiter:
             self._sampled *= factor
         return self._inserted, self._sampled
 
-    # ------------------------------------------------------------------ what may happen
+    # ------------------------------------------------------------------ limits
 
     def can_sample(self, n: int) -> bool:
         """Whether ``n`` samples may be drawn now."""
@@ -104,24 +106,24 @@ class RateLimiter:
             return False
         if ratio.most is not None:
             return self._due(ratio.most) >= n - ratio.tolerance
-        # A batch too large for that is drawn when nothing more may be put in.
+        # A batch larger than the tolerance permits is drawn once no more inserts are allowed.
         return self.balance >= min(n - ratio.tolerance, ratio.tolerance - ratio.samples_per_insert)
 
     @property
     def room(self) -> int:
-        """How many samples may be put in now."""
+        """Number of samples that may be inserted now."""
         first = self.ratio.min_size - self._inserted
         spare = (self.ratio.tolerance - self.balance) / self.ratio.samples_per_insert
         return max(math.ceil(first), math.floor(spare), 0)
 
     @property
     def span(self) -> int:
-        """The `room` of those who are as far behind as the tolerance allows."""
+        """The largest possible `room`: with a balance of ``-tolerance``."""
         return math.floor(2 * self.ratio.tolerance / self.ratio.samples_per_insert)
 
     @property
     def balance(self) -> float:
-        """Samples that are still to be drawn; negative: that were drawn ahead."""
+        """Number of draws that are due; negative if samples were drawn ahead."""
         return self._due(self.ratio.samples_per_insert)
 
     def _due(self, per_insert: float) -> float:
@@ -130,7 +132,7 @@ class RateLimiter:
 
     @property
     def reached(self) -> float | None:
-        """Samples drawn for each one that was put in, so far; ``None`` before the first."""
+        """Samples drawn per sample inserted, so far; ``None`` before the first insert."""
         return self._sampled / self._inserted if self._inserted else None
 
     # ------------------------------------------------------------------ state
@@ -143,16 +145,16 @@ class RateLimiter:
         }
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Go on where the other one stood; after a change of the ratio, from its balance on."""
+        """Restore the counts; if the ratio has changed, the saved balance is kept."""
         self._inserted, self._sampled = state["inserted"], state["sampled"]
         self._forgiven = 0.0
         self._forgiven = self.balance - float(state["balance"])
 
 
 class ThruputController:
-    """A `RateLimiter` by the config key ``thruput_controller`` of a buffer, which gives the reason.
+    """A `RateLimiter` for the config key ``thruput_controller`` of a buffer; explains refusals.
 
-    Before anything was drawn, pushes are free: the ratio says nothing of a buffer that fills.
+    Pushes are not limited before the first draw, so that the buffer can fill.
 
     Args:
         cfg: ``push_sample_rate_limit.max``, ``.min`` and ``window_seconds``.
@@ -166,7 +168,7 @@ class ThruputController:
         self.enabled = self._least > 0 or self._most < math.inf
 
     def can_push(self, push_size: int) -> tuple[bool, str]:
-        """Whether `push_size` more items may come in, and if not, why."""
+        """Whether `push_size` more items may be pushed; if not, the reason."""
         pushed, sampled = self._limiter.fade()
         if not self._least or sampled < 1e-6 or push_size <= self._limiter.room:
             return True, ""
@@ -174,7 +176,7 @@ class ThruputController:
         return False, f"push/sample ratio would be {rate:.3g}, above the limit {limit:.3g}"
 
     def can_sample(self, sample_size: int) -> tuple[bool, str]:
-        """Whether `sample_size` more items may go out, and if not, why."""
+        """Whether `sample_size` more items may be drawn; if not, the reason."""
         pushed, sampled = self._limiter.fade()
         if self._most == math.inf or not sample_size or self._limiter.can_sample(sample_size):
             return True, ""
@@ -182,21 +184,21 @@ class ThruputController:
         return False, f"push/sample ratio would be {rate:.3g}, below the limit {limit:.3g}"
 
     def close(self) -> None:
-        """Nothing runs in the background."""
+        """Does nothing: there is no thread to end."""
 
     @property
     def history_push_count(self) -> float:
-        """Items pushed, the recent ones for the most part."""
+        """Number of items pushed, weighted by recency."""
         return self._limiter.fade()[0]
 
     @history_push_count.setter
     def history_push_count(self, count: float) -> None:
-        # As a difference, since the count fades with time: setting it must not undo that.
+        # Add the difference: the stored count fades with time.
         self._limiter.insert(count - self.history_push_count)
 
     @property
     def history_sample_count(self) -> float:
-        """Items sampled, likewise."""
+        """Number of items sampled, weighted by recency."""
         return self._limiter.fade()[1]
 
     @history_sample_count.setter
@@ -207,21 +209,22 @@ class ThruputController:
 def sample_ratio(
     policy: Settings, samples_per_insert: object = "auto", tolerance: object = None
 ) -> SampleRatio | None:
-    """The ratio for a policy's buffer; ``None`` if nothing is to be kept to.
+    """The replay ratio for a policy's buffer; ``None`` for no limit.
 
-    Without a number it is that of serial mode: there, ``learn.update_per_collect`` updates on
-    ``learn.batch_size`` samples follow each call for ``collect.n_sample`` samples. A policy that
-    collects episodes has none. The buffer's ``thruput_controller.push_sample_rate_limit``, samples
-    put in for each one drawn, bounds it: ``min`` from above and ``max`` from below. It is never
-    more than the buffer's ``max_use``.
+    With ``'auto'`` it is the ratio of serial mode: ``learn.update_per_collect`` updates on
+    ``learn.batch_size`` samples for every ``collect.n_sample`` collected samples. A policy that
+    collects episodes has no such ratio. The buffer's ``thruput_controller.push_sample_rate_limit``
+    (samples pushed per sample drawn) bounds it: ``min`` from above, ``max`` from below. The ratio
+    never exceeds the buffer's ``max_use``.
 
     Args:
         policy: The policy's config.
-        samples_per_insert: A number, ``'auto'``, or ``None`` to keep to nothing.
-        tolerance: Samples; ``None``: 32 batches, or what two calls of all collectors bring.
+        samples_per_insert: A number, ``'auto'``, or ``None`` for no limit.
+        tolerance: Number of samples; ``None`` for 32 batches, or two calls of all collectors if
+            these yield more draws.
 
     Raises:
-        ConfigError: Something else.
+        ConfigError: Another value was given.
     """
     if samples_per_insert is None:
         return None
@@ -231,10 +234,10 @@ def sample_ratio(
     if samples_per_insert != "auto":
         ratio, origin = _positive("samples_per_insert", samples_per_insert), "as configured"
     else:
-        # They bound the ratio rather than drop samples in the learner: the coordinator's limiter
-        # would count those that were dropped.
+        # The limits bound the ratio. If the learner dropped samples instead, the coordinator's
+        # limiter would count the dropped samples.
         least, most = _bounds(buffer)
-        # Without a ratio of serial mode, one of the bounds is kept to, if there is one.
+        # Without a ratio of serial mode, use one of the bounds, if there is one.
         ratio, origin = least or most, ""
         if isinstance(batch_size, int) and isinstance(n_sample, int) and batch_size and n_sample:
             updates = learn.get("update_per_collect") or 1
@@ -247,8 +250,8 @@ def sample_ratio(
             origin = f"push_sample_rate_limit; else {origin or 'none'}"
     most = buffer.get("max_use") or math.inf
     if ratio > most:
-        # The buffer drops what was used that often, so that a higher ratio is never reached and the
-        # learner would wait for it.
+        # The buffer removes samples that were used `max_use` times, so a higher ratio is never
+        # reached and the learner would wait for it.
         ratio, origin = float(most), f"max_use; else {origin}"
     size = batch_size if isinstance(batch_size, int) else 1
     if tolerance is None:
@@ -260,7 +263,7 @@ def sample_ratio(
 
 
 def _bounds(buffer: Settings) -> tuple[float, float]:
-    """The least and the largest number of draws per sample that a buffer's config allows."""
+    """The minimum and maximum number of draws per sample that a buffer's config allows."""
     limit = (buffer.get("thruput_controller") or {}).get("push_sample_rate_limit") or {}
     most_pushed, least_pushed = float(limit.get("max", math.inf)), float(limit.get("min", 0.0))
     return 1 / max(most_pushed, 1e-9), 1 / least_pushed if least_pushed > 0 else math.inf

@@ -1,4 +1,4 @@
-"""What every replay buffer offers, and what the buffers over one ring share."""
+"""Interface of replay buffers, and the base class of buffers over one ring."""
 
 import contextlib
 import threading
@@ -20,14 +20,14 @@ from ding.utils.errors import DataError, require_entries
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.log_writer import ScalarWriter
 
-#: Takes items and says of each whether it leaves; bool [n].
+#: Takes items and returns which of them to remove, bool [n].
 ItemTest: TypeAlias = Callable[[Items], np.ndarray]
 
 _LOAD_CHUNK = 1024
 
 
 class IBuffer(Configurable, ABC):
-    """A store of training data that batches are drawn from."""
+    """Interface of replay buffers."""
 
     @abstractmethod
     def push(self, data: Items | Item, cur_collector_envstep: int) -> None:
@@ -35,15 +35,15 @@ class IBuffer(Configurable, ABC):
 
     @abstractmethod
     def update(self, info: Mapping[str, Item]) -> None:
-        """Take in what learning found out about sampled items, such as their priorities."""
+        """Update sampled items with the learner's results, such as their priorities."""
 
     @abstractmethod
     def sample(self, batch_size: int, cur_learner_iter: int) -> Items | None:
-        """`batch_size` items, or None when there are too few."""
+        """`batch_size` items, or None if there are too few."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all items."""
+        """Remove all items."""
 
     @abstractmethod
     def count(self) -> int:
@@ -51,7 +51,7 @@ class IBuffer(Configurable, ABC):
 
     @abstractmethod
     def save_data(self, file_name: str) -> None:
-        """Write the items into a file."""
+        """Write the items to a file."""
 
     @abstractmethod
     def load_data(self, file_name: str) -> None:
@@ -59,27 +59,27 @@ class IBuffer(Configurable, ABC):
 
     @abstractmethod
     def state_dict(self) -> State:
-        """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
+        """Items, counters and random generator, so that a restored buffer continues bit for bit."""
 
     @abstractmethod
     def load_state_dict(self, _state_dict: State) -> None:
-        """Go on where the buffer that gave this state stopped."""
+        """Restore the state of another buffer."""
 
 
 class RingBuffer(IBuffer):
     """Base of thread-safe buffers over a `ding.data.ring.Ring`.
 
     Args:
-        cfg: Config; what it leaves out is as in the class's defaults.
-        tb_logger: Writer of scalars, left open at the end. Without one the buffer makes its own
-            when it first has something to write.
+        cfg: Config; missing keys have the class's defaults.
+        tb_logger: Writer of scalars, which `close` leaves open. Without one the buffer creates a
+            writer for its first scalar.
         exp_name: Folder of the run.
         instance_name: Name in logs, tags and item ids.
     """
 
-    #: Whether uniform rows are kept as columns.
+    #: Whether uniform rows are stored as columns.
     _columnar = True
-    #: What a state holds at least.
+    #: Keys that a state must contain.
     _entries: tuple[str, ...] = ("ring", "push_count", "draw")
 
     def __init__(
@@ -92,8 +92,8 @@ class RingBuffer(IBuffer):
         self._closed = True  # until all parts below exist
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
         self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
-        # Re-entrant: subclasses lock around methods that lock as well, and `__del__` may run within
-        # one of them, when memory is collected there.
+        # Re-entrant: subclasses hold the lock while they call methods that lock as well, and
+        # garbage collection may call `__del__` within one of them.
         self._lock = threading.RLock()
         self._draw = Draw()
         #: The generator of the buffer's random numbers; it is part of its state.
@@ -114,7 +114,7 @@ class RingBuffer(IBuffer):
         self._closed = False
 
     def _set_up(self) -> None:
-        """Make the further parts of a kind of buffers."""
+        """Create the further parts of a subclass."""
 
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
@@ -122,19 +122,19 @@ class RingBuffer(IBuffer):
     # ------------------------------------------------------------------ items
 
     def place(self, n: int) -> Slots:
-        """Where the next n items go: here the oldest ones make room.
+        """Choose the slots for the next n items: by default those of the oldest items.
 
-        Override it for another rule. It is called once for each push, with the lock held and
-        before the items are counted in `push_count`.
+        Override it for another rule. It is called once per push, with the lock held and before the
+        items are counted in `push_count`.
 
         Returns:
-            A slot below `replay_buffer_size` for each item, -1 for one that is not kept; of several
-            items for one slot the last is kept.
+            A slot below `replay_buffer_size` for each item; -1 for an item that is not stored. If
+            several items get the same slot, the last one is stored.
         """
         return self._ring.next_slots(n)
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
-        """Store one item, or each item of a list. The oldest items make room."""
+        """Store one item, or each item of a list. New items replace the oldest."""
         with self._lock:
             self._store(data)
 
@@ -142,7 +142,8 @@ class RingBuffer(IBuffer):
         """Push one item, or each item of a list.
 
         Returns:
-            The slots that were written; of which of the items, in their order, or ``None`` for all.
+            The slots that were written, and the indices of the items stored in them (``None`` for
+            all items).
         """
         items = data if isinstance(data, list) else [data]
         total = len(items)
@@ -151,11 +152,11 @@ class RingBuffer(IBuffer):
             slots, kept = _of_last_items(np.asarray(slots), total, self._ring.capacity)
         if kept is not None:
             items = taken(items, kept)
-            # Items that are not kept are numbered, too: `set_newest` counts from the end of a push.
+            # Items that are not stored get numbers, too: `set_newest` counts all pushed items.
             self._ring.total += total - len(kept)
         if self._remover is not None:
             written = np.asarray(slots, np.int64)
-            # Before the write: after it, no item names the files of those that were replaced.
+            # Before the write: it overwrites the replaced items, which contain their file names.
             self._discard(written[self._ring.numbers[written] >= 0])
         before, n = self._ring.count, len(slots)
         self._ring.write(slots, items)
@@ -166,7 +167,7 @@ class RingBuffer(IBuffer):
         return slots, kept
 
     def clear(self) -> None:
-        """Forget all items."""
+        """Remove all items."""
         with self._lock:
             slots = self._ring.slots()
             self._discard(slots)
@@ -180,26 +181,26 @@ class RingBuffer(IBuffer):
 
     @property
     def replay_buffer_size(self) -> int:
-        """Number of items that fit."""
+        """Maximum number of items."""
         return self._ring.capacity
 
     @property
     def push_count(self) -> int:
-        """Number of items that were pushed since the buffer was made or cleared."""
+        """Number of items pushed since the buffer was created or cleared."""
         return self._push_count
 
     def item_facts(self) -> dict[str, np.ndarray]:
-        """What is known of the stored items, the oldest first.
+        """Metadata of the stored items, the oldest first.
 
         Returns:
-            ``number``, counted over all items that were ever pushed, int64 [n], ascending; and
-            further facts of a kind of buffers.
+            ``number``, the position among all items ever pushed, int64 [n], ascending; subclasses
+            add further arrays.
         """
         with self._lock:
             return {"number": self._ring.numbers[self._ring.by_age()]}
 
     def remove_if(self, test: ItemTest) -> None:
-        """Remove the items for which a test is true."""
+        """Remove the items for which the test is true."""
         with self._lock:
             slots = self._ring.slots()
             if len(slots):
@@ -212,32 +213,32 @@ class RingBuffer(IBuffer):
             self._monitor.note(removed=len(slots))
 
     def _discard(self, slots: np.ndarray) -> None:
-        """Queue the files of items that are about to leave."""
+        """Queue the files of items that are about to be removed."""
         if self._remover is not None and not self._ring.is_columnar:
             for item in self._ring.peek(slots):
                 self._remover.add_used_data(item)
 
     def _enough(self, size: int, available: int, least: float) -> bool:
-        """Whether there are `least` items to sample; if not, say so in the log."""
+        """Whether at least `least` items can be sampled; if not, log a refusal."""
         if available >= max(least, 1):
             self._log.served("sample")
             return True
         self._log.refuse("sample", f"{size} asked for, {available} there")
         return False
 
-    # ------------------------------------------------------------------ life
+    # ------------------------------------------------------------------ start and end
 
     def start(self) -> None:
-        """Start removing the files of used data, if that is enabled."""
+        """Start removing the files of used data, if this is enabled."""
         if self._remover is not None:
             self._remover.start()
 
     def close(self) -> None:
-        """Forget all items and end what runs in the background; again does nothing."""
+        """Remove all items and end the background thread; does nothing if already closed."""
         self._end(wait=True)
 
     def __del__(self) -> None:
-        # A constructor that raised leaves no `_closed`; an interpreter that ends may lack modules.
+        # `_closed` is missing if the constructor raised, and modules at the interpreter's exit.
         with contextlib.suppress(Exception):
             self._end(wait=False)
 
@@ -254,15 +255,15 @@ class RingBuffer(IBuffer):
     # ------------------------------------------------------------------ files and state
 
     def save_data(self, file_name: str) -> None:
-        """Write the items into a file, columns as columns; counters and priorities stay out.
+        """Write the items to a file, columns as columns, without counters and priorities.
 
         Raises:
-            CheckpointWriteError: Names the file and the cause; a previous file is unchanged.
-            TypeError: An item holds something that cannot be stored safely.
+            CheckpointWriteError: The file cannot be written; a previous file is unchanged.
+            TypeError: An item contains an object that cannot be stored safely.
         """
         with self._lock:
-            # The copy alone is made under the lock; the file may take seconds, and collecting goes
-            # on.
+            # Only the copy is made under the lock: writing the file may take seconds, in which
+            # collecting continues.
             items = self._ring.state_dict()
         save_file(file_name, {"items": items})
 
@@ -277,8 +278,8 @@ class RingBuffer(IBuffer):
             self.push(list(content), -1)
             return
         state = content["items"]
-        # Read into a ring first and pushed from it: the file may be of a buffer of another size or
-        # kind, whose slots and numbers mean nothing here.
+        # Load the items into a separate ring and push them from there: the buffer that wrote the
+        # file may have another size or type, so its slots and numbers are not valid here.
         ring = Ring(max(len(state["slots"]), 1), columnar=self._columnar)
         ring.load_state_dict(state)
         slots = ring.by_age()
@@ -294,10 +295,10 @@ class RingBuffer(IBuffer):
             }
 
     def load_state_dict(self, _state_dict: State) -> None:
-        """Go on where the buffer that gave this state stopped.
+        """Restore a state, to continue where the buffer that returned it stopped.
 
         Raises:
-            CheckpointError: It is no state of such a buffer.
+            CheckpointError: It is not the state of such a buffer.
         """
         require_entries(type(self).__name__, _state_dict, self._entries)
         with self._lock:
@@ -308,7 +309,7 @@ class RingBuffer(IBuffer):
         """Restore a state.
 
         Returns:
-            Slots of the rows that are here now, the oldest first: of the last ones of the state.
+            Slots of the restored rows, which are the last rows of the state, the oldest first.
         """
         slots = self._ring.load_state_dict(state["ring"])
         self._push_count = int(state["push_count"])
@@ -317,9 +318,9 @@ class RingBuffer(IBuffer):
 
     @contextlib.contextmanager
     def rows_in(self, journal: RowJournal) -> Iterator[None]:
-        """Within the block, states that are taken or loaded have their rows in a journal.
+        """Within the block, `state_dict` and `load_state_dict` store rows of columns in a journal.
 
-        Only rows in columns; others stay in the state.
+        Other rows stay in the state.
         """
         with self._lock:
             self._ring.journal = journal
@@ -330,7 +331,7 @@ class RingBuffer(IBuffer):
 
 
 def taken(items: Items, index: np.ndarray) -> Items:
-    """The items of these places, columns as columns."""
+    """The items at these indices; columns stay columns."""
     if isinstance(items, Columns) and items.is_columnar:
         return items.take(index)
     return [items[i] for i in index.tolist()]
@@ -339,10 +340,10 @@ def taken(items: Items, index: np.ndarray) -> Items:
 def _of_last_items(
     slots: np.ndarray, n: int, capacity: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Each slot once, and which items go there; ``None`` if all do.
+    """Distinct slots, and the indices of the items that are stored there; ``None`` for all items.
 
     Raises:
-        DataError: There is not a slot for each item, or one that the buffer does not have.
+        DataError: There is not one slot per item, or a slot is out of range.
     """
     fits = slots.shape == (n,) and slots.dtype.kind == "i"
     if not fits or (n and (slots.min() < -1 or slots.max() >= capacity)):

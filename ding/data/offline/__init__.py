@@ -1,1 +1,1 @@
-"""Data sets of transitions: what is read from files, checked, and put into columns."""
+"""Offline data sets: reads transitions from files, checks them and makes columns of them."""

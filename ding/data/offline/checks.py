@@ -1,4 +1,4 @@
-"""What is wrong with a data set, before anything is learned from it."""
+"""Checks a data set against a policy before training."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -16,23 +16,22 @@ from ding.utils.errors import DataError
 from ding.utils.types import Settings
 
 _BOUNDED = ("regression", "reparameterization")
-#: How far beyond its bounds rounding may bring an action.
+#: Rounding tolerance for the bounds of actions.
 _TOLERANCE = 1e-4
 
 
 def check_transitions(data: Items, required: Sequence[str], policy: Settings, source: str) -> None:
-    """Compare a data set with what a policy needs.
+    """Check that a data set has the columns, shapes and values that a policy needs.
 
-    What cannot be compared passes: observations of several arrays, hybrid actions, rows of shapes
-    that differ.
+    Observations of several arrays, hybrid actions and rows of different shapes are not checked.
 
     Args:
         required: Columns that the policy learns from.
         policy: The policy's config, whose ``model`` has ``obs_shape`` and ``action_shape``.
-        source: Where the data is from, for messages.
+        source: Origin of the data, for messages.
 
     Raises:
-        DataError: Names the source, the column, what is in it and what was expected.
+        DataError: A column is missing or has an invalid shape or value.
     """
     columns = data.columns_or_none() if isinstance(data, Columns) else None
     if columns is None:
@@ -117,7 +116,7 @@ def _has_no_choices(policy: Settings) -> bool:
 def _refuse(
     bad: np.ndarray, rows: ArrayLike, name: str, source: str, what: str, wanted: str
 ) -> None:
-    """Name the first of the rows that are bad, if there are any; bool [n]."""
+    """Raise a `DataError` about the first bad row, if there is one; `bad` is bool [n]."""
     if not bad.any():
         return
     first = int(bad.argmax())

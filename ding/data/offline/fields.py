@@ -1,4 +1,4 @@
-"""The names that other formats have for the columns of transitions."""
+"""Reads transitions from fields with the names of D4RL, Minari and other formats."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -14,7 +14,7 @@ from ding.utils.errors import DataError
 
 _logger = logging.getLogger(__name__)
 
-#: Our name, and what D4RL, Minari and others call it.
+#: Column names of this package, and the names in D4RL, Minari and other formats.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "obs": ("obs", "observations", "observation", "states"),
     "action": ("action", "actions"),
@@ -22,9 +22,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "done": ("done", "dones", "terminals", "terminations", "terminated"),
     "next_obs": ("next_obs", "next_observations", "next_observation", "next_states"),
 }
-#: Of transitions of several steps.
+#: Column of n-step transitions.
 _OPTIONAL = ("value_gamma",)
-#: Where an episode was cut off; its last observation may be lost.
+#: Fields that mark truncated episodes, whose last observation may be missing.
 _CUTS = ("timeouts", "truncations", "truncated", "timeout")
 
 
@@ -33,20 +33,20 @@ def read_fields(
     read: Callable[[str], Column],
     source: str,
 ) -> Columns:
-    """Columns of transitions out of what a file has, one at a time.
+    """Read the columns of transitions from the fields of a file, one at a time.
 
-    Without observations of what came next, they are those of the next transition; transitions after
-    which none is known (the last one, and those where an episode was cut off) are left out. If the
-    file does not say where episodes were cut off, a warning says that their ends and the next
-    beginnings are taken for one episode.
+    If the file has no next observations, ``next_obs`` is the observation of the next transition.
+    Transitions without one (the last transition, and those where an episode was truncated) are left
+    out. If the file does not mark truncations, a warning is logged, because the last transition of
+    a truncated episode then gets the first observation of the next episode.
 
     Args:
         there: Names of the file's fields.
-        read: A field by its name.
+        read: Returns a field by its name.
         source: The file, for messages.
 
     Raises:
-        DataError: There is no field that is known, or fields differ in their lengths.
+        DataError: No field is known, or the fields differ in length.
     """
     found = {
         ours: next((name for name in names if name in there), None) for ours, names in NAMES.items()
@@ -83,10 +83,10 @@ def read_fields(
 
 
 def _numbers(column: Column, name: str, source: str) -> Column:
-    """The column, if it is rows of numbers.
+    """The column, if it consists of rows of numbers.
 
     Raises:
-        DataError: It is text, a single value, or something else.
+        DataError: It contains something other than numbers, or is a single value.
     """
     for leaf in tree_leaves(column):
         array = np.asarray(leaf)
@@ -122,18 +122,17 @@ def _with_next_obs(columns: Mapping[str, Column], is_cut: np.ndarray) -> dict[st
 
 
 def as_plain(leaf: ArrayLike) -> np.ndarray:
-    """An array, floats in 32 bits."""
+    """As an array; floats become float32."""
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
 def as_index(leaf: np.ndarray) -> np.ndarray:
-    """Whole numbers in 64 bits, as torch wants indices."""
+    """Integers become int64, which torch requires for indices."""
     return leaf.astype(np.int64) if leaf.dtype.kind in "iu" else leaf
 
 
 def as_column(leaf: np.ndarray | torch.Tensor) -> np.ndarray | torch.Tensor:
-    """A tensor that shares the memory."""
-    # Flags stay arrays, as in what collectors give.
+    """As a tensor that shares the memory; flags stay arrays, as in collected data."""
     array = np.asarray(leaf)
     return array if array.dtype == bool else torch.from_numpy(np.ascontiguousarray(array))

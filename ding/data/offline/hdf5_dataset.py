@@ -1,4 +1,4 @@
-"""Data sets in HDF5 files, as D4RL has them."""
+"""Data sets in HDF5 files, such as those of D4RL."""
 
 import math
 import os
@@ -30,11 +30,11 @@ from ding.utils.types import Settings
 if TYPE_CHECKING:
     import h5py
 
-#: How the names of such files end.
+#: Endings of HDF5 file names.
 HDF5_ENDINGS = (".hdf5", ".h5")
 _MAGIC = b"\x89HDF\r\n\x1a\n"
-#: How many times larger than what is stored of it a data set may be: deflate reaches 1,032. Small
-#: ones may be larger, as HDF5 stores nothing of zeros.
+#: Maximum ratio of a data set's size to its stored size: deflate reaches 1,032. Data sets up to
+#: `_SMALL` bytes may exceed it, because HDF5 does not store fill values.
 _MOST_COMPRESSED = 1100
 _SMALL = 64 << 20
 _MOST_NODES, _DEEPEST = 100_000, 8
@@ -42,19 +42,19 @@ _MOST_NODES, _DEEPEST = 100_000, 8
 
 @DATASET_REGISTRY.register("hdf5")
 class HDF5Dataset(TransitionDataset):
-    """A file with an array for each column: ``obs, action, reward, done, next_obs``.
+    """A data set in an HDF5 file, one array per column: ``obs, action, reward, done, next_obs``.
 
-    The names that D4RL has (``observations``, ``actions``, ``rewards``, ``terminals``,
-    ``timeouts``, ``next_observations``) will do as well; a group of arrays is an observation of
-    several parts. Needs the extra ``hdf5``.
+    The names of D4RL (``observations``, ``actions``, ``rewards``, ``terminals``, ``timeouts``,
+    ``next_observations``) are supported as well; a group of arrays is a dict observation. Needs the
+    extra ``hdf5``.
 
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
 
     Raises:
-        ConfigError: No path, or h5py is not installed.
-        CheckpointError: The file cannot be read, or is cut short.
-        DataError: It holds no transitions.
+        ConfigError: There is no path, or h5py is not installed.
+        CheckpointError: The file cannot be read, or is truncated.
+        DataError: The file does not contain transitions.
     """
 
     def __init__(self, cfg: str | Settings) -> None:
@@ -62,7 +62,7 @@ class HDF5Dataset(TransitionDataset):
 
 
 def is_hdf5(path: str) -> bool:
-    """Whether a file exists and begins as HDF5 files do."""
+    """Whether a file exists and begins with the signature of HDF5."""
     with suppress(OSError), open_regular(path) as stream:
         return stream.read(len(_MAGIC)) == _MAGIC
     return False
@@ -80,7 +80,7 @@ def read_hdf5(path: str) -> Columns:
 
 
 def check_hdf5(path: str) -> None:
-    """Look through a file that another library is to read: errors as for `HDF5Dataset`."""
+    """Check a file before another library reads it; errors as for `HDF5Dataset`."""
     with _opened(path) as file:
         for name in file.names:
             file.check(name)
@@ -92,13 +92,13 @@ def _opened(path: str) -> Iterator["_File"]:
     if not os.path.exists(path):
         raise CheckpointNotFoundError(f"there is no file {path}")
     try:
-        with open_regular(path) as stream:  # a FIFO would be waited for
+        with open_regular(path) as stream:  # opening a FIFO would block
             size = os.fstat(stream.fileno()).st_size
         with h5py.File(path, "r") as file:
             yield _File(h5py, file, path, size)
     except (DataError, CheckpointError):
         raise
-    except Exception as error:  # a file that is cut short, or damaged, makes h5py raise anything
+    except Exception as error:  # h5py raises various errors for a truncated or damaged file
         cause = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CheckpointError(
             f"{path} cannot be read as HDF5: {cause}. It is damaged, cut short or no such file "
@@ -107,11 +107,11 @@ def _opened(path: str) -> Iterator["_File"]:
 
 
 class _File:
-    """The data sets of an untrusted file: nothing outside of it is read, and no more memory is
-    taken than its content justifies.
+    """The data sets of an untrusted file. Nothing outside the file is read, and the memory used is
+    limited by the stored size.
 
     Attributes:
-        names: Of its fields.
+        names: Names of the fields.
     """
 
     def __init__(self, h5py: ModuleType, file: "h5py.File", path: str, size: int) -> None:
@@ -125,7 +125,7 @@ class _File:
         return self._visit(self._root, name, name, self._read_array)
 
     def check(self, name: str) -> None:
-        """Refuse what `read` would refuse for its size or place."""
+        """Raise a `DataError` if `read` would refuse the field for its size or place."""
         self._visit(self._root, name, name, self._check_size)
 
     def _visit(
@@ -177,14 +177,14 @@ class _File:
 
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write transitions column by column, under our names; the file appears when it is complete.
+    """Write transitions column by column; the file appears once it is complete.
 
-    Each data set, and the file's structure, carries the checksums of HDF5 itself.
+    Data sets and the structure of the file have the checksums of HDF5.
 
     Raises:
         ConfigError: h5py is not installed.
-        DataError: Transitions of shapes that differ.
-        CheckpointWriteError: Also an `OSError`.
+        DataError: The shapes of the transitions differ.
+        CheckpointWriteError: The file cannot be written; also an `OSError`.
     """
     h5py = require_h5py()
     data = as_columns(rows)
@@ -214,10 +214,10 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def require_h5py() -> ModuleType:
-    """The module h5py.
+    """Import h5py.
 
     Raises:
-        ConfigError: It is not installed.
+        ConfigError: h5py is not installed.
     """
     try:
         import h5py

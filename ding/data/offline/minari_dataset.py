@@ -1,4 +1,4 @@
-"""Data sets of Minari, and those of D4RL that went before them."""
+"""Data sets of Minari, and of its predecessor D4RL."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ from ding.utils.types import Settings
 if TYPE_CHECKING:
     import minari
 
-#: D4RL's names for how good the demonstrator was, and the nearest data set that Minari has.
+#: D4RL's names for the quality of the demonstrator, and the closest data set of Minari.
 _LEVELS = {
     "random": "simple",
     "simple": "simple",
@@ -39,25 +39,25 @@ _LEVELS = {
     "expert": "expert",
 }
 _MINARI_ID = re.compile(r"(?:[\w-]+/)+[\w-]+-v\d+")
-#: Tasks of MuJoCo, and tasks whose data sets were taken over under the same names.
+#: Tasks of MuJoCo, and tasks of Adroit, whose data sets have the same names in Minari.
 _MUJOCO = ("ant", "halfcheetah", "hopper", "humanoid", "swimmer", "walker2d", "reacher", "pusher")
 _ADROIT = ("door", "hammer", "pen", "relocate")
 
 
 @DATASET_REGISTRY.register("minari")
 class MinariDataset(TransitionDataset):
-    """A data set that Minari has downloaded, or made, on this machine.
+    """A local data set of Minari.
 
     ``data_path`` is its id, such as ``mujoco/hopper/expert-v0``. Actions are divided by the bounds
-    of its action space where those are no -1 and 1. Needs the extra ``minari``.
+    of the action space if these are symmetric and not -1 and 1. Needs the extra ``minari``.
 
     Args:
         cfg: The id, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
 
     Raises:
-        ConfigError: No id, Minari is not installed, or the data set is not here: says how to get
-            it.
-        DataError: It holds no transitions.
+        ConfigError: There is no id, Minari is not installed, or the data set has to be downloaded
+            first.
+        DataError: The data set has no transitions.
     """
 
     def __init__(self, cfg: str | Settings) -> None:
@@ -66,17 +66,17 @@ class MinariDataset(TransitionDataset):
 
 @DATASET_REGISTRY.register("d4rl")
 class D4RLDataset(TransitionDataset):
-    """A data set by the name that D4RL has for it, such as ``hopper-medium-expert-v2``.
+    """A data set by its name in D4RL, such as ``hopper-medium-expert-v2``.
 
-    D4RL is no longer kept: the nearest data set of Minari takes its place. ``data_path`` may also
-    be a file, one of D4RL's (HDF5) or of this package.
+    D4RL is no longer maintained: the closest data set of Minari is used. ``data_path`` may also be
+    a file of D4RL (HDF5) or of this package.
 
     Args:
         cfg: The name, or a config with it as ``policy.collect.data_path``,
-            ``policy.learn.data_path`` or, where neither is a file or such a name, ``env.env_id``.
+            ``policy.learn.data_path`` or, if neither is a file or such a name, ``env.env_id``.
 
     Raises:
-        ConfigError: As for `MinariDataset`, or no data set is near the name.
+        ConfigError: As for `MinariDataset`, or no data set of Minari corresponds to the name.
     """
 
     def __init__(self, cfg: str | Settings) -> None:
@@ -102,16 +102,16 @@ def _name(cfg: str | Settings) -> str:
             "policy.collect.data_path or env.env_id, such as 'hopper-medium-expert-v2'"
         )
     if path is None or not (os.path.exists(path) or _near(path)):
-        # Configs that name the data by the environment's id often have some path as well.
+        # Configs that use the environment's id as the name often have an unrelated path as well.
         return str(env_id if path is None or _near(str(env_id)) else path)
     return path
 
 
 def minari_id_of(name: str) -> str:
-    """The id of Minari's data set that is nearest to one of D4RL; an id of Minari as it is.
+    """The id of Minari's data set closest to one of D4RL; an id of Minari is returned unchanged.
 
     Raises:
-        ConfigError: None is near.
+        ConfigError: No data set corresponds to the name.
     """
     found = _near(name)
     if found is None:
@@ -168,11 +168,11 @@ def read_minari(dataset_id: str) -> Columns:
 
 
 def _check_files(dataset_id: str) -> None:
-    """Refuse what Minari would wait for, or inflate, or read elsewhere.
+    """Refuse special files, decompression bombs and references to other files.
 
     Raises:
-        DataError: A file of the data set is hostile; names it.
-        CheckpointError: One is damaged.
+        DataError: A file of the data set is refused.
+        CheckpointError: A file is damaged.
     """
     from minari.storage.datasets_root_dir import get_dataset_path  # an extra
 
@@ -186,7 +186,7 @@ def _check_files(dataset_id: str) -> None:
 
 
 def _columns_of(episode: "minari.EpisodeData") -> dict[str, Column]:
-    """Of T transitions; there is one observation more."""
+    """Columns of an episode of T transitions, which has T + 1 observations."""
     obs = tree_map(as_plain, episode.observations)
     return {
         "obs": tree_take(obs, slice(-1)),
@@ -198,7 +198,7 @@ def _columns_of(episode: "minari.EpisodeData") -> dict[str, Column]:
 
 
 def _bound(dataset: "minari.MinariDataset") -> np.ndarray | None:
-    """What actions are divided by, float32 in the shape of one; ``None`` for nothing."""
+    """Divisor of actions, float32 in the shape of an action; ``None`` for no division."""
     with contextlib.suppress(AttributeError):
         low, high = dataset.action_space.low, dataset.action_space.high
         if np.array_equal(low, -high) and np.isfinite(high).all() and not np.all(high == 1):

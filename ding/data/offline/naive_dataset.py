@@ -23,28 +23,28 @@ from ding.utils.registry_factory import DATASET_REGISTRY
 from ding.utils.safe_serial import UniformRows
 from ding.utils.types import Settings
 
-#: In a run's folder: the run's state, and the rows of its replay buffer.
+#: Paths in a run's folder: the run's state, and the rows of its replay buffer.
 STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
 ROWS_FOLDER = os.path.join("ckpt", "rows")
 
 
 @DATASET_REGISTRY.register("naive")
 class NaiveRLDataset(TransitionDataset):
-    """Transitions that this package has saved; of other formats, HDF5 is known by its beginning.
+    """Transitions that this package has saved, or an HDF5 file.
 
-    They are a file that `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` wrote, a
-    dict of arrays that `ding.utils.save_file` wrote (names as in HDF5 files), or the replay buffer
-    of a run, which is named by the run's folder.
+    The path is a file that `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` wrote,
+    a file with a dict of arrays that `ding.utils.save_file` wrote (names as in HDF5 files), or the
+    folder of a run, whose replay buffer is read.
 
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
             With ``policy.collect.allow_pickle`` pickled objects are read as well: such a file can
-            execute any code.
+            execute arbitrary code.
 
     Raises:
-        ConfigError: No path.
+        ConfigError: There is no path.
         CheckpointError: The file cannot be read.
-        DataError: It holds no list, or an empty one.
+        DataError: The file does not contain transitions.
     """
 
     def __init__(self, cfg: str | Settings) -> None:
@@ -55,7 +55,7 @@ class NaiveRLDataset(TransitionDataset):
 
 @DATASET_REGISTRY.register("d4rl_trajectory")
 class TrajectoryDataset(NaiveRLDataset):
-    """The same, or a list of trajectories, each a dict of arrays (names as in HDF5 files)."""
+    """As `NaiveRLDataset`, or a list of trajectories: dicts of arrays, names as in HDF5 files."""
 
     def __init__(self, cfg: str | Settings) -> None:
         super().__init__(cfg)
@@ -70,7 +70,7 @@ class TrajectoryDataset(NaiveRLDataset):
 
 
 def read_saved(path: str, allow_pickle: bool = False) -> Items:
-    """The transitions of a file, or of the run of a folder; errors as for `NaiveRLDataset`."""
+    """The transitions of a file or of a run's folder; errors as for `NaiveRLDataset`."""
     if is_hdf5(path):
         return read_hdf5(path)
     if os.path.isdir(path):
@@ -97,10 +97,10 @@ def _is_array(value: object) -> bool:
 
 
 def _columns_of(rows: UniformRows) -> dict[str, Column]:
-    """The columns of a file; of lists, stacked as rows are.
+    """The columns of a file; lists are stacked.
 
     Raises:
-        DataError: One of them holds no numbers.
+        DataError: A list cannot be stacked.
     """
     found: dict[str, Column] = {}
     for name, column in rows.columns.items():
@@ -116,13 +116,13 @@ def items_of_ring(state: State, rows_folder: str | None = None) -> Items:
     """The items of a saved ring, the oldest first.
 
     Args:
-        state: What `Ring.state_dict` gave.
-        rows_folder: Where its rows are if they are not in the state.
+        state: Result of `Ring.state_dict`.
+        rows_folder: Folder of the rows that are not in the state.
 
     Raises:
-        DataError: It is not such a state, or of another version, or declares more rows than are
-            stored.
-        CheckpointError: Its rows are damaged.
+        DataError: It is not such a state, it is from another version, or it declares more rows than
+            are stored.
+        CheckpointError: The rows are damaged.
     """
     try:
         ring = Ring(max(len(state["slots"]), 1), columnar=state["objects"] is None)
@@ -140,10 +140,10 @@ def items_of_ring(state: State, rows_folder: str | None = None) -> Items:
 
 
 def items_of_run(folder: str) -> Items:
-    """The items that are in the replay buffer of a run, by the state that it has saved.
+    """The items in the replay buffer of a run, from its saved state.
 
     Raises:
-        DataError: It is no run's folder, or the run has no replay buffer.
+        DataError: The folder is not that of a run, or the run has no replay buffer.
         CheckpointError: The state or the rows are damaged.
     """
     path = os.path.join(folder, STATE_FILE)
@@ -165,8 +165,8 @@ def write_naive(path: str, data: Items) -> None:
     """Write transitions, or any list of plain data, as a list.
 
     Raises:
-        CheckpointWriteError: Also an `OSError`.
-        TypeError: It holds something that cannot be stored safely.
+        CheckpointWriteError: The file cannot be written; also an `OSError`.
+        TypeError: The data contains an object that cannot be stored safely.
     """
     columns = data.columns_or_none() if isinstance(data, Columns) else None
     save_file(path, list(data) if columns is None else _rows_of(columns))

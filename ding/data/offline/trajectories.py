@@ -1,4 +1,4 @@
-"""Which transitions of a data set follow each other."""
+"""Finds the trajectories in a data set of transitions."""
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from ding.data.tree import tree_leaves
 def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
     """Sort transitions into trajectories by their observations.
 
-    A transition is followed by the next one that begins with the observation in which it ended, if
-    there is one and it did not end its episode. So steps of several environments may alternate.
+    The successor of a transition that is not ``done`` is the next transition whose ``obs`` equals
+    its ``next_obs``. The steps of several environments may therefore alternate.
 
     Args:
-        data: With ``obs``, ``next_obs`` and ``done``.
+        data: Transitions with ``obs``, ``next_obs`` and ``done``.
 
     Returns:
-        The order of the transitions, int64 ``[N]``, and the lengths of the trajectories, which
-        follow each other in that order.
+        The order of the transitions, int64 ``[N]``, trajectory by trajectory, and the lengths of
+        the trajectories in that order.
     """
     count = len(data)
     obs, next_obs = _prints(data.column("obs")), _prints(data.column("next_obs"))
@@ -28,7 +28,7 @@ def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
     first = np.arange(count)
     has_next = after >= 0
     first[after[has_next]] = np.flatnonzero(has_next)
-    # The first transition of each one's trajectory, found in steps that double.
+    # Find the first transition of each trajectory by pointer doubling.
     while not np.array_equal(further := first[first], first):
         first = further
     order = np.lexsort((np.arange(count), first))
@@ -38,13 +38,13 @@ def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
 def in_trajectories(
     data: Columns, keeps_order: bool = False
 ) -> tuple[dict[str, Column], np.ndarray]:
-    """Transitions of a data set, trajectory by trajectory, and the lengths of these.
+    """Transitions of a data set, trajectory by trajectory, and the lengths of the trajectories.
 
     ``reward`` becomes float32 ``[N]``, ``done`` bool ``[N]``.
 
     Args:
-        keeps_order: Take as a trajectory what follows each other without a break, and leave the
-            transitions where they are.
+        keeps_order: Do not reorder the transitions: a trajectory ends where the next transition
+            does not continue it.
     """
     if keeps_order:
         obs, next_obs = _prints(data.column("obs")), _prints(data.column("next_obs"))
@@ -62,14 +62,14 @@ def in_trajectories(
 
 
 def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.ndarray:
-    """For each transition the one that follows, -1 for none; always a later one."""
+    """The index of each transition's successor, which is always a later one; -1 for none."""
     count = len(obs)
     after = np.full(count, -1)
     adjacent = np.flatnonzero((next_obs[:-1] == obs[1:]) & ~done[:-1])
     after[adjacent] = adjacent + 1
     taken = np.zeros(count, bool)
     taken[adjacent + 1] = True
-    # Of the others, pairs (observation, number) in order: the next one with the same observation.
+    # For the others: sort pairs (observation, index) and find the next pair with equal observation.
     _, name = np.unique(np.concatenate([obs, next_obs]), return_inverse=True)
     name = name.reshape(-1)
     free = np.flatnonzero(~taken)
@@ -79,7 +79,7 @@ def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.n
     there = found < len(starts)
     ends, pairs = ends[there], starts[found[there]]
     same = pairs // count == name[count:][ends]
-    # Where two lead to one, the nearer one does: later assignments win.
+    # If two transitions have the same successor, the nearer one gets it: later assignments win.
     ends, targets = ends[same], pairs[same] % count
     nearest = np.full(count, -1)
     nearest[targets] = ends
@@ -89,21 +89,21 @@ def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.n
 
 
 def _prints(column: Column) -> np.ndarray:
-    """int64 [N], by the content of observations of one or several arrays."""
+    """Hashes of observations of one or several arrays, int64 [N]."""
     leaves = [bytes_of(np.asarray(leaf)) for leaf in tree_leaves(column)]
     prints = [hash(b"".join(row.tobytes() for row in rows)) for rows in zip(*leaves)]
     return np.array(prints, np.int64)
 
 
 class TrajectoryPieces:
-    """Pieces of trajectories, one that begins at each transition, with returns-to-go.
+    """Pieces of trajectories with returns-to-go; one piece begins at each transition.
 
     Args:
-        data: Transitions with ``obs, action, reward, next_obs, done``; rewards are of one step.
-        length: Steps of a piece; those beyond a trajectory's end are padding.
+        data: Transitions with ``obs, action, reward, next_obs, done``; one-step rewards.
+        length: Number of steps of a piece; steps beyond the end of a trajectory are padding.
 
     Attributes:
-        returns: Of whole trajectories, float64 ``[n]``.
+        returns: Returns of whole trajectories, float64 ``[n]``.
     """
 
     def __init__(self, data: Columns, length: int) -> None:
@@ -112,7 +112,7 @@ class TrajectoryPieces:
         ends = np.cumsum(lengths)
         self._end = np.repeat(ends, lengths)
         self._time = np.arange(len(order)) - np.repeat(ends - lengths, lengths)
-        # The sum from here on to the end of all, less that from the trajectory's end on.
+        # The sum from here to the end of the data, minus the sum from the trajectory's end.
         later = np.append(np.cumsum(reward[::-1])[::-1], 0.0)
         self._rtg = (later[:-1] - later[self._end]).astype(np.float32)
         self.returns = later[ends - lengths] - later[ends]
@@ -125,10 +125,10 @@ class TrajectoryPieces:
         return len(self._end)
 
     def take(self, index: np.ndarray) -> Columns:
-        """Pieces by the number of their first transition.
+        """Pieces by the index of their first transition, in the order of `trajectories`.
 
         Returns:
-            ``obs, action, rtg, timestep`` and ``mask`` (1 where a step is no padding), each
+            ``obs, action, rtg, timestep`` and ``mask`` (False for padding), each
             ``[B, length, ...]``.
         """
         steps = index[:, None] + np.arange(self._length)

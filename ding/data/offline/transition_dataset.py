@@ -1,4 +1,4 @@
-"""What all kinds of data sets are, their keys in configs, and their observations normalised."""
+"""Base class of data sets, their config keys, and normalisation of their observations."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from ding.utils.errors import ConfigError, DataError
 from ding.utils.settings import at
 from ding.utils.types import Settings
 
-#: Where configs have the path of a data set; the first that is set counts.
+#: Config keys for the path of a data set; the first one that is set counts.
 PATH_KEYS = (
     *("policy.collect.data_path", "policy.learn.data_path", "policy.learn.dataset_path"),
     "dataset.data_dir_prefix",
@@ -22,13 +22,13 @@ PATH_KEYS = (
 
 
 class TransitionDataset(Dataset[Item]):
-    """Transitions in columns; of kinds that have no columns, a list.
+    """Transitions in columns, or in a list if they cannot be stored as columns.
 
     Args:
         data: ``Columns``, or a list of transitions.
     """
 
-    #: What was taken in place of what the config names, for the run's notes.
+    #: Describes the data set used instead of the configured one, for the run's notes.
     adapted: str | None = None
 
     def __init__(self, data: Items) -> None:
@@ -40,13 +40,13 @@ class TransitionDataset(Dataset[Item]):
     def __getitem__(self, idx: int) -> Item:
         if not isinstance(self._data, Columns) or not self._data.is_columnar:
             return self._data[idx]
-        # Not through the container, which would turn all of it into rows.
+        # Indexing the container would turn all of it into rows.
         columns = self._data.columns_or_none() or {}
         return {name: tree_map(lambda leaf: leaf[idx], column) for name, column in columns.items()}
 
 
 def transitions_of(dataset: Any) -> Items:
-    """All items of a data set: columns where they have one shape, otherwise a list."""
+    """All items of a data set: columns if their shapes are equal, otherwise a list."""
     if getattr(type(dataset), "__getitem__", None) is TransitionDataset.__getitem__:
         data = dataset._data
     else:
@@ -55,20 +55,20 @@ def transitions_of(dataset: Any) -> Items:
 
 
 def collect_section(cfg: Settings) -> Settings:
-    """``policy.collect`` of a config, which may lack it."""
+    """``policy.collect`` of a config; empty if it is missing."""
     return (cfg.get("policy") or {}).get("collect") or {}
 
 
 def path_key(cfg: Settings) -> str | None:
-    """The key under which a config has its data set's path, if there is one."""
+    """The first key of `PATH_KEYS` that is set in a config, or None."""
     return next((key for key in PATH_KEYS if at(cfg, key)), None)
 
 
 def data_path(cfg: str | Settings) -> str:
-    """The data set's path: the config itself, or what is under the first of the keys.
+    """The data set's path: the config itself if it is a string, or the value of `path_key`.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no path, or it is not a string.
     """
     if isinstance(cfg, str):
         return cfg
@@ -84,15 +84,15 @@ def data_path(cfg: str | Settings) -> str:
     return path
 
 
-#: Added to each standard deviation, as by Fujimoto and Gu (2021).
+#: Added to each standard deviation (Fujimoto and Gu 2021).
 _EPSILON = 1e-3
 
 
 def moments_of(data: Columns, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of ``obs``, float64 in the shape of an observation; none is 0.
+    """Mean of ``obs`` and standard deviation plus 1e-3, float64 in the shape of an observation.
 
     Raises:
-        DataError: Observations are no single array.
+        DataError: Observations are not a single array.
     """
     obs = data.column("obs")
     if not isinstance(obs, np.ndarray | torch.Tensor):
@@ -105,7 +105,7 @@ def moments_of(data: Columns, source: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalised(data: Columns, mean: ArrayLike, std: ArrayLike) -> Columns:
-    """The data with ``obs`` and ``next_obs`` normalised, float32."""
+    """The data with normalised ``obs`` and ``next_obs``, float32."""
     mean, std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
 
     def scaled(column: Column) -> torch.Tensor:
