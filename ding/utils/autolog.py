@@ -1,4 +1,4 @@
-"""Values that remember what they were during the last ticks or seconds."""
+"""Logged values with their history over the last ticks or seconds."""
 
 import functools
 import pickle
@@ -21,11 +21,11 @@ Window = tuple[tuple[int | float, int | float], Any]
 
 
 class BaseTime(ABC):
-    """A clock that never runs backwards."""
+    """A monotonic clock."""
 
     @abstractmethod
     def time(self) -> int | float:
-        """The time now."""
+        """The current time."""
 
 
 class NaturalTime(BaseTime):
@@ -35,25 +35,25 @@ class NaturalTime(BaseTime):
         self._epoch = time.time() - time.monotonic()
 
     def time(self) -> float:
-        """The time now; a system clock that is set changes nothing."""
+        """The current time, not affected by changes of the system clock."""
         return self._epoch + time.monotonic()
 
 
 class TickTime(BaseTime):
-    """Ticks that the owner counts."""
+    """A clock that the owner advances with `step`."""
 
     def __init__(self, init: int = 0) -> None:
         self._tick = init
 
     def step(self, delta: int = 1) -> int:
-        """Go on by ``delta`` ticks.
+        """Advance the clock by ``delta`` ticks.
 
         Returns:
             The new time.
 
         Raises:
-            ValueError: If ``delta`` is below 1.
-            TypeError: If it is no integer.
+            ValueError: ``delta`` is below 1.
+            TypeError: ``delta`` is not an integer.
         """
         if not isinstance(delta, int):
             raise TypeError(f"delta is {delta!r}, expected a whole number of ticks")
@@ -68,12 +68,12 @@ class TickTime(BaseTime):
 
 
 class TimeProxy(BaseTime):
-    """Shows another clock, and can hold the time it shows.
+    """Shows the time of another clock, and can freeze it.
 
     Args:
-        time_: The clock behind.
-        frozen: Whether the time shown is held from the start.
-        lock_type: What guards the change between held and running.
+        time_: The other clock.
+        frozen: Whether the time is frozen from the start.
+        lock_type: Type of the lock for `freeze` and `unfreeze`.
     """
 
     def __init__(
@@ -88,33 +88,33 @@ class TimeProxy(BaseTime):
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the time shown is held."""
+        """Whether the time is frozen."""
         return self._held is not None
 
     def freeze(self) -> None:
-        """Hold the time shown; a time held already stays as it is."""
+        """Freeze the time; does nothing if it is frozen."""
         with self._lock:
             if self._held is None:
                 self._held = self._time.time()
 
     def unfreeze(self) -> None:
-        """Show the clock behind again."""
+        """Show the time of the other clock again."""
         with self._lock:
             self._held = None
 
     def time(self) -> int | float:
-        """The time shown."""
+        """The frozen time, or that of the other clock."""
         held = self._held
         return self._time.time() if held is None else held
 
     def current_time(self) -> int | float:
-        """The time of the clock behind."""
+        """The time of the other clock."""
         return self._time.time()
 
 
 @unique
 class TimeMode(IntEnum):
-    """What the times of a history count from."""
+    """Origin of the times in a history."""
 
     RELATIVE_LIFECYCLE = 1
     """The moment at which the model was made."""
@@ -125,19 +125,19 @@ class TimeMode(IntEnum):
 
 
 class RangedData(ABC, Generic[_Tp]):
-    """Values with the times at which they came, as far back as ``expire``.
+    """Values with the times at which they were added, as far back as ``expire``.
 
-    A value is in force until the next one comes. So the last one from before the range is kept too,
-    however old it is. Thread-safe.
+    A value is valid until the next one is added. The last value before the range is therefore kept
+    too, however old it is. Thread-safe.
 
     Args:
         expire: Length of the range, in the unit of the clock.
-        use_pickle: Whether to keep pickled copies, so that later changes of a value do not reach
+        use_pickle: Whether to store pickled copies, so that later changes of a value do not change
             the history.
 
     Raises:
-        ValueError: If ``expire`` is not positive.
-        TypeError: If it is no number.
+        ValueError: ``expire`` is not positive.
+        TypeError: ``expire`` is not a number.
     """
 
     def __init__(self, expire: float, use_pickle: bool = False) -> None:
@@ -152,7 +152,7 @@ class RangedData(ABC, Generic[_Tp]):
         self._lock = threading.Lock()
 
     def append(self, data: _Tp) -> None:
-        """Add a value that came now."""
+        """Add a value with the current time."""
         stored = pickle.dumps(data) if self._use_pickle else data
         now = self._get_time()
         self._records.append((now, stored))  # atomic: a lock would double the cost
@@ -161,7 +161,7 @@ class RangedData(ABC, Generic[_Tp]):
                 self._forget(now)
 
     def extend(self, iter_: Iterable[_Tp]) -> None:
-        """Add several values that came now."""
+        """Add several values with the current time."""
         for item in iter_:
             self.append(item)
 
@@ -169,7 +169,7 @@ class RangedData(ABC, Generic[_Tp]):
         """The latest value.
 
         Raises:
-            ValueError: If none has come yet.
+            ValueError: No value has been added yet.
         """
         try:
             stored = self._records[-1][1]
@@ -178,28 +178,28 @@ class RangedData(ABC, Generic[_Tp]):
         return self._load(stored)
 
     def history(self) -> list[tuple[int | float, _Tp]]:
-        """``(time, value)`` of the last one before the range and of all in it, oldest first."""
+        """``(time, value)`` of the last value before the range and of all in it, oldest first."""
         with self._lock:
             self._forget(self._get_time())
-            records = list(self._records)  # at once: others may append meanwhile
+            records = list(self._records)  # atomic: other threads may append at any time
         return [(when, self._load(stored)) for when, stored in records]
 
     @abstractmethod
     def _get_time(self) -> int | float:
-        """The time now."""
+        """The current time."""
 
     def _forget(self, now: int | float) -> None:
         records, begin = self._records, now - self.expire
         while len(records) > 1 and records[1][0] < begin:
             records.popleft()
-        self._forget_at = 2 * len(records) + 8  # so that looking costs nothing on average
+        self._forget_at = 2 * len(records) + 8  # amortises the cost of this method
 
     def _load(self, stored: Any) -> _Tp:
         return pickle.loads(stored) if self._use_pickle else stored
 
 
 class TimeRangedData(RangedData[_Tp]):
-    """A history by a given clock."""
+    """`RangedData` with a given clock."""
 
     def __init__(self, time_: BaseTime, expire: float) -> None:
         super().__init__(expire)
@@ -211,11 +211,10 @@ class TimeRangedData(RangedData[_Tp]):
 
 
 class LoggedValue(Generic[_ValueType]):
-    """A property of a `LoggedModel` whose values are remembered.
+    """A property of a `LoggedModel` with a history of its values.
 
     Args:
-        type_: What values have to be. Where a ``float`` or ``int`` is wanted, any number is taken
-            and converted.
+        type_: Type of the values. For ``float`` and ``int``, any number is converted.
     """
 
     def __init__(self, type_: type[_ValueType] = object) -> None:  # type: ignore[assignment]
@@ -254,7 +253,7 @@ class LoggedValue(Generic[_ValueType]):
 
 
 class LoggedModel(Generic[_TimeObjectType]):
-    """Remembers what its properties were during the last ``expire`` ticks or seconds.
+    """Keeps the values of its properties during the last ``expire`` ticks or seconds.
 
     Properties are declared with `LoggedValue` (``reward = LoggedValue(float)`` in the class);
     statistics over them are registered and called by name::
@@ -263,13 +262,13 @@ class LoggedModel(Generic[_TimeObjectType]):
         monitor.reward = 1.0
         monitor.avg["reward"]()
 
-    ``range_values[name](mode)`` exists for every property: ``((begin, end), value)`` for each
-    value in force during the range, or until it began, oldest first.
+    ``range_values[name](mode)`` exists for every property and returns ``((begin, end), value)`` for
+    each value that was valid during the range or until it began, oldest first.
 
     Args:
-        time_: The clock; its owner moves it on.
+        time_: The clock, which its owner advances.
         expire: Length of the range, in the unit of the clock.
-        names: Further properties, of any type, in addition to those of the class.
+        names: Names of further properties, of any type, in addition to those of the class.
 
     Attributes:
         time: The clock.
@@ -296,37 +295,37 @@ class LoggedModel(Generic[_TimeObjectType]):
         }
 
     def fixed_time(self) -> float | int:
-        """The time that statistics are computed at: held between freeze and unfreeze."""
+        """The time at which statistics are computed, frozen between freeze and unfreeze."""
         return self._proxy.time()
 
     def current_time(self) -> float | int:
-        """The time of the clock, whether held or not."""
+        """The time of the clock, whether frozen or not."""
         return self._proxy.current_time()
 
     def freeze(self) -> None:
-        """Hold the time, so that several statistics are of one moment."""
+        """Freeze the time, so that several statistics refer to the same moment."""
         self._proxy.freeze()
 
     def unfreeze(self) -> None:
-        """Let the time go on."""
+        """Unfreeze the time."""
         self._proxy.unfreeze()
 
     def register_attribute_value(
         self, attribute_name: str, property_name: str, value: object
     ) -> None:
-        """Make ``value`` (as a rule a function) reachable as ``model.<attribute>[<property>]``.
+        """Make ``value`` (usually a function) available as ``model.<attribute>[<property>]``.
 
         Raises:
-            KeyError: If the property is not declared.
+            KeyError: The property is not declared.
         """
         self.ranged_data(property_name)
         self._attributes.setdefault(attribute_name, {})[property_name] = value
 
     def get_property_attribute(self, property_name: str) -> list[str]:
-        """Names of what has been registered for a property.
+        """Names of the attributes that are registered for a property.
 
         Raises:
-            KeyError: If the property is not declared.
+            KeyError: The property is not declared.
         """
         self.ranged_data(property_name)
         return [name for name, values in self._attributes.items() if property_name in values]
@@ -339,7 +338,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         """The history of a property.
 
         Raises:
-            KeyError: If the property is not declared.
+            KeyError: The property is not declared.
         """
         try:
             return self._data[property_name]
@@ -375,6 +374,6 @@ class LoggedModel(Generic[_TimeObjectType]):
         ]
 
 
-#: Scripts import these names from these documented modules.
+#: Aliases of this module, from which scripts import the names above.
 for _module in ("data", "model", "time_ctl", "value"):
     sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]

@@ -1,6 +1,6 @@
-"""Which module registers which built-in types.
+"""Lists the modules that register built-in types.
 
-One line per module: a registry imports it when the name of a type is first asked for.
+A registry imports the module of a type when the type is first looked up by its name.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _BUFFERS = "ding.worker.replay_buffer"
 _REWARDS = "ding.reward_model"
 _COORDINATOR = "ding.worker.coordinator"
 
-#: Modules that register one type, which is called like the module.
+#: Modules that register one type, which has the name of the module.
 _POLICIES = "dqfd pdqn acer impala bc happo coma dt"
 _NETWORKS = "drqn bcq collaq coma pdqn"
 
@@ -22,7 +22,7 @@ def _each(package: str, names: str) -> dict[str, str]:
     return {f"{package}.{name}": name for name in names.split()}
 
 
-#: By registry: the modules, and the names of the types that each of them registers.
+#: Per registry: the modules, and the names of the types that each module registers.
 _MODULES: Mapping[str, Mapping[str, str]] = {
     "policy": {
         **_each("ding.policy", _POLICIES),
@@ -130,7 +130,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-#: By registry: the name of each built-in type, and the module that registers it.
+#: Per registry: the name of each built-in type, and the module that registers it.
 BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     registry: {name: module for module, names in modules.items() for name in names.split()}
     for registry, modules in _MODULES.items()

@@ -1,4 +1,4 @@
-"""Callbacks of a run: their base class, their events, and how they are called."""
+"""Callbacks of a run: base class, events, and the class that calls them."""
 
 import sys
 import threading
@@ -13,13 +13,13 @@ from ding.utils.types import Settings
 
 @dataclass(frozen=True)
 class RunMoment:
-    """Base class of the events that callbacks get: where the run is.
+    """Base class of the events that are passed to callbacks.
 
     Attributes:
-        method: Name of the method that is called with it.
+        method: Name of the method that is called with the event.
         exp_name: The run's folder.
-        env_step: Env steps collected so far.
-        train_iter: Updates so far.
+        env_step: Number of env steps collected so far.
+        train_iter: Number of updates so far.
     """
 
     method: ClassVar[str]
@@ -30,10 +30,10 @@ class RunMoment:
 
 @dataclass(frozen=True)
 class RunStarted(RunMoment):
-    """Everything is built, and what is resumed is loaded.
+    """All components are built and, in a resumed run, their state is loaded.
 
     Attributes:
-        config: The run's completed main config; not to be changed.
+        config: The run's completed main config; read-only.
     """
 
     method = "on_start"
@@ -45,7 +45,7 @@ class Collected(RunMoment):
     """Samples were collected.
 
     Attributes:
-        sample_count: How many; in an on-policy run, those of one update.
+        sample_count: Number of samples; in an on-policy run, those of one update.
     """
 
     method = "on_collect"
@@ -76,9 +76,9 @@ class Evaluated(RunMoment):
     """The policy was evaluated.
 
     Attributes:
-        result: Mean return, or the run's own metric.
-        returns: Of the single episodes, in the order in which they ended.
-        is_best: Whether no earlier result was as good.
+        result: Mean return, or the value of a custom metric.
+        returns: Returns of the episodes, in the order in which they ended.
+        is_best: Whether the result is better than all earlier ones.
     """
 
     method = "on_evaluation"
@@ -89,10 +89,10 @@ class Evaluated(RunMoment):
 
 @dataclass(frozen=True)
 class CheckpointSaved(RunMoment):
-    """A checkpoint is on disk.
+    """A checkpoint was written to disk.
 
     Attributes:
-        path: The file.
+        path: File of the checkpoint.
     """
 
     method = "on_checkpoint"
@@ -105,7 +105,7 @@ class RunFinished(RunMoment):
 
     Attributes:
         status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-        reason: One line for a human.
+        reason: Readable reason, one line.
         best_return: Best result of an evaluation, if it is a number.
     """
 
@@ -117,11 +117,12 @@ class RunFinished(RunMoment):
 class RunCallback:
     """Base class for run callbacks. Override the events you need; all methods are no-ops here.
 
-    A method that returns ``True`` ends the run at the next good moment, as ``finished``. One that
-    raises ends it as ``failed`` with the error as its reason; the state is saved first.
+    A method that returns ``True`` ends the run at the next suitable moment, with the status
+    ``finished``. An exception in a method ends the run as ``failed``, with the error as the reason;
+    the state is saved first.
 
-    A serial run calls in the thread that trains, which waits meanwhile. A parallel run calls in
-    threads of the coordinator, one call at a time.
+    A serial run calls callbacks in the training thread, which waits for them. A parallel run calls
+    them in threads of the coordinator, one at a time.
 
     Example:
 
@@ -139,40 +140,40 @@ class RunCallback:
         """Samples were collected."""
 
     def on_episode(self, event: EpisodeDone) -> bool | None:
-        """An episode has ended, of collecting or of an evaluation."""
+        """An episode of a collector or of an evaluation has ended."""
 
     def on_evaluation(self, event: Evaluated) -> bool | None:
         """The policy was evaluated."""
 
     def on_checkpoint(self, event: CheckpointSaved) -> bool | None:
-        """A checkpoint was saved; of those of a parallel run, the best one."""
+        """A checkpoint was saved; in a parallel run, only called for the best one."""
 
     def on_end(self, event: RunFinished) -> None:
-        """The run has ended in whatever way, unless it was killed; the last call.
+        """The run has ended. This is the last call; a run that is killed does not make it.
 
-        What it raises is added to the reason of the end. It comes from another thread if the one
-        that trains cannot be reached.
+        Errors are appended to the reason of the end. If the training thread hangs, another thread
+        makes the call.
         """
 
 
-#: One callback, its class, or where that is: ``module:Name``.
+#: A callback, its class, or the path of its class: ``module:Name``.
 OneCallback: TypeAlias = RunCallback | type[RunCallback] | str
-#: Several, or the arguments of each by where its class is.
+#: Several callbacks, or a mapping from the path of a class to its arguments.
 GivenCallbacks: TypeAlias = Iterable[OneCallback] | Mapping[str, Settings] | None
 
 
 class Callbacks:
-    """The callbacks of a run; it is false if there are none.
+    """The callbacks of a run; false if there are none.
 
     Args:
-        given: Of the config, of the caller, or ``None``.
+        given: Callbacks from the config, from the caller, or ``None``.
 
     Attributes:
-        callbacks: One after the other.
-        request: The message of the callback that asked for the run's end; empty if none has.
+        callbacks: The callbacks, in the order in which they are called.
+        request: Message of the callback that requested the run's end; empty if none has.
 
     Raises:
-        ConfigError: The value has another form, or a callback cannot be made.
+        ConfigError: A value has another form, or a callback cannot be created.
     """
 
     def __init__(self, *given: GivenCallbacks) -> None:
@@ -185,10 +186,10 @@ class Callbacks:
         return bool(self.callbacks)
 
     def notify(self, event: RunMoment) -> None:
-        """Call the method of each that an event is for; from `RunStarted` on there will be an end.
+        """Call the event's method of each callback. After `RunStarted`, `end` calls ``on_end``.
 
         Raises:
-            CallbackError: One of them raised.
+            CallbackError: A callback raised.
         """
         self._is_open |= isinstance(event, RunStarted)
         with self._lock:
@@ -232,7 +233,7 @@ def _made(given: object) -> list[RunCallback]:
 
 
 def _find(named: object) -> type[RunCallback]:
-    """The class itself, or that of a name."""
+    """The class itself, or the class at a path ``module:Name``."""
     found = named
     if isinstance(named, str):
         module, colon, name = named.partition(":")

@@ -8,5 +8,5 @@ _Out = TypeVar("_Out")
 
 
 def iter_mapping(iter_: Iterable[_In], mapping: Callable[[_In], _Out]) -> Iterator[_Out]:
-    """Apply `mapping` to each item, as they come."""
+    """Apply `mapping` to each item, lazily."""
     return map(mapping, iter_)

@@ -1,4 +1,4 @@
-"""Compression of plain data, in the format of `safe_serial`; functions to other processes."""
+"""Compression of plain data (in the format of `safe_serial`), and pickling of functions."""
 
 import zlib
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from ding.utils.errors import DataError, UnknownTypeError
 from ding.utils.system_helper import available_memory
 from ding.utils.types import Tree
 
-#: Bytes to which compressed data may inflate, and pixels of a picture.
+#: Maximum number of bytes after decompression, and of pixels of an image.
 MAX_INFLATED = 1 << 30
 MAX_PIXELS = 1 << 26
 
 
 Data = TypeVar("Data")
-#: Between plain data and bytes, in one direction.
+#: Converts plain data to bytes, or bytes to plain data.
 Codec: TypeAlias = Callable[..., Tree]
 
 
@@ -46,7 +46,7 @@ class CloudPickleWrapper(Generic[Data]):
 
 
 def _serial() -> ModuleType:
-    # Worker processes of env managers, which need only the wrapper above, do without torch.
+    # Worker processes of env managers need only the wrapper above, and thus do not import torch.
     from ding.utils import safe_serial
 
     return safe_serial
@@ -58,17 +58,17 @@ def dummy_compressor(data: Data) -> Data:
 
 
 def zlib_data_compressor(data: object) -> bytes:
-    """Plain data (see `safe_serial.dump`) to bytes: small, slow."""
+    """Compress plain data (see `safe_serial.dump`): high ratio, slow."""
     return zlib.compress(_serial().dumps(data))
 
 
 def lz4_data_compressor(data: object) -> bytes:
-    """Plain data (see `safe_serial.dump`) to bytes: fast."""
+    """Compress plain data (see `safe_serial.dump`): fast."""
     return _lz4().compress(_serial().dumps(data))
 
 
 def jpeg_data_compressor(data: np.ndarray) -> bytes:
-    """A picture, uint8 ``[H, W, C]`` or ``[H, W]``, to JPEG; loses detail."""
+    """Compress an image, uint8 ``[H, W, C]`` or ``[H, W]``, to JPEG; lossy."""
     done, content = _cv2().imencode(".jpg", data)
     if not done:
         raise DataError(f"cannot make a JPEG of an array of shape {data.shape}, {data.dtype}")
@@ -84,32 +84,32 @@ dummy_decompressor = dummy_compressor
 
 
 def lz4_data_decompressor(compressed_data: bytes) -> Tree:
-    """What `lz4_data_compressor` was given.
+    """The inverse of `lz4_data_compressor`.
 
     Raises:
-        DataError: The bytes are damaged, inflate to more than `MAX_INFLATED`, or hold something
-            other than plain data.
+        DataError: The bytes are damaged, decompress to more than `MAX_INFLATED` bytes, or contain
+            something other than plain data.
     """
     return _unpacked(_lz4().LZ4FrameDecompressor(), compressed_data)
 
 
 def zlib_data_decompressor(compressed_data: bytes) -> Tree:
-    """What `zlib_data_compressor` was given.
+    """The inverse of `zlib_data_compressor`.
 
     Raises:
-        DataError: The bytes are damaged, inflate to more than `MAX_INFLATED`, or hold something
-            other than plain data.
+        DataError: The bytes are damaged, decompress to more than `MAX_INFLATED` bytes, or contain
+            something other than plain data.
     """
     return _unpacked(zlib.decompressobj(), compressed_data)
 
 
 def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> np.ndarray:
-    """The picture, uint8 ``[H, W, 3]``, or ``[H, W]`` when `gray_scale`.
+    """The image, uint8 ``[H, W, 3]``, or ``[H, W]`` with `gray_scale`.
 
     Raises:
-        DataError: The bytes are not a JPEG, or one of more than `MAX_PIXELS`.
+        DataError: The bytes are not a JPEG, or it has more than `MAX_PIXELS` pixels.
     """
-    # Before OpenCV reserves what the header declares.
+    # Check before OpenCV allocates the size that the header declares.
     if _jpeg_pixels(compressed_data) > MAX_PIXELS:
         raise DataError(f"{len(compressed_data)} bytes declare a JPEG of over {MAX_PIXELS} pixels")
     cv2 = _cv2()
@@ -147,17 +147,17 @@ def _by_name(table: dict[str, Codec], name: str) -> Codec:
 
 def _unpacked(inflator: _Inflator, content: bytes) -> Tree:
     try:
-        # Half of it: what is read out of the bytes takes as much again.
+        # Half of the memory: the parsed data needs as much as the decompressed bytes.
         inflated = inflator.decompress(content, min(MAX_INFLATED, available_memory() // 2))
         if not inflator.eof:
             raise DataError(f"it is cut short, or inflates to more than {len(inflated)} bytes")
         return _serial().loads(inflated)
-    except Exception as error:  # damaged bytes make the parsers raise anything
+    except Exception as error:  # the parsers raise various errors for damaged bytes
         raise DataError(f"{len(content)} bytes cannot be decompressed: {error}") from error
 
 
 def _jpeg_pixels(content: bytes) -> int:
-    """Height times width, as the frame's header has them; 0 if there is none."""
+    """Height times width, from the frame header; 0 if there is none."""
     place = 2
     while place + 9 <= len(content) and content[place] == 0xFF:
         marker, length = content[place + 1], int.from_bytes(content[place + 2 : place + 4], "big")

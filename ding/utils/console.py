@@ -1,4 +1,4 @@
-"""The display of a run on the terminal: a live bar, plain lines, or nothing."""
+"""Shows a run on the terminal: a live bar, plain lines, or nothing."""
 
 import atexit
 import contextlib
@@ -13,25 +13,26 @@ from .progress import LiveView, PlainView, Progress
 
 MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"
-COST_SHARE = 0.002  # of the run's time, at most, goes into drawing
+COST_SHARE = 0.002  # maximum share of the run's time that is spent on drawing
 
 Shown = TypeVar("Shown")
 _open: "list[Console]" = []
 
 
 class Console:
-    """Shows how a training goes. Use it as a context manager.
+    """Shows the progress of training; a context manager.
 
-    Live on a terminal; elsewhere a plain line every few seconds and at evaluations. The environment
-    variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``) overrules ``mode='auto'``. Drawing
-    happens in the caller's thread, at most four times a second and within 0.2 percent of the
-    run's time. A terminal that goes away ends the display, not the run.
+    The display is live on a terminal; otherwise it prints a line every few seconds and after
+    evaluations. The environment variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``)
+    overrides ``mode='auto'``. `update` draws in the caller's thread, at most four times per second
+    and for at most 0.2 percent of the run's time. If the terminal is closed, the display ends and
+    the run continues.
 
     Args:
-        title: What runs.
+        title: Name of the run.
         stop_value: Evaluation return at which the run ends.
-        max_env_step: Env steps after which it ends.
-        max_train_iter: Updates after which it ends.
+        max_env_step: Number of env steps after which it ends.
+        max_train_iter: Number of updates after which it ends.
         mode: ``auto``, ``live``, ``plain`` or ``quiet``.
     """
 
@@ -67,12 +68,12 @@ class Console:
     def update(
         self, eval_return: float | None = None, best_return: float | None = None, **facts: object
     ) -> None:
-        """Set new facts; draws if the next picture is due.
+        """Set new values, and draw if the next frame is due.
 
         Args:
             eval_return: Mean return of an evaluation that has just ended.
-            best_return: Best evaluation so far; by default the best one passed.
-            facts: Other attributes of `Progress`; ``None`` where there is nothing new.
+            best_return: Best evaluation so far; by default the largest ``eval_return``.
+            facts: Other attributes of `Progress`; ``None`` keeps the current value.
         """
         progress = self.progress
         for name, value in facts.items():
@@ -91,7 +92,7 @@ class Console:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next `update` draws."""
+        """Whether the next `update` will draw."""
         return time.monotonic() >= self._due
 
     def log(self, text: str) -> None:
@@ -130,23 +131,23 @@ class Console:
         try:
             show(what)
         except (OSError, ValueError):
-            # The terminal is gone: a closed pipe, a closed file. The run is worth more.
+            # The terminal, pipe or file is closed; the run continues.
             self._view = None
             self._due = float("inf")
 
 
 def active_console() -> Console | None:
-    """The console that is open, the latest if there are several."""
+    """The open console; the latest one if there are several."""
     return _open[-1] if _open else None
 
 
 def print_line(text: str, important: bool = False) -> None:
-    """Print a line without breaking a display that is open.
+    """Print a line without breaking an open console's display.
 
     Args:
         text: The line.
-        important: Whether it is shown even while a console is open: above its bar, or on stderr
-            when it is quiet.
+        important: Whether to show the line even while a console is open: above its bar, or on
+            stderr in quiet mode.
     """
     console = active_console()
     if console is None:
@@ -180,7 +181,7 @@ def _print(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text that a terminal can show and does not obey, whatever its origin."""
+    """Escape unprintable characters, so that a terminal shows them and does not interpret them."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

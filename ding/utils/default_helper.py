@@ -1,4 +1,4 @@
-"""Small helpers on dicts, lists, counters and seeds."""
+"""Helpers for dicts, lists, counters and seeds."""
 
 import copy
 import functools
@@ -24,14 +24,14 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Given = ParamSpec("Given")
 Function = TypeVar("Function", bound=Callable[..., object])
-#: Keys whose values are lists with one state for each sample.
+#: Keys whose values are lists with one recurrent state per sample.
 STATE_KEYS = ("prev_state", "prev_actor_state", "prev_critic_state")
 
 
 def get_shape0(data: Tree) -> int:
-    """The leading length of a tensor or array, or of the first one in lists and dicts of them.
+    """The leading length of a tensor or array, or of the first one in nested lists and dicts.
 
-    That of a list of anything else is its own length.
+    For a list of other objects it is the length of the list.
     """
     if isinstance(data, Mapping):
         return get_shape0(next(iter(data.values())))
@@ -48,7 +48,7 @@ def lists_to_dicts(data: Sequence[Tree], recursive: bool = False) -> Tree:
     """Transpose ``[{'a': 1}, {'a': 2}]`` to ``{'a': [1, 2]}``; the same for namedtuples.
 
     Args:
-        recursive: Do so with values that are dicts themselves, too.
+        recursive: Whether to transpose values that are dicts as well.
 
     Raises:
         ValueError: There are no rows.
@@ -75,7 +75,7 @@ def dicts_to_lists(data: Mapping[Key, list[Value]]) -> list[Mapping[Key, Value]]
 
 
 def override(cls: type) -> Callable[[Function], Function]:
-    """Decorator: the method must override one of `cls`.
+    """Decorator: check that the method overrides one of `cls`.
 
     Raises:
         NameError: `cls` has no method of that name.
@@ -90,10 +90,10 @@ def override(cls: type) -> Callable[[Function], Function]:
 
 
 def sizes_of(shape: object, name: str = "the shape") -> list[int]:
-    """A shape as a list of Python's integers: of a number, a sequence or an array of them.
+    """A shape (a number, or a sequence or array of numbers) as a list of Python integers.
 
     Raises:
-        ConfigError: It is something else; names the argument or key ``name``.
+        ConfigError: The shape has another type; the message contains ``name``.
     """
     if isinstance(shape, np.ndarray):
         shape = shape.tolist()
@@ -109,10 +109,11 @@ def sizes_of(shape: object, name: str = "the shape") -> list[int]:
 
 
 def one_size(shape: object, name: str, meaning: str) -> int:
-    """The size that a shape has: ``5`` and ``[5]`` are 5.
+    """The size of a one-dimensional shape: ``5`` and ``[5]`` are 5.
 
     Raises:
-        ConfigError: It has several, or none; says that ``name`` is ``meaning``.
+        ConfigError: The shape does not have exactly one positive size; the message contains
+            ``name`` and ``meaning``.
     """
     sizes = sizes_of(shape, name)
     if len(sizes) != 1 or sizes[0] < 1:
@@ -123,7 +124,7 @@ def one_size(shape: object, name: str, meaning: str) -> int:
 
 
 def squeeze(data: Tree) -> Tree:
-    """The element of a tuple, list or dict of length 1; anything else unchanged."""
+    """The element of a tuple, list or dict of length 1; other values unchanged."""
     if isinstance(data, tuple | list) and len(data) == 1:
         return data[0]
     if isinstance(data, dict) and len(data) == 1:
@@ -138,11 +139,11 @@ def default_get(
     default_fn: Callable[[], Value] | None = None,
     judge_fn: Callable[[Value | None], object] | None = None,
 ) -> Value | None:
-    """``data[name]``, or else the default.
+    """``data[name]``, or the default if there is none.
 
     Args:
-        default_fn: Makes the default; called only when it is needed.
-        judge_fn: Must hold for the default.
+        default_fn: Returns the default; called only if it is needed.
+        judge_fn: Must return a true value for the default.
 
     Raises:
         ValueError: The default does not pass `judge_fn`.
@@ -156,15 +157,15 @@ def default_get(
 
 
 def first_goal(stop_value: Value | list[Value] | tuple[Value, ...]) -> Value:
-    """The return at which training ends: of several, one for each player, the first player's."""
+    """The return at which training ends; from one value per player, that of the first player."""
     return stop_value[0] if isinstance(stop_value, list | tuple) else stop_value
 
 
 def list_split(data: list[Value], step: int) -> tuple[list[list[Value]], list[Value] | None]:
-    """Cut into pieces of `step` items.
+    """Split a list into pieces of `step` items.
 
     Returns:
-        The full pieces, and what is left over (None if nothing is).
+        The full pieces, and the remaining items (None if there are none).
     """
     full = len(data) // step * step
     pieces = [data[i : i + step] for i in range(0, full, step)]
@@ -174,13 +175,13 @@ def list_split(data: list[Value], step: int) -> tuple[list[list[Value]], list[Va
 def error_wrapper(
     fn: Callable[Given, Value], default_ret: Value, warning_msg: str = ""
 ) -> Callable[Given, Value]:
-    """A function that answers `default_ret`, and warns once, where `fn` raises."""
+    """Wrap `fn`: if it raises, the wrapper warns once and returns `default_ret`."""
 
     @functools.wraps(fn)
     def wrapper(*args: Given.args, **kwargs: Given.kwargs) -> Value:
         try:
             return fn(*args, **kwargs)
-        except Exception as error:  # whatever an optional service raises is what this is for
+        except Exception as error:  # an optional service may raise any error
             one_time_warning(f"{warning_msg or fn.__name__} failed: {error!r}; use {default_ret!r}")
             return default_ret
 
@@ -191,8 +192,8 @@ class LimitedSpaceContainer:
     """A thread-safe counter of places that are acquired and released.
 
     Args:
-        min_val: How many places are taken at least (and at first).
-        max_val: How many there are.
+        min_val: Minimum (and initial) number of acquired places.
+        max_val: Total number of places.
     """
 
     def __init__(self, min_val: int, max_val: int) -> None:
@@ -204,14 +205,14 @@ class LimitedSpaceContainer:
         self._lock = threading.Lock()
 
     def get_residual_space(self) -> int:
-        """Take every free place; how many that were."""
+        """Acquire all free places; returns their number."""
         with self._lock:
             free = max(0, self.max_val - self.cur)
             self.cur += free
             return free
 
     def acquire_space(self) -> bool:
-        """Take one place, if there is one."""
+        """Acquire one place, if one is free."""
         with self._lock:
             if self.cur >= self.max_val:
                 return False
@@ -219,7 +220,7 @@ class LimitedSpaceContainer:
             return True
 
     def release_space(self) -> None:
-        """Give one place back."""
+        """Release one place."""
         with self._lock:
             self.cur = max(self.min_val, self.cur - 1)
 
@@ -229,7 +230,7 @@ class LimitedSpaceContainer:
             self.max_val += 1
 
     def decrease_space(self) -> None:
-        """Remove one place; its holder may keep it until it is released."""
+        """Remove one place; an acquired place stays acquired until it is released."""
         with self._lock:
             self.max_val = max(self.min_val, self.max_val - 1)
 
@@ -237,11 +238,11 @@ class LimitedSpaceContainer:
 def deep_merge_dicts(original: Config | None, new_dict: Config | None) -> Config:
     """Merge `new_dict` over `original` into a new dict of the type of `original`.
 
-    Neither input is changed, and the result shares no dict or list with them.
+    The inputs are not changed, and the result shares no dict or list with them.
 
     Args:
         original: Defaults; ``None`` for none.
-        new_dict: Values that win; ``None`` for none.
+        new_dict: Values that override the defaults; ``None`` for none.
 
     Example:
 
@@ -254,9 +255,9 @@ def deep_merge_dicts(original: Config | None, new_dict: Config | None) -> Config
 
 
 def _copy_containers(value: Tree) -> Tree:
-    """Copies dicts and lists; what they hold (classes, models, tensors) is shared."""
+    """Copy dicts and lists; other objects in them (classes, models, tensors) are shared."""
     if isinstance(value, dict):
-        # Keeps the type, such as EasyDict.
+        # `copy` keeps the type, such as EasyDict.
         copied = copy.copy(value)
         for key, item in value.items():
             copied[key] = _copy_containers(item)
@@ -275,12 +276,12 @@ def deep_update(
 
     Args:
         new_keys_allowed: Accept keys that `original` does not have.
-        whitelist: Top-level keys below which new keys are accepted all the same.
-        override_all_if_type_changes: Top-level keys whose dict is replaced as a whole when its
+        whitelist: Top-level keys below which new keys are always accepted.
+        override_all_if_type_changes: Top-level keys whose dict is replaced, not merged, if its
             ``type`` differs.
 
     Raises:
-        ConfigError: A new key where none is allowed.
+        ConfigError: A new key is not allowed.
     """
     whitelist = whitelist or []
     replaced_whole = override_all_if_type_changes or []
@@ -299,7 +300,7 @@ def deep_update(
 
 
 def flatten_dict(data: Settings, delimiter: str = "/") -> Config:
-    """``{'a': {'b': 1}}`` to ``{'a/b': 1}``; an empty inner dict vanishes."""
+    """``{'a': {'b': 1}}`` to ``{'a/b': 1}``; empty inner dicts are dropped."""
     flat = {}
     for key, value in data.items():
         if isinstance(value, Mapping):
@@ -314,8 +315,8 @@ def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
     """Seed ``random``, numpy's global generator and torch.
 
     Args:
-        seed: Of all three generators.
-        use_cuda: Whether to seed torch's CUDA devices, too.
+        seed: Seed of all three generators.
+        use_cuda: Whether to seed torch's CUDA devices as well.
 
     Example:
 
@@ -329,7 +330,7 @@ def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
     """
     import torch
 
-    seed = int(seed)  # numpy's whole numbers are no seeds for the others
+    seed = int(seed)  # `random` and torch do not accept numpy integers
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -339,19 +340,20 @@ def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
 
 @functools.cache
 def one_time_warning(warning_msg: str) -> None:
-    """Log a warning; the same message again is not logged."""
+    """Log a warning, once per message."""
     logging.warning(warning_msg)
 
 
 def split_data_generator(
     data: dict[str, Tree], split_size: int, shuffle: bool = True
 ) -> Iterator[dict[str, Tree]]:
-    """Minibatches of a batch: dicts of slices; the last may be smaller.
+    """Split a batch into minibatches: dicts of slices; the last one may be smaller.
 
     Args:
-        data: Tensors or arrays [N, ...], lists of N, or dicts, lists and tuples of them; None and
-            words that are not N stay as they are. States (``prev_state``) are lists of N.
-        shuffle: In random order (torch's global generator).
+        data: Tensors or arrays [N, ...], lists of N, or dicts, lists and tuples of them. None, and
+            lists of strings of another length than N, are not split. States (``prev_state``) are
+            lists of N.
+        shuffle: Whether to split in random order (torch's global generator).
 
     Raises:
         ValueError: The lengths differ, or `split_size` is not positive.
@@ -378,7 +380,7 @@ def _is_words(value: Tree) -> bool:
 
 
 def _is_parts(name: object, value: Tree) -> bool:
-    """Whether a list holds columns, not rows."""
+    """Whether a list contains columns, not rows."""
     is_list = isinstance(value, list | tuple) and len(value) > 0 and name not in STATE_KEYS
     return is_list and bool(getattr(value[0], "shape", ()))
 
@@ -414,12 +416,12 @@ def make_key_as_identifier(data: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def remove_illegal_item(data: Mapping[str, Value]) -> dict[str, Value]:
-    """A copy without the strings, which no tensor can hold."""
+    """A copy without strings, which cannot be stored in tensors."""
     return {k: v for k, v in data.items() if not isinstance(v, str | bytes)}
 
 
 class SingletonMetaclass(type):
-    """Metaclass of classes that have one instance: the first call makes it, each returns it."""
+    """Metaclass of singletons: the first call creates the instance, each call returns it."""
 
     _lock = threading.RLock()
 
@@ -439,9 +441,10 @@ SequenceType = TypeVar("SequenceType", list[Tree], tuple[Tree, ...])
 
 
 def class_config(cls: type) -> EasyDict:
-    """A copy of the attribute ``config`` of a class, merged over those of its base classes.
+    """A copy of a class's ``config``, merged over the configs of its base classes.
 
-    A subclass needs to name only what it adds or changes. ``cfg_type`` is ``<class name>Dict``.
+    A subclass only needs to list keys that it adds or changes. ``cfg_type`` is
+    ``<class name>Dict``.
     """
     merged: Config = {}
     for base in reversed(cls.__mro__):
@@ -452,11 +455,11 @@ def class_config(cls: type) -> EasyDict:
 
 
 class Configurable:
-    """Base of classes that declare defaults."""
+    """Base of classes with a default config."""
 
     config: Config = {}
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
+        """The default config of this class, merged over those of its base classes."""
         return class_config(cls)

@@ -1,7 +1,7 @@
-"""Calls of the system that write to disk and have not returned: a dead disk gets a name.
+"""Keeps track of system calls that write to disk, to report a disk that does not respond.
 
-A write into a file system that no longer answers does not return and cannot be ended. What can be
-done is to report it by name, and not to wait for it.
+A write to a file system that no longer responds does not return and cannot be cancelled. It can
+only be reported with the file's name, and not be waited for.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 from ding.utils import durations
 
-#: Bytes in one call of the system, and from one sync to the next: no call takes long.
+#: Maximum number of bytes per system call, and between two syncs, so that no call takes long.
 _PIECE = 16 << 20
 _SYNC_EVERY = 64 << 20
 
 
 @dataclass(frozen=True)
 class DiskWrite:
-    """A call that has not returned."""
+    """A system call that has not returned."""
 
     path: str
     since: float = field(default_factory=time.monotonic)
@@ -44,7 +44,7 @@ _under_way: dict[int, DiskWrite] = {}
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """This thread is in calls of the system that write a file."""
+    """Mark that this thread is in system calls that write a file."""
     thread = threading.get_ident()
     _under_way[thread] = DiskWrite(path)
     try:
@@ -54,7 +54,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def stalled_write(thread: int | None = None) -> DiskWrite | None:
-    """The write, of a thread or of all, that has taken longest, if it has stalled."""
+    """The longest running write of a thread, or of all threads, if it has stalled."""
     writes = [write for ident, write in list(_under_way.items()) if thread in (None, ident)]
     slowest = max(writes, key=lambda write: write.seconds, default=None)
     return slowest if slowest and slowest.seconds >= durations.DISK_STALL else None
@@ -62,10 +62,10 @@ def stalled_write(thread: int | None = None) -> DiskWrite | None:
 
 @contextlib.contextmanager
 def reporting_stall(report: Callable[[str], object]) -> Iterator[None]:
-    """Have a write of this thread reported, once and from another thread, if it stalls.
+    """If a write of this thread stalls, report it once, from another thread.
 
     Args:
-        report: Called with one line; it may hang as well.
+        report: Called with a line of text; it may block as well.
     """
     thread = threading.get_ident()
     over = threading.Event()
@@ -85,12 +85,12 @@ def reporting_stall(report: Callable[[str], object]) -> Iterator[None]:
 
 
 class NotedFile(io.FileIO):
-    """A new file that is written in pieces, none of which takes long on a disk that answers.
+    """A new file that is written in pieces, none of which takes long on a disk that responds.
 
     Args:
-        handle: Its descriptor.
-        path: Its name, for reports.
-        durable: Whether it is to be on disk soon: it is synced now and then.
+        handle: File descriptor.
+        path: Name of the file, for reports.
+        durable: Whether to sync the file at intervals, so that the final sync is short.
     """
 
     def __init__(self, handle: int, path: str, durable: bool) -> None:

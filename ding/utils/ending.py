@@ -1,4 +1,4 @@
-"""How a run, or a part of one, ended: its verdict, and from that its exit status."""
+"""The status with which a run, or a part of it, ended, and the resulting exit status."""
 
 import signal
 from typing import NamedTuple
@@ -15,12 +15,12 @@ class _Verdict(NamedTuple):
 
 
 class Ending(_Verdict):
-    """How it ended: a pair of status and reason that knows its signal.
+    """Result of a run: a pair of status and reason, with the signal that interrupted the run.
 
     Attributes:
         status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-        reason: One line for a human.
-        signal: Number of the signal that interrupted it, if one did.
+        reason: Readable reason, one line.
+        signal: Number of the signal that interrupted the run, or None.
     """
 
     signal: int | None
@@ -38,7 +38,7 @@ class Ending(_Verdict):
         return cls("interrupted", SIGNALS[number], number)
 
     def because(self, reason: str) -> "Ending":
-        """The same end with another reason."""
+        """The same status and signal with another reason."""
         return Ending(self.status, reason, self.signal)
 
     def __str__(self) -> str:
@@ -46,17 +46,17 @@ class Ending(_Verdict):
 
     @property
     def exit_status(self) -> int:
-        """Exit status of the process; after a signal the one by which a shell knows it."""
+        """Exit status of the process; 128 plus the signal's number if a signal interrupted it."""
         if self.signal is not None and self.status == "interrupted":
             return 128 + self.signal
         return 0 if self.status in ("converged", "finished") else 1
 
     def raise_if_bad(self) -> None:
-        """Nothing if it came to a good end; it was printed how it ended.
+        """Raise if the run did not end well; its result must have been printed.
 
         Raises:
-            RunError: It failed.
-            SystemExit: It was interrupted.
+            RunError: The run failed.
+            SystemExit: The run was interrupted.
         """
         if self.status == "failed":
             raise RunError(self.reason, printed=True)

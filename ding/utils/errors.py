@@ -1,29 +1,29 @@
-"""The exceptions that callers may rely on.
+"""The public exceptions.
 
 ::
 
     DingError
-    |-- ConfigError (ValueError)          a config that cannot be run; names the key
-    |-- UnknownTypeError (KeyError)       a name that no registry knows
+    |-- ConfigError (ValueError)          an invalid config; the message contains the key
+    |-- UnknownTypeError (KeyError)       a name that is not registered
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- MissingNameError (ImportError)    a part of the API that this version does not have
-    |   `-- MissingModuleError (ModuleNotFoundError)   a module that a config names
+    |   `-- MissingModuleError (ModuleNotFoundError)   a module in a config cannot be imported
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
-    |   `-- ChunkError                    a data file that cannot be read; carries `data_id`
-    |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
+    |   `-- ChunkError                    a data file that cannot be read; has `data_id`
+    |-- InteractionError (RuntimeError)   a master or slave cannot fulfil a request
     |   |-- PortTakenError (OSError)      another program listens on the port
     |   |-- NameTakenError (KeyError)     another connection has the name
-    |   |-- NotAuthenticError, AnswerTooLargeError (of `requests`)    a peer is not to be trusted
-    |   `-- NotJsonError (TypeError)      a message that JSON has no words for
-    |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
+    |   |-- NotAuthenticError, AnswerTooLargeError (of `requests`)    an untrustworthy peer
+    |   `-- NotJsonError (TypeError)      a message that JSON cannot represent
+    |-- CheckpointError (RuntimeError)    a file that cannot be read or written
     |   |-- CheckpointNotFoundError (FileNotFoundError)
-    |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
-    |-- CallbackError (RuntimeError)      a callback of a run raised; names its method
-    |-- RunError (RuntimeError)           a run of several processes that failed; with the cause
-    `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
+    |   `-- CheckpointWriteError (OSError)    disk full, no permission; has `errno`
+    |-- CallbackError (RuntimeError)      a callback of a run raised
+    |-- RunError (RuntimeError)           a run of several processes failed
+    `-- EnvError (RuntimeError)           an environment failed; has `env_id`
         |-- EnvTimeoutError (TimeoutError)
-        |-- EnvDiedError                  its process has ended
-        |-- EnvDataError (DataError)      it gave NaN
+        |-- EnvDiedError                  the environment's process has ended
+        |-- EnvDataError (DataError)      the environment returned NaN
         `-- ActionError (ValueError)      an action outside the action space
 """
 
@@ -37,41 +37,41 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class DingError(Exception):
-    """Base of every error that this package raises on purpose.
+    """Base class of all errors that this package raises on purpose.
 
     Attributes:
-        printed: Whether a run has printed the message, so that a command need not.
+        printed: Whether a run has printed the message, so that a command does not print it again.
     """
 
     printed = False
 
     def __str__(self) -> str:
-        # A KeyError would show the repr of the message, quotes and escaped line breaks included.
+        # `KeyError` returns the repr of the message, with quotes and escaped line breaks.
         return str(self.args[0]) if len(self.args) == 1 else super().__str__()
 
 
 class ConfigError(DingError, ValueError):
-    """A config that cannot be run. The message names the full path of the key."""
+    """An invalid config. The message contains the full path of the key."""
 
 
 class UnknownTypeError(DingError, KeyError):
-    """A name that a registry does not hold."""
+    """A name that is not registered."""
 
 
 class DuplicateTypeError(DingError, AssertionError):
-    """A name that a registry already holds for something else."""
+    """A name that is already registered for another object."""
 
 
 class MissingNameError(DingError, ImportError):
-    """Code asks for a part of the API that this version does not have."""
+    """Code uses a part of the API that this version does not have."""
 
 
 class MissingModuleError(MissingNameError, ModuleNotFoundError):
-    """A config names a module that cannot be imported."""
+    """A module that a config lists cannot be imported."""
 
 
 class DataError(DingError, ValueError):
-    """Training data that must not be learned from: NaN, wrong length, wrong shape."""
+    """Invalid training data: NaN, wrong length, wrong shape."""
 
 
 class ChunkError(DataError):
@@ -79,7 +79,7 @@ class ChunkError(DataError):
 
     Attributes:
         data_id: The file's name in the shared folder.
-        cause: What is wrong with it, in one line.
+        cause: Description of the fault, one line.
     """
 
     def __init__(self, data_id: str, cause: str) -> None:
@@ -95,10 +95,10 @@ class CheckpointError(DingError, RuntimeError):
 
 
 def require_entries(whose: str, state: object, names: Iterable[str]) -> None:
-    """Refuse a state that lacks entries, before any of it is loaded.
+    """Check that a state has all entries, before any of it is loaded.
 
     Raises:
-        CheckpointError: It is not a mapping, or lacks one of ``names``.
+        CheckpointError: The state is not a mapping, or lacks one of ``names``.
     """
     lacks = [name for name in names if not isinstance(state, Mapping) or name not in state]
     if lacks:
@@ -111,11 +111,11 @@ def require_entries(whose: str, state: object, names: Iterable[str]) -> None:
 
 
 class CheckpointNotFoundError(CheckpointError, FileNotFoundError):
-    """The file to be read does not exist."""
+    """The file does not exist."""
 
 
 class CheckpointWriteError(CheckpointError, OSError):
-    """A file could not be written; the file that stood there before is intact.
+    """A file cannot be written; a previous file at this path is unchanged.
 
     Attributes:
         errno: The operating system's error number (``errno.ENOSPC``, ``errno.EACCES``, ...).
@@ -127,7 +127,7 @@ class CheckpointWriteError(CheckpointError, OSError):
 
 
 class CallbackError(DingError, RuntimeError):
-    """A callback of a run raised; the cause is what it raised."""
+    """A callback of a run raised; its error is the cause."""
 
 
 class RunError(DingError, RuntimeError):
@@ -142,7 +142,7 @@ class EnvError(DingError, RuntimeError):
     """An environment failed.
 
     Attributes:
-        env_id: Index of the environment in its manager, ``None`` when it is not in one.
+        env_id: Index of the environment in its manager, ``None`` without a manager.
     """
 
     def __init__(self, message: str, env_id: int | None = None) -> None:
@@ -163,15 +163,15 @@ class ActionError(EnvError, ValueError):
 
 
 class EnvDataError(EnvError, DataError):
-    """An environment gave a reward or an observation that must not be learned from."""
+    """An environment returned an invalid reward or observation."""
 
 
 class InteractionError(DingError, RuntimeError):
-    """A master or slave cannot do what was asked of it."""
+    """A master or slave cannot fulfil a request."""
 
 
 class PortTakenError(InteractionError, OSError):
-    """Another program listens on the port; the message names host and port."""
+    """Another program listens on the port."""
 
 
 class NameTakenError(InteractionError, KeyError):
@@ -179,21 +179,24 @@ class NameTakenError(InteractionError, KeyError):
 
 
 class NotJsonError(InteractionError, TypeError):
-    """A message between master and slave that JSON has no words for."""
+    """A message between master and slave that JSON cannot represent."""
 
 
 def check_one_of(name: str, value: object, known: Collection[object]) -> None:
-    """Refuse a setting that is not a known one.
+    """Check that a setting is one of the known values.
 
     Raises:
-        ConfigError: Says what was set under this name, and what could be.
+        ConfigError: The value is not known.
     """
     if value not in known:
         raise ConfigError(f"{name} is {value!r}; expected one of {[*known]}")
 
 
 def mismatch(error: BaseException) -> str:
-    """In one line, how a saved state differs: torch lists each parameter in a separate line."""
+    """Torch's error about a state that does not fit, shortened to one line.
+
+    Torch lists each parameter on a separate line.
+    """
     differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
     kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
     more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""
@@ -201,7 +204,7 @@ def mismatch(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """A user's error in one line: its type and message, and the line of code that raised it."""
+    """An error of user code in one line: type, message, and the line of code that raised it."""
     if isinstance(error, DingError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
@@ -209,7 +212,7 @@ def described(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         text = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
     elif isinstance(error, ValueError) and "to unpack (expected 5" in text and frames:
-        # A wrapper of gymnasium takes apart what the user's environment returned.
+        # A wrapper of gymnasium unpacks the tuple that the user's environment returned.
         if "/gymnasium/" in frames[-1].filename:
             text += "; return (obs, reward, terminated, truncated, info)"
     elif isinstance(error, NotImplementedError) and not str(error) and frames:

@@ -1,5 +1,4 @@
-"""Files of plain data, and small ones of facts: written whole or not at all, read without executing
-anything."""
+"""Files of plain data and small JSON files: written atomically, read without executing code."""
 
 import errno
 import fcntl
@@ -29,9 +28,9 @@ from ding.utils.lock_helper import get_file_lock
 from ding.utils.sent_files import sent_file
 from ding.utils.types import Json, JsonObject, Tree
 
-#: Names of files that `write_atomically` is writing, and in it the name that they get.
+#: Temporary names of files that `write_atomically` is writing; the group is the final name.
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
-#: Exclusive: where others may write into the folder, a link of that name would be followed.
+#: Exclusive: a link of that name, which other users may have created, must not be followed.
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CHECKPOINTS = re.compile(r".+\.pth\.tar")
 
@@ -43,19 +42,19 @@ def read_file(
     allow_pickle: bool = False,
     columns: bool = False,
 ) -> Tree:
-    """Read what `save_file` or ``torch.save`` wrote.
+    """Read a file that `save_file` or ``torch.save`` wrote.
 
     Args:
         fs_type: None or ``'normal'``: an ordinary file.
-        use_lock: Share a lock file next to `path` with all writers that set ``use_lock``.
-        allow_pickle: Also read files that hold arbitrary pickled objects. Such a file can execute
-            any code: only for files that you trust. The environment variable
-            ``DING_ALLOW_PICKLE=1`` does the same.
-        columns: Whether a long list of uniform dicts is to come as `safe_serial.UniformRows`.
+        use_lock: Use a lock file next to `path`, shared with all writers that set ``use_lock``.
+        allow_pickle: Whether to read files with arbitrary pickled objects. Such a file can execute
+            arbitrary code: use this only for files that you trust. The environment variable
+            ``DING_ALLOW_PICKLE=1`` has the same effect.
+        columns: Whether to return a long list of uniform dicts as `safe_serial.UniformRows`.
 
     Raises:
-        CheckpointNotFoundError: There is no such file (also a `FileNotFoundError`).
-        CheckpointError: It cannot be read, is damaged, or is not plain data.
+        CheckpointNotFoundError: The file does not exist (also a `FileNotFoundError`).
+        CheckpointError: The file cannot be read, is damaged, or is not plain data.
     """
     _check_fs_type(fs_type)
     with get_file_lock(path, "read") if use_lock else nullcontext():
@@ -64,13 +63,14 @@ def read_file(
 
 
 def save_file(path: str, data: object, fs_type: str | None = None, use_lock: bool = False) -> None:
-    """Write nested plain data (see `ding.utils.safe_serial.dump`); makes missing folders.
+    """Write nested plain data (see `ding.utils.safe_serial.dump`); creates missing folders.
 
-    The file appears under its name only when it is complete and on disk.
+    The file appears under its name once it is complete and on disk.
 
     Raises:
-        CheckpointWriteError: Also an `OSError`. A previous file is still there, unchanged.
-        TypeError: The data holds something that cannot be stored safely.
+        CheckpointWriteError: The file cannot be written (also an `OSError`); a previous file is
+            unchanged.
+        TypeError: The data contains an object that cannot be stored safely.
     """
     from ding.utils import safe_serial
 
@@ -82,10 +82,10 @@ def save_file(path: str, data: object, fs_type: str | None = None, use_lock: boo
 
 
 def remove_file(path: str, fs_type: str | None = None) -> None:
-    """Remove a file; one that is not there is no error.
+    """Remove a file, if it exists.
 
     Raises:
-        CheckpointWriteError: It cannot be removed.
+        CheckpointWriteError: The file cannot be removed.
     """
     _check_fs_type(fs_type)
     sent = sent_file(path)
@@ -116,8 +116,8 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
         follow_links: Whether the last part of the path may be a link.
 
     Raises:
-        OSError: It cannot be opened, or is not a regular file: one that blocks, such as a
-            FIFO or a device, is not waited for.
+        OSError: The file cannot be opened or is not a regular file; a FIFO or a device does not
+            block.
     """
     sent = sent_file(path)
     given = None if sent is None else sent[0].read(sent[1])
@@ -137,18 +137,19 @@ def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
 
 
 def open_to_write(path: str, flags: int) -> int:
-    """Open a file that is written in place, as logs and locks are; it is made if it is missing.
+    """Open a file that is written in place, such as a log; it is created if it is missing.
 
-    Where others may write into its folder, a link could lead to any file of this user.
+    Links are refused: in a folder that other users can write to, a link could point to any file of
+    this user.
 
     Args:
-        flags: Of `os.open`: how it is opened.
+        flags: Flags of `os.open`.
 
     Returns:
-        Its descriptor.
+        The file descriptor.
 
     Raises:
-        OSError: It cannot be opened, or is a link, a FIFO, a device or a folder.
+        OSError: The file cannot be opened, or is a link, a FIFO, a device or a folder.
     """
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     name = os.path.basename(path)
@@ -166,21 +167,21 @@ def open_to_write(path: str, flags: int) -> int:
 
 
 def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: bool = True) -> None:
-    """Call `write` with a binary stream whose content then replaces `path`.
+    """Call `write` with a binary stream, whose content then replaces the file `path`.
 
     Args:
-        durable: Whether to wait until it is on disk; otherwise only processes may end, not the
-            machine.
+        durable: Whether to wait until the file is on disk. If not, the file survives the end of the
+            process, but not a crash of the computer.
 
     Raises:
-        CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
+        CheckpointWriteError: The file cannot be written; a previous file is unchanged.
     """
     path = os.path.abspath(path)
     with _named_write_errors(path):
         try:
             replace_file(path, write, durable)
         except FileNotFoundError:
-            # Only where it is missing: each look costs a shared disk a round trip.
+            # Created only if it is missing: each check costs a round trip on a network disk.
             os.makedirs(os.path.dirname(path), exist_ok=True)
             replace_file(path, write, durable)
 
@@ -188,16 +189,16 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
 def write_pieces(
     path: str, pieces: Sequence[bytes | bytearray | memoryview], durable: bool = False
 ) -> int:
-    """`write_atomically` of bytes; returns how many there are."""
+    """`write_atomically` for bytes; returns their number."""
     write_atomically(path, lambda stream: stream.writelines(pieces), durable)
     return sum(map(len, pieces))
 
 
 def replace_file(path: str, write: Callable[[IO[bytes]], object], durable: bool) -> None:
-    """`write_atomically` into an existing folder, with the system's own errors.
+    """`write_atomically` into an existing folder, with the errors of the system.
 
     Raises:
-        OSError: It cannot be written; a previous file is unchanged.
+        OSError: The file cannot be written; a previous file is unchanged.
     """
     sent = sent_file(path)
     if sent is not None:
@@ -209,7 +210,7 @@ def replace_file(path: str, write: Callable[[IO[bytes]], object], durable: bool)
     with writing(path):
         handle = os.open(temporary, _FRESH, 0o666)
     try:
-        # The lock ends with this process, however it ends: see `remove_unfinished`.
+        # The lock ends with this process, for whatever reason it ends: see `remove_unfinished`.
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with io.BufferedWriter(NotedFile(handle, path, durable)) as stream:
@@ -223,21 +224,21 @@ def replace_file(path: str, write: Callable[[IO[bytes]], object], durable: bool)
 
 
 def write_secret(path: str | os.PathLike[str], text: str) -> bool:
-    """Write a file that its owner alone may read, from its first byte; its folder exists.
+    """Write a file that only its owner can read, at any time; its folder must exist.
 
     Returns:
-        Whether it is written; ``False`` if the path is taken.
+        Whether the file was written; ``False`` if the path exists already.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     temporary = temporary_name(os.fspath(path))
     handle = os.open(temporary, _FRESH, 0o600)
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            os.fchmod(handle, 0o600)  # whatever the umask is
+            os.fchmod(handle, 0o600)  # independent of the umask
             file.write(text)
-        os.link(temporary, path)  # a reader of the file sees all of it
+        os.link(temporary, path)  # readers never see a partial file
     except FileExistsError:
         return False
     finally:
@@ -246,18 +247,18 @@ def write_secret(path: str | os.PathLike[str], text: str) -> bool:
 
 
 def put_in_place(temporary: str, path: str, durable: bool = True) -> None:
-    """Give a finished file its name, in place of a file that has it.
+    """Rename a complete file to its final name, replacing an existing file.
 
     Args:
-        durable: Whether to wait until the file, and its name, are on disk.
+        durable: Whether to wait until the file and its name are on disk.
 
     Raises:
-        OSError: It cannot be done; a previous file is unchanged.
+        OSError: The file cannot be renamed; a previous file is unchanged.
     """
     with writing(path):
         if durable:
-            # Before it gets its name: after a crash of the machine the name could lead to an empty
-            # file.
+            # Before the rename: otherwise, the name could refer to an empty file after a crash of
+            # the computer.
             _sync(temporary)
         os.replace(temporary, path)
         if durable:
@@ -274,7 +275,7 @@ def _sync(path: str) -> None:
 
 
 def replace_text(path: str | os.PathLike[str], text: str) -> None:
-    """Replace a small text file in one move, so that a reader never sees half of it.
+    """Replace a small text file atomically, so that readers never see a partial file.
 
     Raises:
         OSError: As for `replace_file`.
@@ -284,13 +285,13 @@ def replace_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def temporary_name(path: str) -> str:
-    """What a file may be called until it is complete and gets its name; another one each time."""
+    """A new temporary name for a file that is not complete yet."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
 
 
 def names_by_age(folder: str) -> list[str]:
-    """Names of the files in a folder, oldest first; none if there is no such folder."""
+    """Names of the files in a folder, oldest first; empty if the folder does not exist."""
     ages = []
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         ages = sorted((e.stat().st_mtime_ns, len(e.name), e.name) for e in entries)
@@ -320,7 +321,7 @@ def _remove_unlocked(path: str, min_age: float) -> None:
     with open_regular(path, follow_links=False) as stream:
         if time.time() - os.fstat(stream.fileno()).st_mtime < min_age:
             return
-        # By a lock and not by age alone: a slow disk may need minutes for a large file.
+        # Check the lock, not only the age: a slow disk may need minutes for a large file.
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being written
         os.unlink(path)
 
@@ -332,7 +333,7 @@ def _named_write_errors(path: str) -> Iterator[None]:
     except OSError as error:
         cause: OSError = error
     except RuntimeError as error:
-        # torch's writer turns the OSError of the stream into a RuntimeError about its own state.
+        # torch's writer turns an OSError of the stream into a RuntimeError about its own state.
         if not isinstance(error.__context__, OSError):
             raise
         cause = error.__context__
@@ -366,7 +367,7 @@ def _read(path: str, allow_pickle: bool, columns: bool) -> Tree:
         if others:
             cure += f", such as --load-path {os.path.join(folder, others[0])}, in a new run"
         raise CheckpointError(f"{path} cannot be loaded: {error}. {cure}") from error
-    except Exception as error:  # damaged bytes make the parser raise anything
+    except Exception as error:  # the parser raises various errors for damaged bytes
         if allow_pickle:
             return _read_pickled(path)
         raise CheckpointError(_why_unreadable(path, error)) from error
@@ -377,10 +378,10 @@ def _why_unreadable(path: str, error: Exception) -> str:
         return f"{path} is empty: use another checkpoint"
     with open_regular(path) as stream:
         start = stream.read(256)
-    if not any(byte < 9 for byte in start):  # no pickle and no archive is without such bytes
+    if not any(byte < 9 for byte in start):  # every pickle and every archive has such bytes
         return f"{path} is a text file, not a checkpoint (such as ckpt_best.pth.tar) or a data set"
     lines = str(error).strip().splitlines()
-    # torch advises to load it unsafely.
+    # Leave out torch's advice to load the file unsafely.
     cause = f": {lines[0].rstrip('.')}" if lines and "weights_only" not in lines[0] else ""
     return (
         f"{path} cannot be loaded as plain data{cause}. "
@@ -412,28 +413,27 @@ def _check_fs_type(fs_type: str | None) -> None:
 logger = logging.getLogger(__name__)
 
 _CHECKSUM = "checksum"
-#: Bytes of a file of facts; a larger one is something else.
+#: Maximum size of a file of facts in bytes.
 MAX_FACTS = 16 << 20
-#: A hand-written file has none of these. A single one may itself be damaged.
+#: Signs of a checksum. A hand-written file has none of them; any one of them may be damaged.
 _SIGNS = (b'"checksum"', b"crc32", b"other entries")
 
 
 def write_facts(path: str | os.PathLike[str], facts: Mapping[str, Json]) -> None:
-    """Replace a file in one move.
+    """Write facts to a JSON file, which is replaced atomically.
 
     Args:
-        facts: Plain JSON; ``checksum`` is added to it.
+        facts: Plain JSON, to which a ``checksum`` is added.
 
     Raises:
-        OSError: It cannot be written; a previous file is unchanged.
+        OSError: The file cannot be written; a previous file is unchanged.
     """
     whole = {**facts, _CHECKSUM: _checksum(facts)}
     replace_text(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
 
 
 def read_facts(path: str | os.PathLike[str]) -> JsonObject:
-    """`load_facts`; empty if there is no such file, or if it is damaged, with a warning that names
-    it."""
+    """`load_facts`; empty if the file does not exist, or, with a warning, if it is damaged."""
     try:
         return load_facts(path)
     except FileNotFoundError:
@@ -444,11 +444,11 @@ def read_facts(path: str | os.PathLike[str]) -> JsonObject:
 
 
 def load_facts(path: str | os.PathLike[str]) -> JsonObject:
-    """Read what `write_facts` wrote, or a user by hand.
+    """Read facts that `write_facts` or a user wrote.
 
     Raises:
-        OSError: There is no such file, or it is a link or not a regular file.
-        ValueError: It is damaged or not JSON (`strict_json.loads`); states the cause.
+        OSError: The file does not exist, is a link, or is not a regular file.
+        ValueError: The file is damaged or not JSON (`strict_json.loads`).
     """
     with open_regular(os.fspath(path), follow_links=False) as file:
         content = file.read(MAX_FACTS + 1)
@@ -463,7 +463,7 @@ def load_facts(path: str | os.PathLike[str]) -> JsonObject:
 
 
 def _checksum(facts: Mapping[str, Json]) -> str:
-    # Once through JSON, so that what is not text as a key, or a list, is as it will be read.
+    # Convert to JSON and back, so that keys and tuples have the types with which they will be read.
     plain = json.loads(json.dumps(facts))
     crc = zlib.crc32(json.dumps(plain, sort_keys=True).encode())
     return f"crc32 of the other entries: {crc:08x}"

@@ -1,4 +1,4 @@
-"""Imports asked for by a config, and names that users may ask for and that are not there (yet)."""
+"""Imports the modules in configs, and explains names that this version does not have."""
 
 import importlib
 import os
@@ -13,25 +13,24 @@ from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import MissingModuleError, MissingNameError
 from ding.utils.registry import Origin
 
-#: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
+#: ``__name__`` in config files: their ``if __name__ == "__main__"`` blocks must not run.
 CONFIG_MODULE = "ding_config"
-#: The config file that was run last: its classes are registered, those of others may have been
-#: replaced by theirs of the same names.
+#: The config file that was run last. Its classes are registered, and may have replaced classes of
+#: the same names from other config files.
 _last_file = ""
-#: Config files by the ids of environments that gymnasium knows since they were run.
+#: Ids of environments that config files have registered in gymnasium, and these files.
 _files_of_env_ids: dict[str, str] = {}
 
 
 def import_module(modules: str | Iterable[str]) -> None:
-    """Import modules, mostly so that they register their types.
+    """Import modules, usually so that they register their types.
 
     Args:
-        modules: Module paths. One that ends in ``.py`` with a folder before it is the path of a
-            config file, which is run unless it was the last one.
+        modules: Module paths. A path with a folder that ends in ``.py`` is a config file, which is
+            run unless it was the last one that was run.
 
     Raises:
-        ImportError: Names the module that was asked for, and whether it is that module that is
-            missing (`ModuleNotFoundError`) or something that it imports.
+        ImportError: The module is missing (`ModuleNotFoundError`), or one of its imports fails.
     """
     for name in [modules] if isinstance(modules, str) else modules:
         if not isinstance(name, str) or not name:
@@ -49,7 +48,7 @@ def import_module(modules: str | Iterable[str]) -> None:
 
 
 class _ModulesOfTypes(Loader, MetaPathFinder):
-    """Finds modules by what is in them (``ding.policy.td3``), whichever files these share."""
+    """Makes a module importable by each type in it (``ding.policy.td3`` is in ``ddpg.py``)."""
 
     _packages: Mapping[str, Mapping[str, str]] = {
         "ding.policy": BUILTIN_TYPES["policy"],
@@ -71,7 +70,11 @@ sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 
 def run_config_file(path: str) -> dict[str, object]:
-    """Run a Python file as a config and return what it defines; it may import its neighbours."""
+    """Run a Python file as a config; it may import modules from its folder.
+
+    Returns:
+        The names that it defines.
+    """
     global _last_file
     path = os.path.abspath(os.path.expanduser(path))
     folder, _last_file = os.path.dirname(path), ""
@@ -93,9 +96,9 @@ def _env_ids() -> Set[str]:
 
 
 def registrant(origin: Origin | None) -> str | None:
-    """What to import so that a type is registered: a module, or a config file.
+    """The module or config file to import in order to register a type.
 
-    ``None`` if nothing has to be imported, or a script is running that cannot be.
+    ``None`` if no import is needed, or if the type is defined in a script that cannot be imported.
     """
     if origin is None:
         return None
@@ -106,8 +109,8 @@ def registrant(origin: Origin | None) -> str | None:
 
 
 def registrant_of_env(env_id: str, entry_point: str | Callable[..., object] | None) -> str | None:
-    """`registrant` of an id of gymnasium: where its entry point is defined, whose packages mostly
-    register it, or the config file that has made it known.
+    """`registrant` of an id of gymnasium: the module of its entry point, whose package usually
+    registers the id, or the config file that has registered it.
     """
     if isinstance(entry_point, str):
         module = entry_point.partition(":")[0]
@@ -138,12 +141,12 @@ def _explained(name: str, error: ImportError) -> ImportError:
 
 
 def try_import_redis() -> ModuleType | None:
-    """The ``redis`` module, None where it is not installed."""
+    """The ``redis`` module, None if it is not installed."""
     return _optional("redis")
 
 
 def try_import_link() -> ModuleType | None:
-    """The ``linklink`` module, None where it is not installed."""
+    """The ``linklink`` module, None if it is not installed."""
     return _optional("linklink")
 
 
@@ -157,15 +160,16 @@ def _optional(name: str) -> ModuleType | None:
 def with_planned(
     package: str, names: Iterable[str], getattr_: Callable[[str], object] | None = None
 ) -> Callable[[str], object]:
-    """A ``__getattr__`` of a package that explains which names it does not have.
+    """A ``__getattr__`` of a package that explains missing names.
 
-    It raises an `AttributeError`, so that ``hasattr`` is False, but a `MissingNameError` (an
-    `ImportError`) for ``from package import name``, which would not show the other one's message.
+    It raises an `AttributeError`, so that ``hasattr`` is False. For ``from package import name``,
+    which would drop the message of an `AttributeError`, it raises a `MissingNameError` (an
+    `ImportError`).
 
     Args:
         package: Name of the package.
-        names: What is not there.
-        getattr_: What finds the other names.
+        names: Names that this version does not have.
+        getattr_: Finds the other names.
     """
     planned = frozenset(names)
 

@@ -1,8 +1,8 @@
-"""Dataclasses to and from JSON objects, by the types of their fields.
+"""Converts dataclasses to and from JSON objects, and checks the types of their fields.
 
-Types may be ``bool``, ``int``, ``float``, ``str``, ``UUID``, literals, mappings (which are not
-looked into), dataclasses, tuples of these, and each of them or ``None``. `Annotated` with a `Rule`
-narrows what is taken. Any other type takes whatever comes.
+Types may be ``bool``, ``int``, ``float``, ``str``, ``UUID``, literals, mappings (whose content is
+not checked), dataclasses, tuples of these, and each of them or ``None``. `Annotated` with a `Rule`
+adds a condition. A field of any other type accepts all values.
 """
 
 import dataclasses
@@ -20,9 +20,9 @@ from ding.utils.types import Json, JsonObject
 Kind = TypeVar("Kind")
 _Reader = Callable[[object], object]
 
-#: Metadata of a field that keeps the whole object, also what other fields have taken of it.
+#: Metadata of a field that contains the whole JSON object, including entries of other fields.
 WHOLE = {"keeps": "all"}
-#: Metadata of a field that keeps what has no field.
+#: Metadata of a field that contains all entries without a field.
 OTHERS = {"keeps": "others"}
 
 
@@ -32,7 +32,7 @@ def called(name: str) -> dict[str, str]:
 
 
 class Rule(NamedTuple):
-    """A further condition on values of a field's type."""
+    """A condition on the value of a field."""
 
     holds: Callable[[Any], object]
     expected: str
@@ -44,11 +44,11 @@ Seconds = Annotated[float, Rule(lambda number: number >= 0, "0 or more seconds")
 
 
 class BadMessageError(ValueError):
-    """JSON of the wrong shape: names the field, and what was expected."""
+    """JSON that does not fit the dataclass; the message contains the field and what is expected."""
 
 
 def to_json(message: object) -> JsonObject:
-    """The object of a dataclass: what it keeps, and over that its other fields."""
+    """Convert a dataclass to a JSON object; its fields override entries in `WHOLE` or `OTHERS`."""
     kept: Mapping[str, object] = {}
     fields = {}
     for entry in _entries(type(message)):
@@ -61,10 +61,10 @@ def to_json(message: object) -> JsonObject:
 
 
 def from_json(kind: type[Kind], body: object) -> Kind:
-    """The dataclass of an object.
+    """Convert a JSON object to a dataclass.
 
     Raises:
-        BadMessageError: It is no object, or a field is missing or wrong.
+        BadMessageError: The body is not an object, or a field is missing or invalid.
     """
     fields, entries = json_object(body), _entries(kind)
     values: dict[str, object] = {}
@@ -88,14 +88,14 @@ def from_json(kind: type[Kind], body: object) -> Kind:
 
 
 def json_object(value: object) -> JsonObject:
-    """The value, if it is an object; else raises a `BadMessageError`."""
+    """The value, if it is a JSON object; otherwise raises a `BadMessageError`."""
     if not isinstance(value, dict):
         raise _unexpected(value, "an object")
     return value
 
 
 def parsed_json(content: bytes) -> object:
-    """The value of a JSON text; raises a `BadMessageError` if it is none."""
+    """Parse a JSON text; raises a `BadMessageError` if it is not JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -123,7 +123,7 @@ def _entries(kind: type) -> list[_Entry]:
             field.metadata.get("json", field.name),
             _reader(field.type),
             type(None) in get_args(field.type),
-            field.default is not field.default_factory,  # without any, both are the same mark
+            field.default is not field.default_factory,  # without a default, both are MISSING
             field.metadata.get("keeps"),
         )
         for field in dataclasses.fields(kind)
@@ -142,7 +142,7 @@ def _plain(value: object) -> object:
 
 
 def _reader(hint: object) -> _Reader:
-    """What makes a field's value of a JSON value that is not ``None``."""
+    """The function that converts a JSON value other than ``None`` to a field's value."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         kinds = [arg for arg in args if arg is not type(None)]
@@ -173,7 +173,7 @@ def _checked(read: _Reader, rule: Rule, value: object) -> object:
 
 
 def _items(readers: list[_Reader], kinds: tuple[object, ...], value: object) -> object:
-    """A list as a tuple: of any length if the kinds say so, else of one item for each reader."""
+    """Convert a list to a tuple, of any length if `kinds` contains ``...``."""
     any_length = ... in kinds
     if not isinstance(value, list) or not (any_length or len(value) == len(readers)):
         raise _unexpected(value, "a list" if any_length else f"a list of {len(readers)}")
@@ -208,7 +208,7 @@ def _uuid(value: object) -> UUID:
         raise _unexpected(value, "a UUID") from None
 
 
-#: What JSON has itself; of mappings and lists, whatever is in them.
+#: Types that JSON has; the content of mappings and lists is not converted.
 _PLAIN = frozenset({bool, int, float, str, type(None), list, dict})
 _READERS: Mapping[object, _Reader] = {
     bool: bool,
@@ -220,6 +220,6 @@ _READERS: Mapping[object, _Reader] = {
 
 
 def _unexpected(value: object, expected: str) -> BadMessageError:
-    # `repr` would walk all of it, and fail where it is nested deeply.
+    # `repr` would traverse the whole value, and fail if it is deeply nested.
     shown = value if isinstance(value, str) else reprlib.repr(value)
     return BadMessageError(f"{type(value).__name__} {shown[:80]!r}, expected {expected}")

@@ -12,7 +12,7 @@ from . import durations
 
 @unique
 class LockContextType(Enum):
-    """What a lock keeps apart."""
+    """Whether a lock is for threads or for processes."""
 
     THREAD_LOCK = 1
     PROCESS_LOCK = 2
@@ -30,11 +30,11 @@ class LockContext:
         )
 
     def acquire(self) -> None:
-        """Take the lock; waits until it is free."""
+        """Acquire the lock; waits until it is free."""
         self.lock.acquire()
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self.lock.release()
 
     def __enter__(self) -> None:
@@ -45,13 +45,13 @@ class LockContext:
 
 
 class FcntlContext:
-    """An advisory lock on a file, for ``with`` blocks; the file is made if it is missing.
+    """An advisory lock on a file, for ``with`` blocks; the file is created if it is missing.
 
-    The system releases it when its holder dies. Not re-entrant.
+    The system releases the lock when the process that holds it dies. Not re-entrant.
 
     Args:
-        shared: Let other shared holders in (readers).
-        timeout: Seconds to wait for it.
+        shared: Whether several readers may hold the lock.
+        timeout: Seconds to wait for the lock.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class FcntlContext:
 
     def __exit__(self, *args: object, **kwargs: object) -> None:
         if self._handle is not None:
-            os.close(self._handle)  # which also unlocks
+            os.close(self._handle)  # also releases the lock
             self._handle = None
 
     def _wait(self, handle: int) -> None:
-        # flock has no timed wait, so ask again, ever more rarely, until the deadline.
+        # flock has no timeout, so retry until the deadline, with growing pauses.
         deadline = time.monotonic() + self._timeout
         pause, bell = 0.001, threading.Event()
         while True:
@@ -98,15 +98,15 @@ class FcntlContext:
 
 
 def get_file_lock(name: str, op: str) -> FcntlContext:
-    """The lock of file `name`, next to it: shared for ``op='read'``, exclusive for ``'write'``.
+    """The lock ``<name>.lock`` of a file: shared for ``op='read'``, exclusive for ``'write'``.
 
     Raises:
-        ValueError: Another ``op``.
+        ValueError: ``op`` has another value.
     """
     if op not in ("read", "write"):
         raise ValueError(f"op must be 'read' or 'write', got {op!r}")
     return FcntlContext(f"{name}.lock", shared=op == "read")
 
 
-#: The name that readers-writer users import.
+#: Alias for old scripts.
 get_rw_file_lock = get_file_lock

@@ -1,4 +1,4 @@
-"""Files that a run appends to, and small files that it replaces."""
+"""Log files: append with buffering, flush at exit, and redirect the output of a process."""
 
 import atexit
 import contextlib
@@ -17,19 +17,19 @@ from .sent_files import sent_file
 
 
 class AppendFile:
-    """Collects text or bytes in memory and appends them to a file every few seconds.
+    """Buffers text or bytes in memory and appends them to a file every few seconds.
 
-    The file is opened only for the moment of a flush. So nothing has to be closed, several writers
-    may append to one file (each flush is one write of whole lines), and a forked child holds no
-    descriptor. A failed write (a full disk, a folder that is gone) is reported once as a
-    ``RuntimeWarning`` and the file is left as it was before; logging must not end a training.
+    The file is open only during a flush. Therefore it need not be closed, several writers can
+    append to one file (each flush is one write of whole lines), and a forked child has no
+    descriptor. A failed write (full disk, removed folder) is reported once as a ``RuntimeWarning``
+    and the file is left unchanged; logging must not end training.
 
     Args:
-        path: File to append to; folders are made at the first flush.
+        path: File to append to; the first flush creates its folder.
         header: Written first if the file is new.
-        lines: Whether the file holds lines of text, so that a torn last line (of a process that
-            was killed) has to be ended before the next one.
-        flush_seconds: How long data may wait in memory; 0 writes each piece at once.
+        lines: Whether the file contains lines of text. If so, an incomplete last line (of a killed
+            process) is ended before the next line.
+        flush_seconds: Maximum time that data waits in memory; 0 writes each piece immediately.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class AppendFile:
         self._warned = False
 
     def write(self, data: str | bytes) -> None:
-        """Append one piece; it reaches the disk at the next flush."""
+        """Append a piece, which the next flush writes to disk."""
         self._pending.append(data.encode() if isinstance(data, str) else data)
-        hold(self)  # after it: a flush by another thread in between would release it
+        hold(self)  # after the append: another thread's flush before it would release the file
         if time.monotonic() >= self._due:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been collected."""
+        """Write the buffered data."""
         with self._lock:
             self._due = time.monotonic() + self._flush_seconds
             release(self)
-            # One by one: other threads append to it without a lock, which waits for the disk.
+            # One by one: other threads append without the lock, which is held during disk writes.
             pending = [self._pending.popleft() for _ in range(len(self._pending))]
             if not pending:
                 return
@@ -94,7 +94,7 @@ class AppendFile:
                 while left:
                     left = left[os.write(fd, left) :]
             except OSError:
-                os.ftruncate(fd, size)  # half a record would make the rest unreadable
+                os.ftruncate(fd, size)  # a partial record would make the rest unreadable
                 raise
             self._tail_checked = True
         finally:
@@ -113,43 +113,43 @@ class AppendFile:
 
 
 class Flushable(Protocol):
-    """Something that holds data back for a while."""
+    """An object that buffers data."""
 
     def flush(self) -> object:
-        """Hand it on."""
+        """Write the buffered data."""
 
 
 _held: set[Flushable] = set()
 
 
 def hold(target: Flushable) -> None:
-    """Keep an object that has something pending alive, to flush it at the end of the process."""
+    """Keep an object with pending data alive, to flush it at the end of the process."""
     _held.add(target)
 
 
 def release(target: Flushable) -> None:
-    """It has nothing pending any more."""
+    """Stop keeping an object alive that has no pending data."""
     _held.discard(target)
 
 
 def drop_pending() -> None:
-    """Forget what is pending, in a forked process: the parent writes it."""
+    """Drop pending data in a forked process: the parent writes it."""
     _held.clear()
 
 
 @atexit.register
 def flush_all() -> None:
-    """Write everything that is pending anywhere; at the end of a process, it happens by itself."""
-    # Writers hand their rows to files, so files have to come after them.
+    """Write all pending data; called automatically at the end of a process."""
+    # Files come last, because writers pass their rows to files.
     for is_file in (False, True):
-        # A copy, made in one go: other threads may go on to write.
+        # An atomic copy: other threads may continue to write.
         for target in [t for t in list(_held) if isinstance(t, AppendFile) is is_file]:
             target.flush()
 
 
 def leave_process(status: int) -> NoReturn:
-    """End this process at once, whatever its threads do; what is pending is written."""
-    flush_all()  # no exit handlers run
+    """End this process immediately, whatever its threads do; pending data is written."""
+    flush_all()  # `os._exit` runs no exit handlers
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -157,10 +157,10 @@ def leave_process(status: int) -> NoReturn:
 
 
 def redirect_output(path: str) -> None:
-    """Have what this process prints go to a file, also what C code prints.
+    """Redirect the output of this process, including that of C code, to a file.
 
     Raises:
-        OSError: It cannot be opened, or is a link.
+        OSError: The file cannot be opened, or is a link.
     """
     sent = sent_file(path)
     if sent is not None:
@@ -172,7 +172,7 @@ def redirect_output(path: str) -> None:
         os.dup2(fd, target)
     if sent is None:
         os.close(fd)
-    # Whatever stood there (a notebook's, a test's) does not lead to the file.
+    # The previous streams (of a notebook, of a test) may not write to the descriptors 1 and 2.
     sys.stdout, sys.stderr = (
         open(fd, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         for fd in (1, 2)

@@ -1,4 +1,4 @@
-"""Text loggers, how components get theirs, and lines that come again and again."""
+"""Text loggers, their factories, and a filter for repeated lines."""
 
 import contextlib
 import logging
@@ -26,31 +26,31 @@ def build_logger(
     need_text: bool = True,
     text_level: int | str = logging.INFO,
 ) -> "tuple[TextLogger | None, DistributedWriter | None]":
-    """Make a component's text logger and its writer of scalars.
+    """Create a component's text logger and writer of scalars.
 
     Args:
-        path: Folder of both, by custom ``<exp_name>/log/<name>``.
-        name: Name of the component, ``default`` if not given.
-        need_tb: Whether to make the writer.
-        need_text: Whether to make the text logger (``<path>/<name>_logger.txt``).
+        path: Folder of both, usually ``<exp_name>/log/<name>``.
+        name: Name of the component, by default ``default``.
+        need_tb: Whether to create the writer.
+        need_text: Whether to create the text logger (``<path>/<name>_logger.txt``).
         text_level: Level below which text is dropped.
 
     Returns:
-        The text logger and the writer, ``None`` for what was not asked for.
+        The text logger and the writer, each ``None`` if it is not needed.
     """
     logger = LoggerFactory.create_logger(path, name or "default", text_level) if need_text else None
     return logger, TBLoggerFactory.create_logger(path) if need_tb else None
 
 
 class TBLoggerFactory:
-    """Makes writers of scalars, one per folder."""
+    """Creates writers of scalars, one per folder."""
 
     _writers: "weakref.WeakValueDictionary[str, DistributedWriter]" = weakref.WeakValueDictionary()
     _lock = threading.Lock()
 
     @classmethod
     def create_logger(cls, logdir: str) -> DistributedWriter:
-        """The writer for this folder; the same object while a reference to it exists."""
+        """The writer for this folder; the same object as long as a reference to it exists."""
         key = os.path.abspath(logdir)
         with cls._lock:
             writer = cls._writers.get(key)
@@ -60,7 +60,7 @@ class TBLoggerFactory:
 
 
 class LoggerFactory:
-    """Makes text loggers, one per file."""
+    """Creates text loggers, one per file."""
 
     _loggers: "weakref.WeakValueDictionary[str, TextLogger]" = weakref.WeakValueDictionary()
     _lock = threading.Lock()
@@ -69,10 +69,10 @@ class LoggerFactory:
     def create_logger(
         cls, path: str, name: str = "default", level: int | str = logging.INFO
     ) -> "TextLogger":
-        """The logger for ``<path>/<name>_logger.txt``; the same object while referenced.
+        """The logger for ``<path>/<name>_logger.txt``; the same object as long as it is referenced.
 
-        Lines also go to the terminal: all of them while no `ding.utils.console.Console`
-        is open, warnings and errors while one is.
+        Lines are also printed on the terminal; while a `ding.utils.console.Console` is open, only
+        warnings and errors.
         """
         file = os.path.abspath(os.path.join(path, f"{name}_logger.txt"))
         with cls._lock:
@@ -99,9 +99,9 @@ class LoggerFactory:
 
 
 class TextLogger(logging.Logger):
-    """A logger of one file, outside Python's global tree of loggers.
+    """A logger for one file, outside Python's global hierarchy of loggers.
 
-    It has no parent, so nothing is printed twice, and two runs in one process do not meet in it.
+    It has no parent, so that no line is printed twice and two runs in one process do not share it.
     """
 
     get_tabulate_vars = staticmethod(LoggerFactory.get_tabulate_vars)
@@ -112,7 +112,7 @@ class TextLogger(logging.Logger):
         self.file = file
         self._terminal = _LineHandler(_print, logging.Formatter())
         lines = AppendFile(file, flush_seconds=0)
-        # The terminal first: the file's disk may be what a line is about.
+        # The terminal first: the line may be about the file's disk.
         self.addHandler(self._terminal)
         self.addHandler(_LineHandler(lambda line, _: lines.write(f"{line}\n"), _FORMAT))
 
@@ -125,10 +125,10 @@ class TextLogger(logging.Logger):
 
 
 class _LineHandler(logging.Handler):
-    """Never raises, even if the file, its folder, the disk or the terminal fails.
+    """A log handler that never raises, even if the file, its folder or the terminal fails.
 
     Args:
-        show: Writes a line of a record at once: a log that is read to find a crash must not lag.
+        show: Writes the line of a record immediately, so that the log is complete after a crash.
     """
 
     def __init__(
@@ -145,21 +145,21 @@ class _LineHandler(logging.Handler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Show the fault on stderr, if there is one."""
+        """Print the error on stderr, if there is a stderr."""
         with contextlib.suppress(Exception):
             super().handleError(record)
 
 
 def _print(line: str, record: logging.LogRecord) -> None:
-    """Print what no open console shows."""
+    """Print a line, or pass it to the open console."""
     print_line(line, important=record.levelno >= logging.WARNING)
 
 
 class PartHandler(_LineHandler):
-    """What a process of a run logs, to a file or to stderr; of lines that repeat only some.
+    """Log handler of a process of a run, without most of the repeated lines.
 
     Args:
-        path: The file; ``None`` for stderr.
+        path: The log file; ``None`` for stderr.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -179,8 +179,8 @@ def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str
     """A nested dict as indented ``key: value`` lines.
 
     Args:
-        result: What to show.
-        direct_print: Whether to print it as well.
+        result: The dict.
+        direct_print: Whether to print the text as well.
     """
     text = "\n".join(_indented(result, "")) + "\n"
     if direct_print:
@@ -213,32 +213,34 @@ def _table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join(out)
 
 
-#: Lines of a kind that are shown one by one.
+#: Number of similar lines that are all shown.
 SHOWN = 3
-#: Kinds that are remembered.
+#: Number of different lines that are remembered.
 _MOST = 500
-#: What differs between lines that say the same: numbers that stand alone, and ids.
+#: Parts in which similar lines may differ: separate numbers, and ids.
 _VARYING = re.compile(r"[0-9a-f]{8,}|(?<![A-Za-z0-9])\d+(?:\.\d+)?(?![A-Za-z0-9])")
 
 
 class RepeatFilter:
-    """Of lines that differ in numbers only, passes the first few on, then each that doubles their
-    number: a worker that fails a thousand times is a dozen lines. Safe for threads.
+    """Drops most of the lines that differ only in numbers and ids. Thread-safe.
+
+    The first three similar lines are passed, then each one that doubles their number: a thousand
+    failures of a worker yield about a dozen lines.
 
     Args:
-        span: Seconds without a line of a kind after which it counts as a new one.
+        span: Seconds without a similar line after which the count starts again.
     """
 
     def __init__(self, span: float = durations.REPEATS_SPAN) -> None:
         self._span = span
-        self._kinds: dict[str, tuple[int, float]] = {}  # number and time, the latest last
+        self._kinds: dict[str, tuple[int, float]] = {}  # count and time, the latest line last
         self._lock = threading.Lock()
 
     def passed(self, text: str, words: str | None = None) -> str | None:
-        """The line to show, with the number of those like it; ``None`` to leave it out.
+        """The line to show, with the number of similar lines; ``None`` to drop it.
 
         Args:
-            words: What it is compared by, such as the line without its time; ``text`` if not given.
+            words: The text that is compared, such as the line without its time; by default `text`.
         """
         key, now = _VARYING.sub("#", text if words is None else words), time.monotonic()
         with self._lock:
@@ -253,11 +255,11 @@ class RepeatFilter:
 
 
 def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
-    """Choose what a part logs: everything or warnings, and single requests or not.
+    """Set the log levels and the log file of a process.
 
     Args:
-        logs: ``total`` and ``flask``.
-        path: File for it; ``None``: stderr, unless the root logger has a handler.
+        logs: ``total``: log at INFO level, otherwise only warnings. ``flask``: log each request.
+        path: The log file; ``None`` for stderr, unless the root logger has a handler.
     """
     root = logging.getLogger()
     for handler in root.handlers[:]:

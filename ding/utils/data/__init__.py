@@ -1,4 +1,4 @@
-"""Batches out of samples, and a loader that prepares them ahead."""
+"""Collates samples into batches, and loads batches in advance."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Batches out of lists of samples, and back."""
+"""Collates samples into batches, and splits batches into samples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
@@ -14,20 +14,19 @@ from ding.utils.types import Tree
 def default_collate(
     batch: Sequence[Tree], cat_1dim: bool = True, ignore_prefix: list[str] = ["collate_ignore"]
 ) -> Tree:
-    """Put samples of one structure into a batch: every leaf gets a leading dimension B.
+    """Collate samples of the same structure: every leaf gets a leading dimension B.
 
     Tensors and arrays are stacked, ``float`` becomes float32, ``int`` int64 and ``bool`` bool;
-    strings, ``None`` and leaves of other kinds come back as a list. A columnar batch is
-    taken as it is, without a copy.
+    strings, ``None`` and leaves of other types become a list. A columnar batch is used without a
+    copy.
 
     Args:
         batch: The samples: tensors, arrays, numbers, or dicts, tuples and lists of them.
         cat_1dim: Whether leaves of shape ``(1,)`` become ``[B]`` instead of ``[B, 1]``.
-        ignore_prefix: Entries of a dict whose key starts with one of these are not put together:
-            the batch holds them as a list.
+        ignore_prefix: Prefixes of dict keys whose values are not collated, but returned as a list.
 
     Raises:
-        DataError: If the batch is empty, or samples differ in keys, length, shape or type.
+        DataError: The batch is empty, or samples differ in keys, length, shape or type.
     """
     ignore = tuple(ignore_prefix)
     if getattr(batch, "is_columnar", False):
@@ -40,14 +39,14 @@ def default_collate(
 
 
 def timestep_collate(batch: list[dict[str, Tree]]) -> dict[str, torch.Tensor | list[Tree]]:
-    """Put unrolls into a batch whose leading dimensions are time and batch.
+    """Collate unrolls into a batch with the leading dimensions T (time) and B (batch).
 
     Args:
         batch: B unrolls; every value is a list of T entries, or a nested dict of such lists.
 
     Returns:
-        ``[T, B, ...]`` tensors; recurrent states (``prev_state`` and its actor and critic kin) stay
-        as they are, in a list of T tuples of B states.
+        ``[T, B, ...]`` tensors; recurrent states (`STATE_KEYS`) are not stacked, but returned as a
+        list of T tuples of B states.
     """
     states = [key for key in STATE_KEYS if key in batch[0]]
     unrolls = [{k: v for k, v in unroll.items() if k not in states} for unroll in batch]
@@ -58,7 +57,7 @@ def timestep_collate(batch: list[dict[str, Tree]]) -> dict[str, torch.Tensor | l
 
 
 def _by_step(states: Tree) -> Sequence[Tree]:
-    """States of T steps, one for each, that may have come as a dict of lists."""
+    """States of T steps as a sequence with one state per step, also from a dict of lists."""
     if not isinstance(states, Mapping):
         return states
     steps = zip(*(_by_step(value) for value in states.values()))
@@ -66,18 +65,18 @@ def _by_step(states: Tree) -> Sequence[Tree]:
 
 
 def diff_shape_collate(batch: Sequence[Tree]) -> Tree:
-    """As `default_collate`, but leaves that differ in shape come back as a list."""
+    """As `default_collate`, but leaves that differ in shape become a list."""
     return _collate(batch, _stack_or_list, (), "")
 
 
 def default_decollate(batch: Tree, ignore: list[str] = list(STATE_KEYS)) -> list[Tree]:
-    """Take a batch apart into B samples; the tensors are views of the batch's.
+    """Split a batch into B samples; their tensors are views of the batch.
 
     Args:
         batch: Tensors or arrays ``[B, ...]``, or dicts, tuples and lists of them. A ``[B]`` leaf
-            gives samples of shape ``(1,)``. In a dict, a number, a string or None is that of each
-            sample.
-        ignore: Keys whose values are lists of B entries already.
+            becomes samples of shape ``(1,)``. A number, a string or None in a dict is copied to
+            each sample.
+        ignore: Keys whose values are already lists of B entries.
     """
     if isinstance(batch, torch.Tensor):
         return list(batch.unbind(0) if batch.dim() > 1 else batch.split(1))
@@ -91,7 +90,7 @@ def default_decollate(batch: Tree, ignore: list[str] = list(STATE_KEYS)) -> list
             rows = [dict(zip(rest, row)) for row in zip(*parts)]
             return [{k: (shared if k in shared else row)[k] for k in batch} for row in rows]
     if isinstance(batch, Sequence) and not isinstance(batch, str):
-        make = getattr(type(batch), "_make", list)  # a named tuple's own constructor
+        make = getattr(type(batch), "_make", list)  # the constructor of a namedtuple
         return [make(row) for row in zip(*(default_decollate(part, ignore) for part in batch))]
     raise DataError(
         f"cannot take {type(batch).__name__} apart into samples; expected tensors or arrays "
@@ -100,7 +99,7 @@ def default_decollate(batch: Tree, ignore: list[str] = list(STATE_KEYS)) -> list
 
 
 def _is_shared(value: object) -> bool:
-    """Whether it is one value, and not one for each sample."""
+    """Whether this is one value for all samples, not one per sample."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return value.ndim == 0
     return value is None or isinstance(value, (bool, int, float, str, np.generic))
@@ -163,17 +162,17 @@ def _numbers(batch: Sequence[Tree], path: str) -> torch.Tensor:
         dtype: type = np.float32
     else:
         dtype = np.bool_ if kinds <= {bool, np.bool_} else np.int64
-    # By way of numpy: three times as fast as from a list.
+    # Via numpy: three times as fast as from a list.
     return torch.from_numpy(np.array(batch, dtype=dtype))
 
 
 def _stack(batch: Sequence[Tree], path: str) -> torch.Tensor | list[Tree]:
-    """Tensors or arrays of one shape ``s`` as a tensor ``[B, *s]``."""
+    """Stack tensors or arrays of the same shape ``s`` into a tensor ``[B, *s]``."""
     first = batch[0]
     try:
         if isinstance(first, torch.Tensor):
             return torch.stack(tuple(batch))
-        if first.dtype.kind in "USO":  # texts and objects: nothing a tensor holds
+        if first.dtype.kind in "USO":  # a tensor cannot contain texts and objects
             return list(batch)
         if any(x.shape != first.shape for x in batch):
             _raise_shapes(batch, path)
@@ -199,7 +198,7 @@ def _stack_or_list(batch: Sequence[Tree], path: str) -> torch.Tensor | list[Tree
 
 
 def _stack_time(data: Tree) -> Tree:
-    """Lists of T tensors ``[B, ...]`` as tensors ``[T, B, ...]``."""
+    """Stack lists of T tensors ``[B, ...]`` into tensors ``[T, B, ...]``."""
     if isinstance(data, Mapping):
         return {key: _stack_time(value) for key, value in data.items()}
     if isinstance(data, list) and data:

@@ -1,4 +1,4 @@
-"""A loader that prepares the next batches while the current one trains."""
+"""A data loader that prepares the next batches during training."""
 
 import threading
 import warnings
@@ -15,14 +15,14 @@ from ding.utils.data.collate_fn import default_collate
 from ding.utils.errors import DataError
 from ding.utils.types import Tree
 
-#: Samples, or functions that each load one.
+#: Samples, or functions that load one sample each.
 Samples: TypeAlias = Sequence[Tree]
-#: Called with the batch size; None when there will be no more samples.
+#: Called with the batch size; returns None when there are no more samples.
 Source: TypeAlias = Callable[[int], Samples | None]
 
 
 class IDataLoader(ABC):
-    """An endless iterator of batches that has to be closed."""
+    """Interface of iterators of batches that must be closed."""
 
     @abstractmethod
     def __next__(self) -> Tree:
@@ -38,20 +38,20 @@ class IDataLoader(ABC):
 
 
 class AsyncDataLoader(IDataLoader):
-    """Asks a source for batches ahead of time, in a thread.
+    """Loads batches from a source in advance, in a thread.
 
     Args:
         data_source: Called with ``batch_size``; returns that many samples, or that many functions
-            that each load one, or ``None`` when there will be no more. A dict of such sources gives
-            a dict of batches.
-        batch_size: Samples in a batch.
-        device: Where batches go, such as ``cpu`` or ``cuda:0``.
-        chunk_size: How many samples one worker loads in one go; by default an equal share.
-        collate_fn: Makes a batch of a list of samples; `default_collate` if not given.
-        num_workers: Threads that load samples given as functions; with 0 the one thread that talks
-            to the source does it.
-        prefetch: Batches that wait ready at most.
-        timeout: Seconds that ``next`` waits for a batch before it raises.
+            that load one sample each, or ``None`` if there are no more samples. A dict of sources
+            yields a dict of batches.
+        batch_size: Number of samples in a batch.
+        device: Device of the batches, such as ``cpu`` or ``cuda:0``.
+        chunk_size: Number of samples that a worker loads at a time; by default an equal share.
+        collate_fn: Makes a batch of a list of samples; by default `default_collate`.
+        num_workers: Number of threads that load samples which are given as functions; with 0 the
+            thread that calls the source loads them.
+        prefetch: Maximum number of batches that are loaded in advance.
+        timeout: Seconds that ``next`` waits for a batch.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class AsyncDataLoader(IDataLoader):
         """The next batch.
 
         Raises:
-            StopIteration: When the source has no more, or the loader is closed.
-            TimeoutError: When no batch came in time.
-            Exception: What the source, a loading function or ``collate_fn`` raised.
+            StopIteration: The source has no more samples, or the loader is closed.
+            TimeoutError: No batch was ready within the timeout.
+            Exception: Error of the source, of a loading function or of ``collate_fn``.
         """
         with self._changed:
             came = self._changed.wait_for(
@@ -109,7 +109,7 @@ class AsyncDataLoader(IDataLoader):
             return batch
 
     def close(self) -> None:
-        """Stop and join the threads; a source that is being asked may take a few seconds to end."""
+        """Stop and join the threads; a running call of the source may take a few seconds to end."""
         with self._changed:
             self._closed = True
             self._ready.clear()
@@ -146,7 +146,7 @@ class AsyncDataLoader(IDataLoader):
                         self._ready.append(batch)
                     self._changed.notify_all()
         except BaseException as error:
-            # The edge of the thread: `next` raises it to the caller, traceback and all.
+            # The edge of the thread: `next` raises the error, with its traceback.
             with self._changed:
                 self._end = error
                 self._changed.notify_all()
@@ -155,7 +155,7 @@ class AsyncDataLoader(IDataLoader):
         samples = source(self._batch_size)
         if samples is None:
             raise StopIteration
-        # A columnar batch is never looked into: asking for one row makes rows of all.
+        # Do not index a columnar batch: access to one row would turn all of it into rows.
         if not getattr(samples, "is_columnar", False):
             if len(samples) == 0:
                 raise DataError(

@@ -1,4 +1,4 @@
-"""Data sets under the name that configs and scripts import; they are in `ding.data.dataset`."""
+"""Alias of `ding.data.dataset`, which configs and scripts import."""
 
 from ding.data.dataset import NaiveRLDataset, create_dataset, offline_data_save_type
 
